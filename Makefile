@@ -1,0 +1,33 @@
+# make demo: set up, audit the bundled model on the bundled images, leave runs/demo/report.html
+# make test: set up, lint, type-check, test          make bench: the papers' figures and benchmarks
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The tests and the demo are many tiny tensors; threads only get in each other's way.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test bench lint clean
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $@
+
+demo: $(VENV)/.ready
+	rm -rf runs/demo
+	$(BIN)/avtt audit --demo --out runs/demo
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+bench: $(VENV)/.ready
+	$(BIN)/python -m adaptive_vtt.experiments.figure3 --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.figure4 --out bench
+
+clean:
+	rm -rf $(VENV) runs bench build dist *.egg-info

@@ -1,0 +1,67 @@
+"""Adaptive active testing: audit an expensive vision model with few calls.
+
+Everything public hangs off this module and is imported on first use, so that
+``import adaptive_vtt`` costs next to nothing (no torch, no pandas).
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from . import (
+        datasets,
+        errors,
+        models,
+        oracles,
+        relations,
+        report,
+        stopping,
+        strategies,
+        surrogates,
+        testing,
+    )
+    from .audit import Audit, Result
+    from .space import QuestionSpace
+
+_HOMES = {"Audit": "audit", "Result": "audit", "QuestionSpace": "space"}
+_MODULES = {
+    "datasets",
+    "errors",
+    "models",
+    "oracles",
+    "relations",
+    "report",
+    "stopping",
+    "strategies",
+    "surrogates",
+    "testing",
+}
+__all__ = [
+    "Audit",
+    "QuestionSpace",
+    "Result",
+    "datasets",
+    "errors",
+    "models",
+    "oracles",
+    "relations",
+    "report",
+    "stopping",
+    "strategies",
+    "surrogates",
+    "testing",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,371 @@
+"""The audit: ask and tell, journaled, resumable."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from .belief import Learnt
+from .datasets.base import Image
+from .errors import InputError, JournalError, ModelError, OrderError
+from .journal import CallRow, DrawRow, Journal, open_journal
+from .judging import Judge
+from .models.base import Answer, ModelUnderTest, Prompt, Unanswered
+from .models.checking import check_answer, checked, name_of
+from .questioner import Draw, Questioner
+from .results import Result, summarise
+from .space import QuestionSpace
+from .stopping import MaxCalls, State, StoppingRule
+from .strategies import Strategy
+from .strategies import get as get_strategy
+
+DEFAULT_STRATEGY = "uncertainty+unpredictability"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the model: its number, the draw that led to it, and what to send."""
+
+    number: int
+    draw: int
+    prompt: Prompt
+
+    @property
+    def image(self) -> Image | None:
+        return self.prompt.image
+
+    @property
+    def concepts(self) -> tuple[str, ...]:
+        return self.prompt.concepts
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What ``run`` reports after every batch."""
+
+    state: State
+    cost: float
+    concept: str
+    side: int
+
+
+class Audit:
+    """Asks a model adaptively chosen questions until a stopping rule is met.
+
+    ``strategy``: a name or a Strategy. ``budget``: at most so many calls, ever. ``stop``:
+    any StoppingRule, beside the budget. ``journal``: a path (created, or continued if an
+    audit with the same settings stands there), a Journal, or None for memory. ``floor``:
+    the uniform share of the law, in [0, 1]. ``candidates``: how many unseen questions are
+    looked at per draw. ``batch``: calls asked at a time by ``run``, with beliefs frozen.
+    Raises InputError for settings out of range and JournalError for a journal of another
+    audit.
+    """
+
+    def __init__(
+        self,
+        space: QuestionSpace,
+        model: ModelUnderTest,
+        *,
+        strategy: str | Strategy = DEFAULT_STRATEGY,
+        budget: int | None = None,
+        stop: StoppingRule | None = None,
+        seed: int = 0,
+        journal: Path | str | Journal | None = None,
+        floor: float = 0.0,
+        candidates: int = 4096,
+        batch: int = 1,
+        device: str = "cpu",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        _check(model, space, floor, candidates, batch)
+        self.space = space
+        self.model = model
+        self.batch = batch
+        self._rules = [r for r in (stop, MaxCalls(budget) if budget is not None else None) if r]
+        name = strategy if isinstance(strategy, str) else type(strategy).__name__
+        chosen = get_strategy(strategy) if isinstance(strategy, str) else strategy
+        self._questioner = Questioner(
+            space, chosen, seed=seed, floor=floor, candidates=candidates, device=device
+        )
+        self._judge = Judge(space, model.answers, seed)
+        self._waiting: dict[int, Call] = {}
+        self._handed: set[int] = set()
+        self._order: list[int] = []
+        self._outcomes: dict[int, list[Learnt]] = {}
+        self._learned = 0
+        self._questions = 0
+        self.cost = 0.0
+        self._failed = False
+        self._clock, self._elapsed, self._since = clock, 0.0, clock()
+        self._journal = open_journal(journal)
+        settings = {
+            "strategy": name,
+            "strategy_options": _public(chosen),
+            "seed": seed,
+            "floor": floor,
+            "candidates": candidates,
+            "answers": model.answers,
+            "model": name_of(model),
+        }
+        self._begin(settings)
+
+    # -- ask and tell ------------------------------------------------------------------
+
+    def ask(self, n: int = 1) -> list[Call]:
+        """Up to ``n`` calls to make, committed to the journal; [] once the audit has ended.
+
+        Calls that were drawn before an interruption come first. Nothing is learnt between
+        the draws of one ``ask``.
+        """
+        self._usable()
+        again = [c for number, c in self._waiting.items() if number not in self._handed][:n]
+        fresh = self._draw(n - len(again)) if len(again) < n else []
+        calls = again + fresh
+        self._handed.update(c.number for c in calls)
+        return calls
+
+    def tell(self, call: Call | int, answer: Answer | Unanswered | Sequence[float]) -> None:
+        """The answer to one call, committed before it is learnt from.
+
+        ``answer``: P(yes) for each of the call's concepts, or Unanswered. Answers may come
+        in any order; they are learnt from in draw order. Raises OrderError for a call that
+        is not waiting, ModelError for an answer that is none.
+        """
+        number = call if isinstance(call, int) else call.number
+        self._tell_all([(number, answer)])
+
+    def run(self, progress: Callable[[Progress], None] | None = None) -> Result:
+        """Asks the model until the audit ends, and gives the result.
+
+        ``progress`` is called after every batch. A model that raises ends the run with
+        ModelError; the journal keeps everything, and running again goes on.
+        """
+        while calls := self.ask(self.batch):
+            answers = checked(self.model, [c.prompt for c in calls])
+            pairs = zip(calls, answers, strict=True)
+            self._tell_all([(call.number, answer) for call, answer in pairs])
+            if progress is not None:
+                progress(self._progress())
+        return self.result()
+
+    def result(self) -> Result:
+        """What is known now, recomputed from the journal."""
+        return summarise(self._journal)
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the audit has ended, or None."""
+        state = self.state()
+        if state.exhausted and not self._waiting:
+            return "every question was asked"
+        return next((reason for r in self._rules if (reason := r.reached(state))), None)
+
+    def state(self) -> State:
+        """Where the audit stands."""
+        uncertainty = self._questioner.open_uncertainty()
+        return State(len(self._order), self._questions, self._seconds(), uncertainty)
+
+    def close(self) -> None:
+        """Releases the journal's file."""
+        self._journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- drawing -----------------------------------------------------------------------
+
+    def _draw(self, n: int) -> list[Call]:
+        rows: list[DrawRow] = []
+        self._failed = True  # until what was drawn is committed
+        while len(rows) < n and self.stopped is None:
+            draw = self._questioner.draw()
+            if draw is None:
+                break
+            rows.append(self._row(draw))
+            self._take(rows[-1])
+        if rows:
+            self._journal.add_draws(rows)
+        self._failed = False
+        if len(rows) < n and not self._waiting and not rows:
+            self._end()
+        calls = [self._call(row) for row in rows]
+        self._waiting.update({c.number: c for c in calls})
+        return calls
+
+    def _row(self, draw: Draw) -> DrawRow:
+        sample, _, _ = self.space.parts(draw.question)
+        return DrawRow(
+            draw=draw.number,
+            question=draw.question,
+            call=self._judge.call_of(draw.question),
+            sample=self.space.dataset.sample_id(int(sample)),
+            learned=self._learned,
+            probability=draw.probability,
+            law=draw.law.pack(),
+            why=self._questioner.explain(draw),
+            elapsed=self._seconds(),
+        )
+
+    def _take(self, row: DrawRow) -> None:
+        self._order.append(row.call)
+        self._questioner.take(self._judge.questions_of(row.call))
+
+    def _call(self, row: DrawRow) -> Call:
+        return Call(row.call, row.draw, self._judge.prompt(row.call))
+
+    # -- learning ----------------------------------------------------------------------
+
+    def _tell_all(self, told: Sequence[tuple[int, object]]) -> None:
+        self._usable()
+        rows = [self._judged(number, answer) for number, answer in told]
+        if len({r.call for r in rows}) < len(rows):
+            raise OrderError("tell: the same call was answered twice")
+        self._failed = True
+        self._journal.add_calls(rows)
+        self._failed = False
+        for row in rows:
+            self._judge.forget(row.call)
+            del self._waiting[row.call]
+            self._handed.discard(row.call)
+            self._keep(row)
+        self._learn(len(self._order))
+
+    def _judged(self, number: int, answer: object) -> CallRow:
+        call = self._waiting.get(number)
+        if call is None:
+            raise OrderError(
+                f"tell: call {number} is not waiting for an answer: it was never asked, or is "
+                "answered already"
+            )
+        if not isinstance(answer, Answer | Unanswered):
+            answer = _as_answer(answer, call)
+        check_answer(answer, call.prompt, "tell")
+        return self._judge.row(number, answer, self._seconds())
+
+    def _keep(self, row: CallRow) -> None:
+        """Holds judged answers until every earlier draw is answered too."""
+        judged = [a for a in row.answers if a.loss is not None]
+        self._outcomes[row.call] = [
+            Learnt(a.question, a.truth or 0, a.loss or 0.0, a.answer, a.coordinate) for a in judged
+        ]
+        self._questions += len(judged)
+        self.cost += row.cost
+
+    def _learn(self, until: int) -> None:
+        """Learns from answered draws in draw order, as far as they are complete."""
+        while self._learned < until and self._order[self._learned] in self._outcomes:
+            self._questioner.learn(self._outcomes.pop(self._order[self._learned]))
+            self._learned += 1
+
+    # -- beginning, going on, ending ---------------------------------------------------
+
+    def _begin(self, settings: dict[str, Any]) -> None:
+        facts = self._journal.facts()
+        if not facts:
+            self._journal.set_facts(
+                space=_describe(self.space),
+                settings=settings,
+                stop=[str(rule) for rule in self._rules],
+            )
+            return
+        _same_audit(facts, self.space, settings)
+        self._replay()
+
+    def _replay(self) -> None:
+        """Goes through the journal in the order in which things were drawn and learnt."""
+        calls = {c.call: c for c in self._journal.calls()}
+        for row in calls.values():
+            self._keep(row)
+        draws = self._journal.draws()
+        for row in draws:
+            self._learn(row.learned)
+            self._take(row)
+            if row.call not in calls:
+                self._waiting[row.call] = self._call(row)
+        self._learn(len(self._order))
+        times = [d.elapsed for d in draws] + [c.elapsed for c in calls.values()]
+        self._elapsed = max(times, default=0.0)
+
+    def _end(self) -> None:
+        self._journal.set_facts(
+            ended={"reason": self.stopped, "elapsed": round(self._seconds(), 3)}
+        )
+
+    def _usable(self) -> None:
+        if self._failed:
+            raise JournalError("audit: the journal could not be written; resume from the journal")
+
+    def _seconds(self) -> float:
+        return self._elapsed + self._clock() - self._since
+
+    def _progress(self) -> Progress:
+        state = self.state()
+        uncertainty = self._questioner.belief.uncertainty().numpy()
+        if not state.exhausted:
+            uncertainty = np.nan_to_num(state.uncertainty, nan=-1.0)
+        concept, side = divmod(int(np.argmax(uncertainty)), 2)
+        return Progress(state, self.cost, self.space.concepts[concept], side)
+
+
+def _check(
+    model: ModelUnderTest, space: QuestionSpace, floor: float, candidates: int, batch: int
+) -> None:
+    if model.answers not in ("one", "all"):
+        raise ModelError(f"model {name_of(model)!r}: answers must be 'one' or 'all'")
+    if getattr(model, "needs_image", True) and not space.dataset.has_images:
+        raise InputError(
+            f"model {name_of(model)!r} looks at images, but dataset {space.dataset.name!r} has none"
+        )
+    if not 0 <= floor <= 1:
+        raise InputError(f"floor: expected a share between 0 and 1, got {floor}")
+    for name, value in (("candidates", candidates), ("batch", batch)):
+        if value < 1:
+            raise InputError(f"{name}: expected at least 1, got {value}")
+
+
+def _as_answer(answer: Any, call: Call) -> Answer:
+    try:
+        return Answer(tuple(float(v) for v in np.ravel(answer)))
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"tell: expected {len(call.concepts)} numbers for call {call.number}, got {answer!r}"
+        ) from None
+
+
+def _public(strategy: Strategy) -> dict[str, Any]:
+    """A strategy's options, as its plain attributes."""
+    plain = (int, float, str, bool)
+    return {k: v for k, v in vars(strategy).items() if k[0] != "_" and isinstance(v, plain)}
+
+
+def _describe(space: QuestionSpace) -> dict[str, Any]:
+    return {
+        "fingerprint": space.fingerprint,
+        "dataset": space.dataset.name,
+        "samples": len(space.dataset),
+        "concepts": list(space.concepts),
+        "variants": [[v.relation.name, v.severity] for v in space.variants],
+        "size": space.size,
+        "cell_counts": space.cell_counts.tolist(),
+    }
+
+
+def _same_audit(facts: dict[str, Any], space: QuestionSpace, settings: dict[str, Any]) -> None:
+    """Raises JournalError where the journal was begun with another space or settings."""
+    then = facts["space"]
+    if then["fingerprint"] != space.fingerprint:
+        raise JournalError(
+            f"journal: belongs to another space: {then['dataset']!r} with {then['size']} "
+            f"questions, not {space.dataset.name!r} with {space.size}"
+        )
+    for name, value in settings.items():
+        if facts["settings"].get(name) != value:
+            raise JournalError(
+                f"journal: was begun with {name} {facts['settings'].get(name)!r}, not {value!r}"
+            )

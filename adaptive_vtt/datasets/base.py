@@ -1,0 +1,62 @@
+"""What the engine needs to know of a dataset: samples, concepts, and exact counts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Image = npt.NDArray[np.uint8]
+Indices = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.int8]
+
+UNKNOWN = -1
+"""The truth of a (sample, concept) nobody labelled; such questions are never asked."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One source image: H x W x C uint8 (or None where only answers are recorded)."""
+
+    id: str
+    image: Image | None
+    truth: Mapping[str, int]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Dataset(Protocol):
+    """n samples x C binary concepts. Counts are exact and cost nothing per question."""
+
+    name: str
+    concepts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """n, the number of samples."""
+
+    @property
+    def has_images(self) -> bool:
+        """False where only truths are known (audits of recorded answers)."""
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """C x 2: how many samples lack, and how many have, each concept (unknowns left out)."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of everything the questions depend on."""
+
+    def sample(self, index: int) -> Sample:
+        """The sample at ``index`` (0..n-1), its image decoded now."""
+
+    def sample_id(self, index: int) -> str:
+        """The id alone, without decoding anything."""
+
+    def truth(self, samples: Indices, concepts: Indices) -> Truths:
+        """0, 1 or UNKNOWN for each pair; the two arrays broadcast."""
+
+    def members(self, concept: int, side: int, ranks: Indices) -> Indices:
+        """The samples of rank ``ranks`` among those whose truth of ``concept`` is ``side``."""
+
+    def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:
+        """All samples, or ``most`` random ones: their indices (m,) ascending and truths m x C."""

@@ -1,0 +1,67 @@
+"""A table of labels in a CSV file beside a folder of images."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import InputError, one_line, unknown
+from .table import TableDataset, from_table
+
+
+def read_table(
+    labels: Path | str,
+    images: Path | str | None = None,
+    *,
+    id_column: str = "id",
+    file_column: str | None = None,
+    concepts: list[str] | None = None,
+    metadata: list[str] | None = None,
+) -> TableDataset:
+    """A dataset from a CSV of labels and a folder of images.
+
+    ``labels`` has one row per sample: ``id_column``, one column per concept (0, 1 or empty),
+    and, where image files are not named like the id, ``file_column``. ``concepts`` chooses
+    columns (default: all others). ``images`` None means that answers are recorded.
+    Raises InputError naming file, row or column.
+    """
+    path = Path(labels)
+    table = _read_csv(path)
+    for column in [id_column, *([file_column] if file_column else []), *(metadata or [])]:
+        if column not in table.columns:
+            raise unknown("column", column, map(str, table.columns), str(path))
+    ids = table[id_column].astype(str)
+    special = {id_column, file_column, *(metadata or [])}
+    chosen = concepts or [str(c) for c in table.columns if c not in special]
+    for concept in chosen:
+        if concept not in table.columns:
+            raise unknown("concept", concept, set(map(str, table.columns)) - special, str(path))
+    files = None
+    if images is not None:
+        names = table[file_column].astype(str) if file_column else ids
+        files = [_find(Path(images), name, sample) for name, sample in zip(names, ids, strict=True)]
+    try:
+        return from_table(
+            files,
+            table[chosen].set_axis(list(ids), axis=0),
+            metadata=table[metadata].set_axis(list(ids), axis=0) if metadata else None,
+            name=path.stem,
+        )
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    try:
+        # all text, so that the id 007 stays 007; labels become numbers later
+        return pd.read_csv(path, skipinitialspace=True, dtype=str)
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise InputError(f"{path}: cannot read a table of labels: {one_line(error)}") from None
+
+
+def _find(folder: Path, name: str, sample: str) -> Path:
+    if (folder / name).is_file():
+        return folder / name
+    for ending in (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"):
+        if (folder / f"{name}{ending}").is_file():
+            return folder / f"{name}{ending}"
+    raise InputError(f"sample {sample!r}: image file {str(folder / name)!r} does not exist")

@@ -1,0 +1,178 @@
+"""A dataset from a table of binary labels and, where there are any, images."""
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ..errors import InputError
+from .base import UNKNOWN, Image, Indices, Sample, Truths
+from .images import as_image, read_image
+
+ImageSource = Sequence[Any] | npt.NDArray[Any] | None
+
+
+class TableDataset:
+    """n samples x C concepts held in memory as one byte each; images decoded when asked for."""
+
+    def __init__(
+        self,
+        images: ImageSource,
+        truths: Truths,
+        ids: Sequence[str],
+        concepts: Sequence[str],
+        *,
+        features: npt.NDArray[np.float64] | None = None,
+        metadata: pd.DataFrame | None = None,
+        name: str = "table",
+    ) -> None:
+        self.name = name
+        self.concepts = tuple(concepts)
+        self.features = features
+        self.metadata = metadata
+        self._images = images
+        self._truths = truths
+        self._ids = list(ids)
+        self._members: dict[tuple[int, int], Indices] = {}
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def has_images(self) -> bool:
+        return self._images is not None
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        return np.stack([(self._truths == side).sum(axis=0) for side in (0, 1)], axis=1)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        digest = hashlib.blake2b(digest_size=12)
+        digest.update(repr((self.concepts, self._ids)).encode())
+        digest.update(np.ascontiguousarray(self._truths).tobytes())
+        return digest.hexdigest()
+
+    def sample(self, index: int) -> Sample:
+        row = self._truths[index]
+        truth = {c: int(v) for c, v in zip(self.concepts, row, strict=True) if v != UNKNOWN}
+        metadata = {} if self.metadata is None else self.metadata.iloc[index].to_dict()
+        return Sample(self._ids[index], self._image(index), truth, metadata)
+
+    def sample_id(self, index: int) -> str:
+        return self._ids[index]
+
+    def truth(self, samples: Indices, concepts: Indices) -> Truths:
+        return self._truths[samples, concepts]
+
+    def members(self, concept: int, side: int, ranks: Indices) -> Indices:
+        key = (concept, side)
+        if key not in self._members:
+            self._members[key] = np.flatnonzero(self._truths[:, concept] == side)
+        return self._members[key][ranks]
+
+    def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:
+        if len(self) <= most:
+            return np.arange(len(self)), self._truths
+        chosen = np.sort(rng.choice(len(self), most, replace=False))
+        return chosen, self._truths[chosen]
+
+    def _image(self, index: int) -> Image | None:
+        if self._images is None:
+            return None
+        source = self._images[index]
+        where = f"sample {self._ids[index]!r}"
+        if isinstance(source, str | Path):
+            return read_image(Path(source), where)
+        return as_image(source, where)
+
+
+def from_table(
+    images: ImageSource,
+    labels: pd.DataFrame,
+    *,
+    features: npt.ArrayLike | None = None,
+    metadata: pd.DataFrame | None = None,
+    name: str = "table",
+) -> TableDataset:
+    """A dataset from images and a table of labels.
+
+    ``images``: n arrays (H x W or H x W x C, uint8), n paths, or None where answers are
+    recorded. ``labels``: n x C, indexed by sample id, one column per concept, 0, 1 or NaN
+    (unknown). ``features``: n x d floats. ``metadata``: n rows of anything.
+    Raises InputError for a label outside {0, 1, unknown}, ids that repeat, columns that
+    repeat, parts of different length, and image files that do not exist.
+    """
+    if labels.shape[0] == 0 or labels.shape[1] == 0:
+        raise InputError(
+            f"labels: expected at least one sample and one concept, got {labels.shape[0]} x "
+            f"{labels.shape[1]}"
+        )
+    ids = [str(i) for i in labels.index]
+    concepts = [str(c) for c in labels.columns]
+    _unique(ids, "sample id", "labels")
+    _unique(concepts, "concept", "labels")
+    for part, rows in (("images", images), ("features", features), ("metadata", metadata)):
+        if rows is not None and len(rows) != len(ids):  # type: ignore[arg-type]
+            raise InputError(
+                f"{part}: expected {len(ids)} (one per row of labels), got {len(rows)}"
+            )  # type: ignore[arg-type]
+    _files_exist(images, ids)
+    return TableDataset(
+        images,
+        _truths(labels, ids, concepts),
+        ids,
+        concepts,
+        features=None if features is None else _features(features),
+        metadata=metadata,
+        name=name,
+    )
+
+
+def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -> Truths:
+    try:
+        values = labels.to_numpy(dtype=float, na_value=np.nan)
+    except (TypeError, ValueError):
+        values = labels.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
+        values[np.isnan(values) & labels.notna().to_numpy()] = np.inf
+    wrong = ~(np.isnan(values) | (values == 0) | (values == 1))
+    if wrong.any():
+        row, column = map(int, np.argwhere(wrong)[0])
+        raise InputError(
+            f"labels: expected 0, 1 or empty (unknown), got {labels.iat[row, column]!r} "
+            f"at sample {ids[row]!r}, concept {concepts[column]!r}"
+        )
+    return np.where(np.isnan(values), UNKNOWN, values).astype(np.int8)
+
+
+def _features(features: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    table = np.asarray(features, dtype=float)
+    if table.ndim != 2:
+        raise InputError(f"features: expected a table n x d, got shape {table.shape}")
+    if not np.isfinite(table).all():
+        row = int(np.argwhere(~np.isfinite(table))[0, 0])
+        raise InputError(f"features: expected finite numbers, got NaN or infinity in row {row}")
+    return table
+
+
+def _unique(names: Sequence[str], what: str, where: str) -> None:
+    seen: set[str] = set()
+    for row, name in enumerate(names):
+        if name in seen:
+            raise InputError(f"{where}: {what} {name!r} stands twice, again at position {row}")
+        seen.add(name)
+
+
+def _files_exist(images: ImageSource, ids: Sequence[str]) -> None:
+    if images is None:
+        return
+    for index, source in enumerate(images):
+        if not isinstance(source, str | Path):
+            return
+        if not Path(source).is_file():
+            raise InputError(f"sample {ids[index]!r}: image file {str(source)!r} does not exist")

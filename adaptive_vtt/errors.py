@@ -1,0 +1,42 @@
+"""The errors of this package: one base, one sentence each.
+
+A message names what was expected, what was given and where. The command line prints it
+on one line and exits with 2.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class AvttError(Exception):
+    """Base of every error raised on purpose."""
+
+
+class InputError(AvttError, ValueError):
+    """What the user gave cannot be used: a file, a label, an option."""
+
+
+class ModelError(AvttError):
+    """The model under test raised, or answered something that is no answer."""
+
+
+class JournalError(AvttError):
+    """The journal cannot be read, written, or does not belong to this audit."""
+
+
+class OrderError(AvttError):
+    """``ask`` and ``tell`` were called in an order that makes no sense."""
+
+
+def unknown(kind: str, name: str, choices: Iterable[str], where: str = "") -> InputError:
+    """The error for a name that is not one of ``choices``, with the nearest one named."""
+    known = sorted(choices)
+    near = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    place = f"{where}: " if where else ""
+    return InputError(f"{place}unknown {kind} {name!r}: expected one of {', '.join(known)}{hint}")
+
+
+def one_line(error: BaseException) -> str:
+    """An exception's message folded onto one line, for sentences that quote it."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,301 @@
+"""The ledger of draws and answers, in SQLite or in memory.
+
+Whatever is reported can be recomputed from it alone. A draw is committed before its call is
+sent; an answer is committed, whole, before anything is learnt from it. The journal is also
+the cache: a call that stands here is never paid for again.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from .errors import JournalError, one_line
+
+VERSION = 1
+SCHEMA = """
+CREATE TABLE facts (          -- the audit's settings, its space, and how it ended; JSON
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+);
+CREATE TABLE draws (          -- one random choice each, written before its call is sent
+  draw INTEGER PRIMARY KEY,   -- 0, 1, 2 ...
+  question INTEGER NOT NULL,  -- the question drawn
+  call INTEGER NOT NULL UNIQUE,
+  sample TEXT NOT NULL,       -- the source image's id
+  learned INTEGER NOT NULL,   -- how many draws had been learnt from when the law was made
+  probability REAL NOT NULL,  -- of the question drawn
+  law BLOB NOT NULL,          -- all probabilities above zero (law.py)
+  why TEXT NOT NULL,          -- what the strategy saw; JSON
+  elapsed REAL NOT NULL       -- seconds of audit so far
+);
+CREATE TABLE calls (          -- one paid answer each
+  position INTEGER PRIMARY KEY,  -- order of commit
+  call INTEGER NOT NULL UNIQUE REFERENCES draws (call),
+  cost REAL NOT NULL,
+  elapsed REAL NOT NULL
+);
+CREATE TABLE answers (        -- one row per question that a call answered
+  question INTEGER PRIMARY KEY,
+  call INTEGER NOT NULL REFERENCES calls (call),
+  truth INTEGER,              -- expected: 0 or 1; NULL where unknown (not judged)
+  answer REAL,                -- P(yes); NULL where unanswered
+  unanswered TEXT,            -- why there is no answer; NULL where there is one
+  loss REAL,                  -- 0..1; NULL where the truth is unknown
+  coordinate REAL             -- a = (P(yes) + truth) / 2; NULL without answer or truth
+);
+CREATE INDEX answers_by_call ON answers (call);
+CREATE TABLE pictures (       -- PNGs of some calls that went wrong, for the report
+  call INTEGER PRIMARY KEY REFERENCES calls (call),
+  source BLOB NOT NULL,
+  follow_up BLOB NOT NULL
+);
+"""
+
+
+@dataclass(frozen=True)
+class DrawRow:
+    """One draw as journaled."""
+
+    draw: int
+    question: int
+    call: int
+    sample: str
+    learned: int
+    probability: float
+    law: bytes
+    why: dict[str, Any]
+    elapsed: float
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """One answered question as journaled; see SCHEMA for what None means."""
+
+    question: int
+    call: int
+    truth: int | None
+    answer: float | None
+    unanswered: str | None
+    loss: float | None
+    coordinate: float | None
+
+
+@dataclass(frozen=True)
+class CallRow:
+    """One paid answer as journaled, with the answers it brought and, maybe, its pictures."""
+
+    call: int
+    cost: float
+    elapsed: float
+    answers: tuple[AnswerRow, ...]
+    pictures: tuple[bytes, bytes] | None = None
+
+
+class Journal(Protocol):
+    """What the engine writes and reads. Every write is whole or not at all."""
+
+    def facts(self) -> dict[str, Any]:
+        """All facts by name."""
+
+    def set_facts(self, **facts: Any) -> None:
+        """Writes or replaces facts; values must fit JSON."""
+
+    def add_draws(self, rows: list[DrawRow]) -> None:
+        """Commits draws. Raises JournalError for one that stands there already."""
+
+    def add_calls(self, rows: list[CallRow]) -> None:
+        """Commits answered calls, each with all its answers."""
+
+    def draws(self) -> list[DrawRow]:
+        """All draws, in order."""
+
+    def calls(self) -> list[CallRow]:
+        """All answered calls in the order of their commit, without pictures."""
+
+    def pictures(self) -> dict[int, tuple[bytes, bytes]]:
+        """Source and follow-up PNG by call."""
+
+    def close(self) -> None:
+        """Releases the file; the journal cannot be used after."""
+
+
+class MemoryJournal:
+    """A journal that goes when the process goes; behaves as SQLiteJournal does."""
+
+    def __init__(self) -> None:
+        self._facts: dict[str, Any] = {}
+        self._draws: dict[int, DrawRow] = {}
+        self._calls: dict[int, CallRow] = {}
+
+    def facts(self) -> dict[str, Any]:
+        return dict(self._facts)
+
+    def set_facts(self, **facts: Any) -> None:
+        self._facts.update(json.loads(json.dumps(facts)))
+
+    def add_draws(self, rows: list[DrawRow]) -> None:
+        used = {r.call for r in self._draws.values()}
+        for row in rows:
+            if row.draw in self._draws or row.call in used:
+                raise JournalError(f"journal: draw {row.draw} (call {row.call}) stands there")
+            used.add(row.call)
+        if len({r.draw for r in rows}) < len(rows):
+            raise JournalError("journal: the same draw twice in one write")
+        self._draws.update({r.draw: r for r in rows})
+
+    def add_calls(self, rows: list[CallRow]) -> None:
+        drawn = {r.call for r in self._draws.values()}
+        answered = {a.question for c in self._calls.values() for a in c.answers}
+        new: dict[int, CallRow] = {}
+        for row in rows:
+            questions = [a.question for a in row.answers]
+            repeated = answered.intersection(questions) or len(set(questions)) < len(questions)
+            if row.call not in drawn or row.call in self._calls or row.call in new or repeated:
+                raise JournalError(f"journal: call {row.call} was not drawn, or stands there")
+            new[row.call] = row
+            answered.update(questions)
+        self._calls.update(new)
+
+    def draws(self) -> list[DrawRow]:
+        return [self._draws[d] for d in sorted(self._draws)]
+
+    def calls(self) -> list[CallRow]:
+        return [
+            CallRow(c.call, c.cost, c.elapsed, tuple(sorted(c.answers, key=lambda a: a.question)))
+            for c in self._calls.values()
+        ]
+
+    def pictures(self) -> dict[int, tuple[bytes, bytes]]:
+        return {c.call: c.pictures for c in self._calls.values() if c.pictures is not None}
+
+    def close(self) -> None:
+        pass
+
+
+class SQLiteJournal:
+    """A journal in one SQLite file, in WAL mode, every commit synced to disk.
+
+    Raises JournalError where the file cannot be opened or written, is no journal, or was
+    written by a newer version.
+    """
+
+    def __init__(self, path: Path | str, *, must_exist: bool = False) -> None:
+        self.path = Path(path)
+        if must_exist and not self.path.is_file():
+            raise JournalError(f"journal {str(self.path)!r} does not exist")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(self.path, isolation_level=None)
+            self._open()
+        except (sqlite3.Error, OSError) as error:
+            raise JournalError(
+                f"journal {str(self.path)!r} cannot be opened: {one_line(error)}"
+            ) from None
+
+    def _open(self) -> None:
+        tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise JournalError(
+                f"journal {str(self.path)!r} has schema version {version}, newer than the "
+                f"{VERSION} this program knows: update adaptive-vtt"
+            )
+        if tables and version == 0:
+            raise JournalError(f"{str(self.path)!r} is a database, but not a journal")
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=FULL")
+        self._db.execute("PRAGMA foreign_keys=ON")
+        if not tables:
+            self._db.executescript(f"BEGIN;{SCHEMA}PRAGMA user_version={VERSION};COMMIT;")
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it, or nothing and a JournalError."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield self._db
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise JournalError(
+                f"journal {str(self.path)!r} cannot be written: {one_line(error)}; "
+                "nothing of this step was kept"
+            ) from None
+
+    def facts(self) -> dict[str, Any]:
+        rows = self._read("SELECT name, value FROM facts")
+        return {name: json.loads(value) for name, value in rows}
+
+    def set_facts(self, **facts: Any) -> None:
+        rows = [(name, json.dumps(value)) for name, value in facts.items()]
+        with self._writing() as db:
+            db.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", rows)
+
+    def add_draws(self, rows: list[DrawRow]) -> None:
+        values = [
+            (r.draw, r.question, r.call, r.sample, r.learned, r.probability, r.law,
+             json.dumps(r.why), r.elapsed)
+            for r in rows
+        ]  # fmt: skip
+        with self._writing() as db:
+            db.executemany("INSERT INTO draws VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+    def add_calls(self, rows: list[CallRow]) -> None:
+        with self._writing() as db:
+            for row in rows:
+                db.execute(
+                    "INSERT INTO calls (call, cost, elapsed) VALUES (?, ?, ?)",
+                    (row.call, row.cost, row.elapsed),
+                )
+                db.executemany(
+                    "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    [
+                        (a.question, a.call, a.truth, a.answer, a.unanswered, a.loss, a.coordinate)
+                        for a in row.answers
+                    ],
+                )
+                if row.pictures is not None:
+                    db.execute("INSERT INTO pictures VALUES (?, ?, ?)", (row.call, *row.pictures))
+
+    def draws(self) -> list[DrawRow]:
+        rows = self._read("SELECT * FROM draws ORDER BY draw")
+        return [DrawRow(*r[:7], json.loads(r[7]), r[8]) for r in rows]
+
+    def calls(self) -> list[CallRow]:
+        answers: dict[int, list[AnswerRow]] = {}
+        for row in self._read("SELECT * FROM answers ORDER BY question"):
+            answers.setdefault(row[1], []).append(AnswerRow(*row))
+        rows = self._read("SELECT call, cost, elapsed FROM calls ORDER BY position")
+        return [CallRow(*r, tuple(answers.get(r[0], []))) for r in rows]
+
+    def pictures(self) -> dict[int, tuple[bytes, bytes]]:
+        rows = self._read(
+            "SELECT call, source, follow_up FROM pictures JOIN calls USING (call) ORDER BY position"
+        )
+        return {call: (source, follow_up) for call, source, follow_up in rows}
+
+    def _read(self, query: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._db.execute(query).fetchall()
+        except sqlite3.Error as error:
+            raise JournalError(
+                f"journal {str(self.path)!r} cannot be read: {one_line(error)}"
+            ) from None
+
+    def close(self) -> None:
+        with closing(self._db):
+            pass
+
+
+def open_journal(where: Path | str | Journal | None) -> Journal:
+    """A journal as given, at a path, or in memory where ``where`` is None."""
+    if where is None:
+        return MemoryJournal()
+    if isinstance(where, str | Path):
+        return SQLiteJournal(where)
+    return where

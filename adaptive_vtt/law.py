@@ -1,0 +1,61 @@
+"""The law a question is drawn from: a strategy's weights, mixed with a uniform floor."""
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .datasets.base import Indices
+from .errors import AvttError
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Law:
+    """n questions (n,) and their probabilities (n,), which sum to one."""
+
+    questions: Indices
+    probabilities: Floats
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """The place (0..n-1) of one question, by inverse transform."""
+        ends = np.cumsum(self.probabilities)
+        place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
+        # rounding may point past the end, or at a question of probability zero there
+        place = min(place, len(ends) - 1)
+        while self.probabilities[place] == 0:
+            place -= 1
+        return place
+
+    def pack(self) -> bytes:
+        """The law as bytes for the journal: those of probability zero are left out."""
+        kept = np.flatnonzero(self.probabilities)
+        kept = kept[np.argsort(self.questions[kept])]
+        numbers = np.diff(self.questions[kept], prepend=0)
+        body = numbers.astype("<i8").tobytes() + self.probabilities[kept].astype("<f8").tobytes()
+        return zlib.compress(body, level=1)
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "Law":
+        """The law that ``pack`` wrote, in order of question number."""
+        body = zlib.decompress(packed)
+        half = len(body) // 2
+        numbers = np.cumsum(np.frombuffer(body[:half], "<i8"))
+        return cls(numbers, np.frombuffer(body[half:], "<f8"))
+
+
+def mix(questions: Indices, weights: Floats, floor: float) -> Law:
+    """q = (1 - floor) w / sum(w) + floor / n, for n weights >= 0.
+
+    Raises AvttError where a strategy returned something that is no set of weights.
+    """
+    if weights.shape != questions.shape:
+        raise AvttError(f"strategy: expected {questions.shape} weights, got {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise AvttError("strategy: expected finite weights of at least 0, got others")
+    total = weights.sum()
+    if total <= 0:
+        raise AvttError(f"strategy: expected weight on some of {len(weights)} candidates, got none")
+    return Law(questions, (1 - floor) * weights / total + floor / len(weights))

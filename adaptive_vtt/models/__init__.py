@@ -1,0 +1,19 @@
+"""Models under test: how the engine talks to whatever is audited."""
+
+from .base import Answer, ModelUnderTest, Prompt, Unanswered
+from .loading import load
+from .python import PythonModel, TorchModel
+from .recorded import Recorded
+from .simulated import Simulated
+
+__all__ = [
+    "Answer",
+    "ModelUnderTest",
+    "Prompt",
+    "PythonModel",
+    "Recorded",
+    "Simulated",
+    "TorchModel",
+    "Unanswered",
+    "load",
+]

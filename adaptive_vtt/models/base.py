@@ -1,0 +1,54 @@
+"""What a model under test is, what it is asked, and what it may say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ..datasets.base import Image
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What is sent to the model: one image and the concepts asked about.
+
+    ``image`` is H x W x C uint8, or None where the dataset has none. Truths are not here,
+    on purpose.
+    """
+
+    image: Image | None
+    concepts: tuple[str, ...]
+    sample_id: str
+    relation: str
+    severity: int
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """The model gave no answer: a refusal, a timeout, garbage. Never NaN, never zero."""
+
+    reason: str
+    cost: float = 0.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model said, and what the call cost.
+
+    ``values``: for each concept of the prompt P(yes) in [0, 1], or Unanswered for a concept
+    the model left out.
+    """
+
+    values: tuple[float | Unanswered, ...]
+    cost: float = 0.0
+
+
+class ModelUnderTest(Protocol):
+    """``answers`` is "all" where one call answers every concept of an image, else "one".
+
+    A model may also carry ``name`` (for reports) and ``needs_image`` (default True).
+    """
+
+    answers: Literal["one", "all"]
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        """One answer per prompt, in the same order."""

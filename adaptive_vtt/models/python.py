@@ -1,0 +1,72 @@
+"""A Python callable, or a torch module, as a model under test."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ..datasets.base import Image
+from .base import Answer, Prompt, Unanswered
+from .checking import table_to_answers
+
+if TYPE_CHECKING:
+    import torch
+
+
+class PythonModel:
+    """``function``: list of n images (H x W x C uint8) -> array n x C of P(yes)."""
+
+    answers: Literal["one", "all"] = "all"
+
+    def __init__(self, function: Callable[[list[Image]], Any], name: str | None = None) -> None:
+        self.function = function
+        self.name = name or getattr(function, "__name__", type(function).__name__)
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        images = [prompt.image for prompt in prompts if prompt.image is not None]
+        return [*table_to_answers(self.function(images), prompts, f"model {self.name!r}")]
+
+
+class TorchModel:
+    """A torch module: float images n x ch x H x W in [0, 1] -> logits n x C.
+
+    The module is put into eval mode on ``device`` ("auto": CUDA where there is one);
+    images of one call must share a size. ``transform`` replaces the default scaling.
+    """
+
+    answers: Literal["one", "all"] = "all"
+
+    def __init__(
+        self,
+        module: "torch.nn.Module",
+        *,
+        name: str | None = None,
+        device: str = "auto",
+        batch_size: int = 64,
+        transform: Callable[[list[Image]], "torch.Tensor"] | None = None,
+    ) -> None:
+        from ..devices import pick
+
+        self.device = pick(device)
+        self.module = module.to(self.device).eval()
+        self.name = name or type(module).__name__
+        self.batch_size = batch_size
+        self.transform = transform or scaled
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        import torch
+
+        images = [prompt.image for prompt in prompts if prompt.image is not None]
+        parts = []
+        with torch.inference_mode():
+            for start in range(0, len(images), self.batch_size):
+                batch = self.transform(images[start : start + self.batch_size])
+                parts.append(torch.sigmoid(self.module(batch.to(self.device)).double()).cpu())
+        return [*table_to_answers(torch.cat(parts).numpy(), prompts, f"model {self.name!r}")]
+
+
+def scaled(images: list[Image]) -> "torch.Tensor":
+    """Images H x W x C uint8 as one float tensor n x C x H x W in [0, 1]."""
+    import torch
+
+    return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float().div_(255.0)

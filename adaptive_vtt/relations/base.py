@@ -1,0 +1,56 @@
+"""Relations: what makes a follow-up image, and what the answer should then be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..datasets.base import Image, Sample
+
+
+@dataclass(frozen=True)
+class FollowUp:
+    """The image a relation made: H x W x C uint8, and whatever the oracle needs to know of it."""
+
+    image: Image | None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Relation(Protocol):
+    """A metamorphic relation. ``severities`` are its levels, mildest first."""
+
+    name: str
+    severities: tuple[int, ...]
+
+    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+        """The follow-up of ``sample``; never modifies it, and depends only on the arguments."""
+
+    def expect(self, truth: int, follow_up: FollowUp) -> int:
+        """What the true answer is for the follow-up, given that of the source."""
+
+    def applies(self, concept: str) -> bool:
+        """Whether questions about ``concept`` make sense after this relation."""
+
+
+class LabelPreserving:
+    """Base of relations after which every answer should stay the same."""
+
+    name: str
+    severities: tuple[int, ...] = (1, 2, 3, 4, 5)
+    about: str = ""
+
+    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+        if sample.image is None:
+            return FollowUp(None)
+        return FollowUp(self.transform(sample.image, severity, rng))
+
+    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
+        """The changed image: same shape and dtype as ``image``, which is left alone."""
+        raise TypeError(f"{type(self).__name__} defines no transform")
+
+    def expect(self, truth: int, follow_up: FollowUp) -> int:
+        return truth
+
+    def applies(self, concept: str) -> bool:
+        return True

@@ -1,0 +1,148 @@
+"""Identity and six graded relations, five severities each.
+
+Every strength is one number per severity in a unit that does not depend on the image's
+size: grey levels on a 0..1 scale, degrees, or per cent of the shorter side. The ladders
+follow the spirit of ImageNet-C (Hendrycks & Dietterich, 2019); the noise and contrast
+ladders are its values for 224-pixel images.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..datasets.base import Image
+from .base import LabelPreserving
+
+Floats = npt.NDArray[np.float64]
+
+
+class Identity(LabelPreserving):
+    """The source image itself: relation 0, with the single severity 0."""
+
+    name = "identity"
+    severities = (0,)
+    about = "the source image, unchanged"
+
+    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
+        return image.copy()
+
+
+@dataclass(frozen=True)
+class Graded(LabelPreserving):
+    """A relation with one strength per severity, e.g. a noise level."""
+
+    name: str
+    strengths: tuple[float, ...]
+    change: Callable[[Image, float, np.random.Generator], Image]
+    about: str = ""
+    severities: tuple[int, ...] = (1, 2, 3, 4, 5)
+
+    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
+        return self.change(image, self.strengths[self.severities.index(severity)], rng)
+
+
+def to_bytes(values: Floats) -> Image:
+    """Values on the 0..255 scale, clipped and rounded to uint8."""
+    return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+
+
+def like(changed: npt.NDArray[Any], image: Image) -> Image:
+    """``changed`` with the channel axis that OpenCV drops from one-channel images."""
+    return changed.reshape(image.shape)
+
+
+def gaussian_noise(image: Image, deviation: float, rng: np.random.Generator) -> Image:
+    """Adds independent normal noise; ``deviation`` on the 0..1 scale."""
+    return to_bytes(image + 255 * deviation * rng.standard_normal(image.shape))
+
+
+def brightness_up(image: Image, amount: float, rng: np.random.Generator) -> Image:
+    """Moves every value ``amount`` (0..1) of the way to white."""
+    return to_bytes(image + amount * (255.0 - image))
+
+
+def brightness_down(image: Image, amount: float, rng: np.random.Generator) -> Image:
+    """Moves every value ``amount`` (0..1) of the way to black."""
+    return to_bytes(image * (1.0 - amount))
+
+
+def contrast_down(image: Image, keep: float, rng: np.random.Generator) -> Image:
+    """Keeps the share ``keep`` (0..1) of each value's distance from the channel's mean."""
+    mean = image.mean(axis=(0, 1), keepdims=True)
+    return to_bytes(mean + keep * (image - mean))
+
+
+def rotation(image: Image, degrees: float, rng: np.random.Generator) -> Image:
+    """Rotates about the centre, either way, filling from the nearest edge pixel."""
+    import cv2
+
+    height, width = image.shape[:2]
+    angle = degrees * (1 if rng.random() < 0.5 else -1)
+    matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), angle, 1.0)
+    turned = cv2.warpAffine(
+        image, matrix, (width, height), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+    )
+    return like(turned, image)
+
+
+def defocus_blur(image: Image, percent: float, rng: np.random.Generator) -> Image:
+    """Convolves with a disc whose radius is ``percent`` of the shorter side."""
+    import cv2
+
+    kernel = _disc(round(percent / 100 * min(image.shape[:2]), 6))
+    return like(cv2.filter2D(image, -1, kernel, borderType=cv2.BORDER_REFLECT_101), image)
+
+
+@lru_cache(maxsize=64)
+def _disc(radius: float) -> Floats:
+    """A disc of any radius in pixels, its edge smoothed by 9 x 9 sub-pixels; sums to one."""
+    fine, half = 9, int(np.ceil(radius))
+    side = (2 * half + 1) * fine
+    at = (np.arange(side) + 0.5) / fine - half - 0.5
+    inside = (at[:, None] ** 2 + at[None, :] ** 2 <= radius**2).astype(float)
+    kernel = inside.reshape(2 * half + 1, fine, 2 * half + 1, fine).sum(axis=(1, 3))
+    return np.asarray(kernel / kernel.sum())
+
+
+GRADED = (
+    Graded(
+        "gaussian_noise",
+        (0.08, 0.12, 0.18, 0.26, 0.38),
+        gaussian_noise,
+        "normal noise; strength: standard deviation on 0..1",
+    ),
+    Graded(
+        "defocus_blur",
+        (3.0, 4.5, 6.0, 8.0, 10.0),
+        defocus_blur,
+        "disc blur; strength: radius in per cent of the shorter side",
+    ),
+    Graded(
+        "brightness_up",
+        (0.1, 0.2, 0.3, 0.4, 0.5),
+        brightness_up,
+        "towards white; strength: share of the way",
+    ),
+    Graded(
+        "brightness_down",
+        (0.15, 0.3, 0.45, 0.6, 0.75),
+        brightness_down,
+        "towards black; strength: share of the way",
+    ),
+    Graded(
+        "contrast_down",
+        (0.4, 0.3, 0.2, 0.1, 0.05),
+        contrast_down,
+        "towards the channel's mean; strength: share of contrast kept",
+    ),
+    Graded(
+        "rotation",
+        (5.0, 10.0, 20.0, 30.0, 45.0),
+        rotation,
+        "about the centre, either way; strength: degrees",
+    ),
+)

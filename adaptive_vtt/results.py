@@ -1,0 +1,138 @@
+"""What a journal says: judged questions as a table, confusion counts, raw sample figures."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .journal import Journal
+
+METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
+
+
+@dataclass(frozen=True)
+class Result:
+    """How an audit ended.
+
+    ``targets``: one row per target with target, estimate, lower, upper, half_width,
+    certified, questions. Estimates are raw sample figures and carry no interval (NaN).
+    ``reason``: why it stopped, None while it has not.
+    """
+
+    targets: pd.DataFrame
+    calls: int
+    questions: int
+    cost: float
+    reason: str | None
+    waiting: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result for JSON; what is unknown is null."""
+        rows = self.targets.astype(object).where(self.targets.notna(), None)
+        return {
+            "targets": rows.to_dict(orient="records"),
+            "calls": self.calls,
+            "questions": self.questions,
+            "cost": self.cost,
+            "stop_reason": self.reason,
+            "waiting": self.waiting,
+        }
+
+
+def outcomes(journal: Journal) -> pd.DataFrame:
+    """One row per judged question, in draw order.
+
+    Columns: draw, call, question, sample, relation, severity, concept, truth, answer (NaN:
+    unanswered), unanswered (reason or None), loss, coordinate, elapsed.
+    """
+    space = journal.facts()["space"]
+    concepts, variants = space["concepts"], space["variants"]
+    draws = {row.call: row for row in journal.draws()}
+    records = []
+    for call in sorted(journal.calls(), key=lambda c: draws[c.call].draw):
+        drawn = draws[call.call]
+        for row in call.answers:
+            if row.loss is None:
+                continue
+            image, concept = divmod(row.question, len(concepts))
+            relation, severity = variants[image % len(variants)]
+            records.append(
+                (drawn.draw, row.call, row.question, drawn.sample, relation, severity,
+                 concepts[concept], row.truth, row.answer, row.unanswered, row.loss,
+                 row.coordinate, call.elapsed)
+            )  # fmt: skip
+    columns = [
+        "draw", "call", "question", "sample", "relation", "severity", "concept", "truth",
+        "answer", "unanswered", "loss", "coordinate", "elapsed",
+    ]  # fmt: skip
+    table = pd.DataFrame.from_records(records, columns=columns)
+    return table.astype({"answer": float, "coordinate": float, "loss": float})
+
+
+def confusion(table: pd.DataFrame, by: str | Sequence[str]) -> pd.DataFrame:
+    """Counts tn, fp, fn, tp and unanswered, and METRICS, per group of an outcomes table.
+
+    A metric whose denominator is zero is NaN. Unanswered questions stand apart.
+    """
+    keys = [by] if isinstance(by, str) else list(by)
+    yes, true = table["answer"] >= 0.5, table["truth"] == 1
+    said = table["answer"].notna()
+    parts = table[keys].assign(
+        tn=said & ~yes & ~true, fp=said & yes & ~true, fn=said & ~yes & true,
+        tp=said & yes & true, unanswered=~said,
+    )  # fmt: skip
+    counts = parts.groupby(keys, sort=False).sum()
+    return counts.join(_metrics(counts))
+
+
+def _metrics(counts: pd.DataFrame) -> pd.DataFrame:
+    tn, fp, fn, tp = (counts[c].astype(float) for c in ("tn", "fp", "fn", "tp"))
+    total = tn + fp + fn + tp
+    chance = (tp + fp) * (tp + fn) + (tn + fn) * (tn + fp)
+    figures = {
+        "sensitivity": tp / (tp + fn),
+        "specificity": tn / (tn + fp),
+        "precision": tp / (tp + fp),
+        "f1": 2 * tp / (2 * tp + fp + fn),
+        "kappa": ((tp + tn) * total - chance) / (total**2 - chance),
+    }
+    return pd.DataFrame(figures).replace([np.inf, -np.inf], np.nan)
+
+
+def summarise(journal: Journal) -> Result:
+    """The result of a journal: raw figures per concept side, per relation, and overall."""
+    table = outcomes(journal)
+    calls, draws = journal.calls(), journal.draws()
+    ended = journal.facts().get("ended")
+    return Result(
+        targets=_targets(table),
+        calls=len(draws),
+        questions=len(table),
+        cost=sum(c.cost for c in calls),
+        reason=ended["reason"] if ended else None,
+        waiting=len(draws) - len(calls),
+    )
+
+
+def _targets(table: pd.DataFrame) -> pd.DataFrame:
+    rows = [_target("overall error", table)]
+    for concept, part in table.groupby("concept", sort=False):
+        rows.append(_target(f"{concept}: miss rate", part[part["truth"] == 1]))
+        rows.append(_target(f"{concept}: false-alarm rate", part[part["truth"] == 0]))
+    for relation, part in table.groupby("relation", sort=False):
+        rows.append(_target(f"relation {relation}: error", part))
+    return pd.DataFrame(rows)
+
+
+def _target(name: Hashable, part: pd.DataFrame) -> dict[str, Any]:
+    return {
+        "target": str(name),
+        "estimate": float(part["loss"].mean()) if len(part) else float("nan"),
+        "lower": float("nan"),
+        "upper": float("nan"),
+        "half_width": float("nan"),
+        "certified": False,
+        "questions": len(part),
+    }

@@ -1,0 +1,223 @@
+"""All questions of an audit, numbered and counted but never listed.
+
+A question is (sample, variant, concept), where a variant is one severity of one relation.
+Its number is mixed-radix: ``(sample * V + variant) * C + concept``. The *eligible* questions
+(truth known, relation applicable to the concept) fall into cells (concept, truth); within a
+cell they are variants x samples. That product structure is why counts are exact and
+sampling is uniform without ever listing anything.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from .datasets.base import UNKNOWN, Dataset, Indices, Truths
+from .errors import InputError
+from .randomness import generator
+from .relations import FollowUp, Relation, resolve
+
+if TYPE_CHECKING:
+    from .oracles import Oracle
+
+MAX_NUMBER = 2**62
+"""Question numbers are 64-bit; a larger space is refused."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One severity of one relation."""
+
+    relation: Relation
+    severity: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.relation.name}:{self.severity}"
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question in words; ``truth`` is that of the source image."""
+
+    number: int
+    sample_id: str
+    relation: str
+    severity: int
+    concept: str
+    truth: int
+
+
+class QuestionSpace:
+    """samples x relations x severities x concepts.
+
+    ``relations`` are names or Relation objects (default: identity alone); ``severities``
+    restricts every graded relation to these levels; ``oracle`` turns answers into outcomes
+    (default: Correctness). Raises InputError where nothing can be asked.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        relations: Iterable[str | Relation] = ("identity",),
+        *,
+        severities: Iterable[int] | None = None,
+        oracle: "Oracle | None" = None,
+    ) -> None:
+        from .oracles import Correctness
+
+        self.dataset = dataset
+        self.concepts = dataset.concepts
+        self.oracle: Oracle = oracle if oracle is not None else Correctness()
+        chosen = resolve(relations)
+        wanted = None if severities is None else set(severities)
+        self.variants = tuple(
+            Variant(relation, severity)
+            for relation in chosen
+            for severity in relation.severities
+            if wanted is None or severity in wanted or len(relation.severities) == 1
+        )
+        offered = {s for relation in chosen for s in relation.severities}
+        if not chosen or (wanted is not None and not wanted <= offered):
+            raise InputError(
+                f"severities: expected some of {sorted(offered)} (relations "
+                f"{[r.name for r in chosen]}), got {sorted(wanted or [])}"
+            )
+        self.total = len(dataset) * len(self.variants) * len(self.concepts)
+        if self.total > MAX_NUMBER:
+            raise InputError(f"space: {self.total} questions, over the limit of {MAX_NUMBER}")
+        if self.size == 0:
+            raise InputError(
+                "space: no question can be asked: every truth is unknown or no relation applies "
+                f"({len(dataset)} samples x {len(self.variants)} variants x "
+                f"{len(self.concepts)} concepts)"
+            )
+
+    # -- numbering ---------------------------------------------------------------------
+
+    def number(self, sample: Indices, variant: Indices, concept: Indices) -> Indices:
+        """Question numbers of three broadcast index arrays."""
+        return (sample * len(self.variants) + variant) * len(self.concepts) + concept
+
+    def parts(self, questions: npt.ArrayLike) -> tuple[Indices, Indices, Indices]:
+        """Sample, variant and concept of each question number."""
+        image, concept = np.divmod(np.asarray(questions, np.int64), len(self.concepts))
+        sample, variant = np.divmod(image, len(self.variants))
+        return sample, variant, concept
+
+    def image_of(self, questions: npt.ArrayLike) -> Indices:
+        """The number of the follow-up image each question is about."""
+        return np.asarray(questions, np.int64) // len(self.concepts)
+
+    def question(self, number: int) -> Question:
+        """The question in words."""
+        sample, variant, concept = (int(p) for p in self.parts(number))
+        chosen = self.variants[variant]
+        truth = int(self.dataset.truth(np.array([sample]), np.array([concept]))[0])
+        return Question(
+            number,
+            self.dataset.sample_id(sample),
+            chosen.relation.name,
+            chosen.severity,
+            self.concepts[concept],
+            truth,
+        )
+
+    # -- eligibility and counts --------------------------------------------------------
+
+    @cached_property
+    def applicable(self) -> npt.NDArray[np.bool_]:
+        """V x C: whether a variant's questions about a concept make sense."""
+        return np.array(
+            [[v.relation.applies(c) for c in self.concepts] for v in self.variants], dtype=bool
+        )
+
+    @cached_property
+    def cell_counts(self) -> npt.NDArray[np.int64]:
+        """C x 2: eligible questions per concept and truth."""
+        counts = np.asarray(self.dataset.counts, np.int64)
+        return counts * self.applicable.sum(axis=0)[:, None]
+
+    @cached_property
+    def size(self) -> int:
+        """How many questions can be asked."""
+        return int(self.cell_counts.sum())
+
+    def count(
+        self,
+        *,
+        concept: str | None = None,
+        side: int | None = None,
+        relation: str | None = None,
+        severity: int | None = None,
+    ) -> int:
+        """How many eligible questions agree with everything given; exact, nothing is listed."""
+        rows = [
+            (relation is None or v.relation.name == relation)
+            and (severity is None or v.severity == severity)
+            for v in self.variants
+        ]
+        columns = [concept is None or c == concept for c in self.concepts]
+        sides = [side is None or s == side for s in (0, 1)]
+        variants = self.applicable[rows].sum(axis=0)
+        counts = np.asarray(self.dataset.counts, np.int64) * variants[:, None]
+        return int(counts[np.ix_(columns, sides)].sum())
+
+    def truth(self, questions: npt.ArrayLike) -> Truths:
+        """The source truth of each question: 0, 1 or UNKNOWN."""
+        sample, _, concept = self.parts(questions)
+        return self.dataset.truth(sample, concept)
+
+    def eligible(self, questions: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Whether each question can be asked."""
+        sample, variant, concept = self.parts(questions)
+        known = self.dataset.truth(sample, concept) != UNKNOWN
+        return known & self.applicable[variant, concept]
+
+    # -- the eligible questions, by rank -----------------------------------------------
+
+    def nth(self, ranks: npt.ArrayLike) -> Indices:
+        """The eligible questions of these ranks: a bijection from 0..size-1."""
+        wanted = np.asarray(ranks, np.int64)
+        ends = np.cumsum(self.cell_counts.ravel())
+        cells = np.searchsorted(ends, wanted, side="right")
+        found = np.empty(wanted.shape, np.int64)
+        for cell in np.unique(cells):
+            concept, side = divmod(int(cell), 2)
+            here = cells == cell
+            within = wanted[here] - (ends[cell] - self.cell_counts.flat[cell])
+            place, rank = np.divmod(within, int(self.dataset.counts[concept, side]))
+            variant = np.flatnonzero(self.applicable[:, concept])[place]
+            sample = self.dataset.members(concept, side, rank)
+            found[here] = self.number(sample, variant, np.int64(concept))
+        return found
+
+    # -- follow-up images --------------------------------------------------------------
+
+    def follow_up(self, image: int, seed: int) -> FollowUp:
+        """The follow-up image of this number: a function of (seed, image) alone."""
+        sample, variant = divmod(image, len(self.variants))
+        chosen = self.variants[variant]
+        source = self.dataset.sample(sample)
+        rng = generator(seed, "follow-up", image)
+        return chosen.relation.apply(source, chosen.severity, rng)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short hash of the dataset, the variants and what applies to what."""
+        digest = hashlib.blake2b(digest_size=12)
+        digest.update(self.dataset.fingerprint.encode())
+        digest.update(repr([v.name for v in self.variants]).encode())
+        digest.update(self.applicable.tobytes())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        return (
+            f"QuestionSpace({self.dataset.name}: {len(self.dataset)} samples x "
+            f"{len(self.variants)} variants x {len(self.concepts)} concepts, "
+            f"{self.size} questions)"
+        )

@@ -1,0 +1,167 @@
+"""When an audit ends. Rules combine: ``a | b`` ends at the first, ``a & b`` at the last."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import InputError, unknown
+
+
+@dataclass(frozen=True)
+class State:
+    """Where an audit stands.
+
+    ``calls`` drawn so far, ``questions`` judged so far, seconds ``elapsed``, and
+    ``uncertainty`` C x 2: u- and u+ of each concept as shares of their value before any
+    question, NaN on a side where nothing is left to ask.
+    """
+
+    calls: int
+    questions: int
+    elapsed: float
+    uncertainty: npt.NDArray[np.float64]
+
+    @property
+    def widest(self) -> float:
+        """The relative uncertainty of the most uncertain side; 0 when nothing is left."""
+        return float(np.nanmax(self.uncertainty)) if not self.exhausted else 0.0
+
+    @property
+    def mean(self) -> float:
+        """The mean relative uncertainty over the sides that can still be asked about."""
+        return float(np.nanmean(self.uncertainty)) if not self.exhausted else 0.0
+
+    @property
+    def exhausted(self) -> bool:
+        return bool(np.isnan(self.uncertainty).all())
+
+
+class StoppingRule(Protocol):
+    """Reads the state, says why to stop or nothing."""
+
+    def reached(self, state: State) -> str | None:
+        """A reason to stop, as a sentence part, or None."""
+
+
+class _Combinable:
+    def reached(self, state: State) -> str | None:
+        raise TypeError(f"{type(self).__name__} defines no rule")
+
+    def __or__(self, other: StoppingRule) -> "FirstOf":
+        return FirstOf((self, other))
+
+    def __and__(self, other: StoppingRule) -> "AllOf":
+        return AllOf((self, other))
+
+
+@dataclass(frozen=True)
+class MaxCalls(_Combinable):
+    """At most ``limit`` calls of the model, ever."""
+
+    limit: int
+
+    def __post_init__(self) -> None:
+        _positive("calls", self.limit)
+
+    def reached(self, state: State) -> str | None:
+        return f"{self.limit} calls were made" if state.calls >= self.limit else None
+
+    def __str__(self) -> str:
+        return f"{self.limit} calls"
+
+
+@dataclass(frozen=True)
+class MaxQuestions(_Combinable):
+    """Stop once ``limit`` questions are answered; one call may answer several."""
+
+    limit: int
+
+    def __post_init__(self) -> None:
+        _positive("questions", self.limit)
+
+    def reached(self, state: State) -> str | None:
+        return f"{self.limit} questions were answered" if state.questions >= self.limit else None
+
+    def __str__(self) -> str:
+        return f"{self.limit} questions"
+
+
+@dataclass(frozen=True)
+class UncertaintyBelow(_Combinable):
+    """Stop once the answer GPs are certain enough (the paper's tau, relative to the prior).
+
+    ``tau`` in (0, 1] is a share of the prior uncertainty. ``over`` "mean" (default) compares
+    the mean over all sides of all concepts, as the paper's Figure 4 does; "max" the most
+    uncertain side, which a model that is always sure of itself may never let fall.
+    Sides with nothing left to ask do not count.
+    """
+
+    tau: float
+    over: Literal["mean", "max"] = "mean"
+
+    def __post_init__(self) -> None:
+        if self.over not in ("mean", "max"):
+            raise unknown("aggregate", self.over, ("mean", "max"), "stop")
+        if not 0 < self.tau <= 1:
+            raise InputError(f"stop: expected an uncertainty in (0, 1], got {self.tau}")
+
+    def reached(self, state: State) -> str | None:
+        if state.exhausted:
+            return None
+        level = state.mean if self.over == "mean" else state.widest
+        if level > self.tau:
+            return None
+        return f"the {self.over} uncertainty is {level:.3f} of its prior, at most {self.tau:g}"
+
+    def __str__(self) -> str:
+        return f"{self.over} uncertainty at most {self.tau:g} of its prior"
+
+
+@dataclass(frozen=True)
+class WallClock(_Combinable):
+    """Stop after ``seconds`` of audit, interruptions not counted."""
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        _positive("seconds", self.seconds)
+
+    def reached(self, state: State) -> str | None:
+        return f"{self.seconds:g} seconds have passed" if state.elapsed >= self.seconds else None
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} seconds"
+
+
+@dataclass(frozen=True)
+class FirstOf(_Combinable):
+    """Stop as soon as one rule says so."""
+
+    rules: tuple[StoppingRule, ...]
+
+    def reached(self, state: State) -> str | None:
+        return next((r for rule in self.rules if (r := rule.reached(state))), None)
+
+    def __str__(self) -> str:
+        return " or ".join(map(str, self.rules))
+
+
+@dataclass(frozen=True)
+class AllOf(_Combinable):
+    """Stop once every rule says so."""
+
+    rules: tuple[StoppingRule, ...]
+
+    def reached(self, state: State) -> str | None:
+        reasons = [rule.reached(state) for rule in self.rules]
+        return None if None in reasons else " and ".join(r for r in reasons if r)
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.rules))
+
+
+def _positive(what: str, value: float) -> None:
+    if not value > 0:
+        raise InputError(f"stop: expected a number of {what} above 0, got {value}")
