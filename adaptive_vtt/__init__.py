@@ -22,10 +22,11 @@ if TYPE_CHECKING:
         surrogates,
         testing,
     )
-    from .audit import Audit, Result
+    from .audit import Audit
+    from .results import Result
     from .space import QuestionSpace
 
-_HOMES = {"Audit": "audit", "Result": "audit", "QuestionSpace": "space"}
+_HOMES = {"Audit": "audit", "Result": "results", "QuestionSpace": "space"}
 _MODULES = {
     "datasets",
     "errors",

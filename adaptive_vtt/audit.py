@@ -1,7 +1,7 @@
 """The audit: ask and tell, journaled, resumable."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -57,7 +57,8 @@ class Audit:
 
     ``strategy``: a name or a Strategy. ``budget``: at most so many calls, ever. ``stop``:
     any StoppingRule, beside the budget. ``journal``: a path (created, or continued if an
-    audit with the same settings stands there), a Journal, or None for memory. ``floor``:
+    audit with the same settings stands there), a Journal, or None for memory. ``notes``:
+    anything JSON can hold, kept in a new journal beside the settings. ``floor``:
     the uniform share of the law, in [0, 1]. ``candidates``: how many unseen questions are
     looked at per draw. ``batch``: calls asked at a time by ``run``, with beliefs frozen.
     Raises InputError for settings out of range and JournalError for a journal of another
@@ -74,6 +75,7 @@ class Audit:
         stop: StoppingRule | None = None,
         seed: int = 0,
         journal: Path | str | Journal | None = None,
+        notes: Mapping[str, Any] | None = None,
         floor: float = 0.0,
         candidates: int = 4096,
         batch: int = 1,
@@ -84,6 +86,7 @@ class Audit:
         self.space = space
         self.model = model
         self.batch = batch
+        self.budget = budget
         self._rules = [r for r in (stop, MaxCalls(budget) if budget is not None else None) if r]
         name = strategy if isinstance(strategy, str) else type(strategy).__name__
         chosen = get_strategy(strategy) if isinstance(strategy, str) else strategy
@@ -100,7 +103,7 @@ class Audit:
         self.cost = 0.0
         self._failed = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
-        self._journal = open_journal(journal)
+        self.journal = open_journal(journal)
         settings = {
             "strategy": name,
             "strategy_options": _public(chosen),
@@ -110,7 +113,7 @@ class Audit:
             "answers": model.answers,
             "model": name_of(model),
         }
-        self._begin(settings)
+        self._begin(settings, notes or {})
 
     # -- ask and tell ------------------------------------------------------------------
 
@@ -144,7 +147,11 @@ class Audit:
         ModelError; the journal keeps everything, and running again goes on.
         """
         while calls := self.ask(self.batch):
-            answers = checked(self.model, [c.prompt for c in calls])
+            try:
+                answers = checked(self.model, [c.prompt for c in calls])
+            except BaseException:
+                self._handed.difference_update(c.number for c in calls)  # to be asked again
+                raise
             pairs = zip(calls, answers, strict=True)
             self._tell_all([(call.number, answer) for call, answer in pairs])
             if progress is not None:
@@ -153,7 +160,7 @@ class Audit:
 
     def result(self) -> Result:
         """What is known now, recomputed from the journal."""
-        return summarise(self._journal)
+        return summarise(self.journal)
 
     @property
     def stopped(self) -> str | None:
@@ -163,6 +170,11 @@ class Audit:
             return "every question was asked"
         return next((reason for r in self._rules if (reason := r.reached(state))), None)
 
+    @property
+    def rules(self) -> list[str]:
+        """The stopping rules in words; the first one met ends the audit."""
+        return [str(rule) for rule in self._rules]
+
     def state(self) -> State:
         """Where the audit stands."""
         uncertainty = self._questioner.open_uncertainty()
@@ -170,7 +182,7 @@ class Audit:
 
     def close(self) -> None:
         """Releases the journal's file."""
-        self._journal.close()
+        self.journal.close()
 
     def __enter__(self) -> Self:
         return self
@@ -189,12 +201,12 @@ class Audit:
                 break
             rows.append(self._row(draw))
             self._take(rows[-1])
+        calls = [self._call(row) for row in rows]
         if rows:
-            self._journal.add_draws(rows)
+            self.journal.add_draws(rows)
         self._failed = False
         if len(rows) < n and not self._waiting and not rows:
             self._end()
-        calls = [self._call(row) for row in rows]
         self._waiting.update({c.number: c for c in calls})
         return calls
 
@@ -227,7 +239,7 @@ class Audit:
         if len({r.call for r in rows}) < len(rows):
             raise OrderError("tell: the same call was answered twice")
         self._failed = True
-        self._journal.add_calls(rows)
+        self.journal.add_calls(rows)
         self._failed = False
         for row in rows:
             self._judge.forget(row.call)
@@ -265,24 +277,27 @@ class Audit:
 
     # -- beginning, going on, ending ---------------------------------------------------
 
-    def _begin(self, settings: dict[str, Any]) -> None:
-        facts = self._journal.facts()
+    def _begin(self, settings: dict[str, Any], notes: Mapping[str, Any]) -> None:
+        facts = self.journal.facts()
         if not facts:
-            self._journal.set_facts(
+            self.journal.set_facts(
                 space=_describe(self.space),
                 settings=settings,
-                stop=[str(rule) for rule in self._rules],
+                stop=self.rules,
+                **notes,
             )
             return
         _same_audit(facts, self.space, settings)
+        self.journal.set_facts(stop=self.rules, ended=None)
         self._replay()
 
     def _replay(self) -> None:
         """Goes through the journal in the order in which things were drawn and learnt."""
-        calls = {c.call: c for c in self._journal.calls()}
-        for row in calls.values():
-            self._keep(row)
-        draws = self._journal.draws()
+        calls = {c.call: c for c in self.journal.calls()}
+        for call in calls.values():
+            self._keep(call)
+        self._judge.pictures = len(self.journal.pictures())
+        draws = self.journal.draws()
         for row in draws:
             self._learn(row.learned)
             self._take(row)
@@ -293,13 +308,11 @@ class Audit:
         self._elapsed = max(times, default=0.0)
 
     def _end(self) -> None:
-        self._journal.set_facts(
-            ended={"reason": self.stopped, "elapsed": round(self._seconds(), 3)}
-        )
+        self.journal.set_facts(ended={"reason": self.stopped, "elapsed": round(self._seconds(), 3)})
 
     def _usable(self) -> None:
         if self._failed:
-            raise JournalError("audit: the journal could not be written; resume from the journal")
+            raise JournalError("audit: a step could not be finished; resume from the journal")
 
     def _seconds(self) -> float:
         return self._elapsed + self._clock() - self._since

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,18 +46,18 @@ class Belief:
         answered = [o for o in outcomes if o.answer is not None and o.coordinate is not None]
         if not answered:
             return
-        numbers = np.array([o.question for o in answered])
-        samples, _, concepts = self.space.parts(numbers)
-        images = self.space.image_of(numbers)
+        # the space's numbering on plain integers: for the usual one question, arrays are slower
+        concepts, variants = len(self.space.concepts), len(self.space.variants)
+        for outcome in answered:
+            assert outcome.answer is not None
+            image, concept = divmod(outcome.question, concepts)
+            sample = image // variants
+            self.predictability.observe(image, sample, concept, outcome.truth, outcome.answer)
         points = AnswerPoints(
-            torch.from_numpy(concepts),
+            torch.tensor([o.question % concepts for o in answered]),
             torch.tensor([o.coordinate for o in answered], dtype=torch.float64),
         )
         self.answers.observe(points)
-        rows = zip(images.tolist(), samples.tolist(), concepts.tolist(), answered, strict=True)
-        for image, sample, concept, outcome in rows:
-            assert outcome.answer is not None
-            self.predictability.observe(image, sample, concept, outcome.truth, outcome.answer)
 
     def uncertainty(self) -> Tensor:
         """C x 2 on the CPU: u- and u+ of every concept, as shares of their prior value."""

@@ -217,11 +217,14 @@ class SQLiteJournal:
         """One transaction: all of it, or nothing and a JournalError."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            yield self._db
-            self._db.execute("COMMIT")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:  # an interrupt, too, must leave no transaction open
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
         except sqlite3.Error as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
             raise JournalError(
                 f"journal {str(self.path)!r} cannot be written: {one_line(error)}; "
                 "nothing of this step was kept"
@@ -264,14 +267,14 @@ class SQLiteJournal:
 
     def draws(self) -> list[DrawRow]:
         rows = self._read("SELECT * FROM draws ORDER BY draw")
-        return [DrawRow(*r[:7], json.loads(r[7]), r[8]) for r in rows]
+        return [DrawRow(*(*r[:7], json.loads(r[7]), r[8])) for r in rows]
 
     def calls(self) -> list[CallRow]:
         answers: dict[int, list[AnswerRow]] = {}
         for row in self._read("SELECT * FROM answers ORDER BY question"):
             answers.setdefault(row[1], []).append(AnswerRow(*row))
         rows = self._read("SELECT call, cost, elapsed FROM calls ORDER BY position")
-        return [CallRow(*r, tuple(answers.get(r[0], []))) for r in rows]
+        return [CallRow(*(*r, tuple(answers.get(r[0], [])))) for r in rows]
 
     def pictures(self) -> dict[int, tuple[bytes, bytes]]:
         rows = self._read(

@@ -28,7 +28,7 @@ class Judge:
         self.answers = answers
         self.seed = seed
         self._follow_ups: dict[int, FollowUp] = {}
-        self._pictures = 0
+        self.pictures = 0  # kept so far, those of an earlier run included
 
     def call_of(self, question: int) -> int:
         """The call that answers ``question``."""
@@ -96,9 +96,9 @@ class Judge:
         return self._follow_ups[call]
 
     def _picture(self, call: int, follow_up: FollowUp) -> tuple[bytes, bytes] | None:
-        if follow_up.image is None or self._pictures >= MAX_PICTURES:
+        if follow_up.image is None or self.pictures >= MAX_PICTURES:
             return None
-        self._pictures += 1
+        self.pictures += 1
         sample, _, _ = self.space.parts(self.all_questions_of(call)[0])
         source = self.space.dataset.sample(int(sample)).image
         assert source is not None

@@ -53,9 +53,12 @@ def mix(questions: Indices, weights: Floats, floor: float) -> Law:
     """
     if weights.shape != questions.shape:
         raise AvttError(f"strategy: expected {questions.shape} weights, got {weights.shape}")
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise AvttError("strategy: expected finite weights of at least 0, got others")
     total = weights.sum()
+    # a sum is finite only where every weight is
+    if not (np.isfinite(total) and weights.min(initial=0.0) >= 0):
+        raise AvttError("strategy: expected finite weights of at least 0, got others")
     if total <= 0:
         raise AvttError(f"strategy: expected weight on some of {len(weights)} candidates, got none")
+    if floor == 0:
+        return Law(questions, weights / total)
     return Law(questions, (1 - floor) * weights / total + floor / len(weights))

@@ -32,7 +32,7 @@ class Candidates:
     @property
     def cell(self) -> Tensor:
         """concept * 2 + truth: which side of which concept a question belongs to."""
-        return self.concept * 2 + self.truth
+        return self.truth.add(self.concept, alpha=2)
 
 
 class Pool:
@@ -67,8 +67,10 @@ class Pool:
         if not fresh:
             return
         numbers = np.array(fresh)
-        _, _, concept = self.space.parts(numbers)
-        np.subtract.at(self.remaining, (concept, self.space.truth(numbers)), 1)
+        sample, _, concept = self.space.parts(numbers)
+        truth = self.space.dataset.truth(sample, concept)
+        for cell in zip(concept.tolist(), truth.tolist(), strict=True):
+            self.remaining[cell] -= 1
         self._seen.update(fresh)
         if self._listed:
             self._listed.remove(fresh)

@@ -1,8 +1,11 @@
 """Random numbers that depend on what they are for, never on when they are drawn."""
 
 import hashlib
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from numpy.random.bit_generator import ISeedSequence
 
 
 def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
@@ -13,4 +16,16 @@ def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
     """
     key = "/".join((str(seed), purpose, *map(str, numbers))).encode()
     digest = hashlib.blake2b(key, digest_size=16).digest()
-    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
+    seeding: Any = _Key(digest)  # numpy's stubs know no seed sequence but its own
+    return np.random.Generator(np.random.Philox(seeding))
+
+
+class _Key(ISeedSequence):
+    """A digest as the Philox key. ``Philox(key=...)`` gives the same stream, but asks the
+    operating system for entropy it then throws away, which costs more than all the rest."""
+
+    def __init__(self, digest: bytes) -> None:
+        self._digest = digest
+
+    def generate_state(self, n_words: int, dtype: npt.DTypeLike = np.uint32) -> npt.NDArray[Any]:
+        return np.frombuffer(self._digest, "<u8", n_words).astype(np.uint64)

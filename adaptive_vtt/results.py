@@ -77,8 +77,8 @@ def confusion(table: pd.DataFrame, by: str | Sequence[str]) -> pd.DataFrame:
     A metric whose denominator is zero is NaN. Unanswered questions stand apart.
     """
     keys = [by] if isinstance(by, str) else list(by)
-    yes, true = table["answer"] >= 0.5, table["truth"] == 1
-    said = table["answer"].notna()
+    true, said = table["truth"] == 1, table["answer"].notna()
+    yes = true ^ (table["loss"] >= 0.5)  # as the oracle saw it, whatever its threshold
     parts = table[keys].assign(
         tn=said & ~yes & ~true, fp=said & yes & ~true, fn=said & ~yes & true,
         tp=said & yes & true, unanswered=~said,

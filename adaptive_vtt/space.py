@@ -82,7 +82,7 @@ class QuestionSpace:
             if wanted is None or severity in wanted or len(relation.severities) == 1
         )
         offered = {s for relation in chosen for s in relation.severities}
-        if not chosen or (wanted is not None and not wanted <= offered):
+        if not chosen or (wanted is not None and not (wanted and wanted <= offered)):
             raise InputError(
                 f"severities: expected some of {sorted(offered)} (relations "
                 f"{[r.name for r in chosen]}), got {sorted(wanted or [])}"
@@ -111,7 +111,8 @@ class QuestionSpace:
 
     def image_of(self, questions: npt.ArrayLike) -> Indices:
         """The number of the follow-up image each question is about."""
-        return np.asarray(questions, np.int64) // len(self.concepts)
+        images: Indices = np.asarray(questions, np.int64) // len(self.concepts)
+        return images
 
     def question(self, number: int) -> Question:
         """The question in words."""
@@ -176,7 +177,7 @@ class QuestionSpace:
         """Whether each question can be asked."""
         sample, variant, concept = self.parts(questions)
         known = self.dataset.truth(sample, concept) != UNKNOWN
-        return known & self.applicable[variant, concept]
+        return np.logical_and(known, self.applicable[variant, concept])
 
     # -- the eligible questions, by rank -----------------------------------------------
 
@@ -193,7 +194,7 @@ class QuestionSpace:
             place, rank = np.divmod(within, int(self.dataset.counts[concept, side]))
             variant = np.flatnonzero(self.applicable[:, concept])[place]
             sample = self.dataset.members(concept, side, rank)
-            found[here] = self.number(sample, variant, np.int64(concept))
+            found[here] = self.number(sample, variant, np.array(concept))
         return found
 
     # -- follow-up images --------------------------------------------------------------

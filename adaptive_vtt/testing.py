@@ -10,6 +10,7 @@ import pandas as pd
 
 from .datasets.base import Indices, Sample, Truths
 from .datasets.table import TableDataset, from_table
+from .errors import unknown
 from .models.base import Answer, Prompt, Unanswered
 from .randomness import generator
 
@@ -69,6 +70,17 @@ class TiledDataset:
         places = np.flatnonzero(self._tile[:, concept] == side)
         tile, place = np.divmod(ranks, len(places))
         return tile * len(self._tile) + places[place]
+
+    @property
+    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+        whole, rest = divmod(self._samples, len(self._tile))
+        return self._tile, np.where(np.arange(len(self._tile)) < rest, whole + 1, whole)
+
+    def profile_row(self, samples: Indices) -> Indices:
+        return samples % len(self._tile)
+
+    def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
+        raise unknown("metadata column", column, [], f"dataset {self.name!r}")
 
     def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:
         count = min(most, self._samples, len(self._tile))

@@ -31,15 +31,14 @@ class Unpredictability:
         self.epsilon = epsilon
 
     def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
-        everything = torch.arange(len(candidates))
-        return _ones_at(_unpredictable(everything, candidates, belief, self.epsilon), candidates)
+        return _open(candidates, belief, self.epsilon).double()
 
 
 class Uncertainty:
     """(c): the concept and side where the answer GP is most uncertain, any candidate of it."""
 
     def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
-        return _ones_at(_most_uncertain(candidates, belief), candidates)
+        return _most_uncertain(candidates, belief).double()
 
 
 class Combined:
@@ -50,28 +49,22 @@ class Combined:
 
     def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
         side = _most_uncertain(candidates, belief)
-        return _ones_at(_unpredictable(side, candidates, belief, self.epsilon), candidates)
+        return _open(candidates, belief, self.epsilon, among=side).double()
 
 
 def _most_uncertain(candidates: "Candidates", belief: "Belief") -> Tensor:
-    """Places of the candidates on the most uncertain side that has any (equation 4)."""
-    uncertainty = belief.uncertainty().view(-1)[candidates.cell]
-    return (uncertainty >= uncertainty.max() - TIE).nonzero().squeeze(1)
+    """Which candidates (n,) are on the most uncertain side that has any (equation 4)."""
+    uncertainty = belief.uncertainty().view(-1).index_select(0, candidates.cell)
+    return uncertainty >= uncertainty.max() - TIE
 
 
-def _unpredictable(
-    places: Tensor, candidates: "Candidates", belief: "Belief", epsilon: float
+def _open(
+    candidates: "Candidates", belief: "Belief", epsilon: float, among: Tensor | None = None
 ) -> Tensor:
-    """Those of ``places`` with |p - 1/2| < epsilon, or else the nearest to 1/2."""
-    image, concept = candidates.image[places], candidates.concept[places]
-    distance = (belief.predictability.probability(image, concept) - 0.5).abs()
-    within = distance < epsilon
-    if not within.any():
-        within = distance <= distance.min() + TIE
-    return places[within]
-
-
-def _ones_at(places: Tensor, candidates: "Candidates") -> Tensor:
-    weights = torch.zeros(len(candidates), dtype=torch.float64)
-    weights[places] = 1.0
-    return weights
+    """Which candidates (n,), of those ``among``, have |p - 1/2| < epsilon, or else the nearest."""
+    p = belief.predictability.probability(candidates.image, candidates.concept)
+    distance = (p - 0.5).abs_()
+    if among is not None:
+        distance.masked_fill_(~among, torch.inf)
+    nearest = float(distance.min())
+    return distance < epsilon if nearest < epsilon else distance <= nearest + TIE

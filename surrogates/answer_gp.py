@@ -9,10 +9,12 @@ S - S[:, b] S[b, :] / (S[b, b] + noise), and with counts y the mean is S y / noi
 All concepts are updated together; nothing is ever refactorised.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import gpytorch
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -64,13 +66,19 @@ class AnswerGP:
         with torch.no_grad():
             prior = self.kernel(self.grid[:, None]).to_dense()
         self.covariance = prior.repeat(concepts, 1, 1)
-        self.counts = torch.zeros(concepts, bins, dtype=torch.float64, device=self.device)
+        # on the host: whether a bin is new decides if there is anything to compute at all
+        self._counts = np.zeros((concepts, bins))
         self._area = _half_areas(self.grid)
         self._uncertainty = self._measure(self.covariance)
 
     @property
     def concepts(self) -> int:
-        return len(self.counts)
+        return len(self._counts)
+
+    @property
+    def counts(self) -> Tensor:
+        """C x bins: how many answers fell into each bin."""
+        return torch.tensor(self._counts, device=self.device)
 
     @property
     def prior_uncertainty(self) -> float:
@@ -80,9 +88,14 @@ class AnswerGP:
 
     def observe(self, observations: AnswerPoints) -> None:
         """Adds answers: (n,) concepts and (n,) coordinates."""
-        bins = self.bin_of(observations.coordinate)
-        for concept, places in _rounds(observations.concept.to(self.device), bins):
-            self._observe_once(concept, places)
+        bins = self.bin_of(observations.coordinate).tolist()
+        fresh = []
+        for concept, place in zip(observations.concept.tolist(), bins, strict=True):
+            if self.repeats == "questions" or self._counts[concept, place] == 0:
+                fresh.append((concept, place))
+            self._counts[concept, place] += 1
+        for concepts, places in _rounds(fresh):
+            self._downdate(concepts, places)
 
     def bin_of(self, coordinates: Tensor) -> Tensor:
         """The bin (n,) each coordinate (n,) falls into, by rounding."""
@@ -100,26 +113,29 @@ class AnswerGP:
 
     def mean(self) -> Tensor:
         """C x bins: posterior mean of the counts."""
-        return (self.covariance @ self.counts.unsqueeze(-1)).squeeze(-1) / self.noise_variance
+        return torch.linalg.vecdot(self.covariance, self.counts[:, None, :]) / self.noise_variance
 
     def variance(self) -> Tensor:
         """C x bins: posterior variance of the latent function (without noise)."""
         return self.covariance.diagonal(dim1=1, dim2=2).clamp(min=0.0)
 
-    def _observe_once(self, concept: Tensor, places: Tensor) -> None:
+    def _downdate(self, concepts: list[int], places: list[int]) -> None:
         """One observation for each of k different concepts."""
-        fresh = self.counts[concept, places] == 0
-        self.counts[concept, places] += 1
-        if self.repeats == "bins" and not bool(fresh.all()):
-            concept, places = concept[fresh], places[fresh]
-        if not len(concept):
-            return
-        covariance = self.covariance[concept]
-        column = covariance[torch.arange(len(concept)), :, places]
-        pivot = column.gather(1, places[:, None]) + self.noise_variance
-        covariance -= column[:, :, None] * (column / pivot)[:, None, :]
-        self.covariance[concept] = covariance
-        self._uncertainty[concept] = self._measure(covariance)
+        if len(concepts) == 1:
+            # by far the most frequent case: a slice gives a view, so nothing is copied
+            rows = slice(concepts[0], concepts[0] + 1)
+            covariance = self.covariance[rows]
+            column = covariance[:, :, places[0]]
+            pivot = column[:, places[0], None] + self.noise_variance
+            covariance -= column[:, :, None] * (column / pivot)[:, None, :]
+            self._uncertainty[rows] = self._measure(covariance)
+        else:
+            covariance = self.covariance[concepts]
+            column = covariance[range(len(places)), :, places]
+            pivot = column[range(len(places)), places, None] + self.noise_variance
+            covariance -= column[:, :, None] * (column / pivot)[:, None, :]
+            self.covariance[concepts] = covariance
+            self._uncertainty[concepts] = self._measure(covariance)
 
     def _measure(self, covariance: Tensor) -> Tensor:
         height = covariance.diagonal(dim1=1, dim2=2).clamp(min=0.0)
@@ -128,8 +144,9 @@ class AnswerGP:
 
 def _kernel(lengthscale: float, variance: float, device: torch.device) -> gpytorch.kernels.Kernel:
     kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double().to(device)
-    kernel.base_kernel.lengthscale = lengthscale
-    kernel.outputscale = variance
+    # as plain floats, gpytorch would round them to 32 bits
+    kernel.base_kernel.lengthscale = torch.tensor(lengthscale, dtype=torch.float64)
+    kernel.outputscale = torch.tensor(variance, dtype=torch.float64)
     return kernel.requires_grad_(False)
 
 
@@ -145,10 +162,15 @@ def _half_areas(grid: Tensor) -> Tensor:
     return 4 * area
 
 
-def _rounds(concept: Tensor, bins: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Splits observations so that no concept stands twice in one part, order kept."""
-    if len(concept) == 1:
-        return [(concept, bins)]
-    same = concept[:, None] == concept[None, :]
-    turn = same.tril(-1).sum(dim=1)
-    return [(concept[turn == t], bins[turn == t]) for t in range(int(turn.max()) + 1)]
+def _rounds(observed: Iterable[tuple[int, int]]) -> list[tuple[list[int], list[int]]]:
+    """Splits (concept, bin) pairs so that no concept stands twice in one part, order kept."""
+    parts: list[tuple[list[int], list[int]]] = []
+    turns: dict[int, int] = {}
+    for concept, place in observed:
+        turn = turns.get(concept, 0)
+        turns[concept] = turn + 1
+        if turn == len(parts):
+            parts.append(([], []))
+        parts[turn][0].append(concept)
+        parts[turn][1].append(place)
+    return parts

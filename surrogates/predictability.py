@@ -16,6 +16,9 @@ from adaptive_vtt.datasets.base import UNKNOWN, Indices, Truths
 
 Floats = npt.NDArray[np.float64]
 
+DIRECT = 2**20
+"""Rows are looked up in an array while no image asked about has a number this high."""
+
 
 class Predictability:
     """p(yes) per (image, concept), counted over m reference samples.
@@ -41,35 +44,85 @@ class Predictability:
         self.prior = prior
         self.leave_one_out = leave_one_out
         self._samples = samples
-        self._known = (truths != UNKNOWN).astype(np.float64)
+        known = (truths != UNKNOWN).astype(np.float64)
         self._yes = (truths == 1).astype(np.float64)
         self._no = (truths == 0).astype(np.float64)
-        self.prevalence = self._share(self._yes.sum(axis=0), self._known.sum(axis=0), 0.5)
+        # side by side, so that one product counts both
+        self._yes_known = np.concatenate([self._yes, known], axis=1)
+        half = np.full(truths.shape[1], 0.5)
+        self.prevalence = self._share(self._yes_known.sum(axis=0), half)
         self._matches: dict[int, Floats] = {}
         # row 0 of the table is the prevalence; every image asked about has a row of its own
-        self._row: dict[int, int] = {}
+        self._rows = _Rows()
         self._table = self.prevalence[None, :].repeat(64, axis=0)
-        self._sorted: tuple[Indices, Indices] | None = None
 
     def observe(self, image: int, sample: int, concept: int, truth: int, answer: float) -> None:
         """One answered question about ``image``, made from ``sample``; ``answer`` is P(yes)."""
         said = truth if self.history == "truth" else int(answer >= 0.5)
-        if image not in self._row:
-            self._add(image, sample)
+        row = self._rows[image] or self._add(image, sample)
         matches = self._matches[image]
         matches *= self._yes[:, concept] if said == 1 else self._no[:, concept]
-        self._table[self._row[image]] = self._share(
-            matches @ self._yes, matches @ self._known, self.prevalence
-        )
+        self._table[row] = self._share(matches @ self._yes_known, self.prevalence)
 
     def probability(self, image: Tensor, concept: Tensor) -> Tensor:
         """p(yes) (n,) for n (image, concept) pairs."""
-        rows = self._rows(image.cpu().numpy())
-        return torch.from_numpy(self._table[rows, concept.cpu().numpy()]).to(image.device)
+        rows = self._rows.of(image.cpu().numpy())
+        # one flat index is twice as fast as two
+        places = rows * self._table.shape[1] + concept.cpu().numpy()
+        return torch.from_numpy(self._table.ravel().take(places)).to(image.device)
 
-    def _rows(self, images: Indices) -> Indices:
-        if not self._row:
-            return np.zeros_like(images)
+    def _add(self, image: int, sample: int) -> int:
+        """A row for an image not asked about before, matching every sample but its own."""
+        matches = np.ones(len(self._samples))
+        own = int(np.searchsorted(self._samples, sample))
+        if self.leave_one_out and own < len(matches) and self._samples[own] == sample:
+            matches[own] = 0.0
+        self._matches[image] = matches
+        row = self._rows.add(image)
+        if row >= len(self._table):
+            self._table = np.concatenate([self._table, np.empty_like(self._table)])
+        return row
+
+    def _share(self, counts: Floats, otherwise: Floats) -> Floats:
+        """(yes + alpha) / (known + 2 alpha) (C,) of 2C counts; ``otherwise`` for 0 / 0."""
+        yes, size = counts[: len(otherwise)], counts[len(otherwise) :]
+        if self.prior:
+            yes, size = yes + self.prior, size + 2 * self.prior
+        return np.divide(yes, size, out=otherwise.copy(), where=size > 0)
+
+
+class _Rows:
+    """The row of a table that belongs to an image: 1, 2, ... in order of arrival, 0 for none."""
+
+    def __init__(self) -> None:
+        self._row: dict[int, int] = {}
+        # looked up directly while numbers are low; the last place is no image's
+        self._direct = np.zeros(64, np.int64)
+        self._highest = -1
+        self._sorted: tuple[Indices, Indices] | None = None
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def __getitem__(self, image: int) -> int:
+        return self._row.get(image, 0)
+
+    def add(self, image: int) -> int:
+        """A row for a new image."""
+        row = self._row[image] = len(self._row) + 1
+        self._sorted = None
+        self._highest = max(self._highest, image)
+        if self._highest < DIRECT:
+            missing = self._highest + 2 - len(self._direct)
+            if missing > 0:
+                self._direct = np.pad(self._direct, (0, max(missing, len(self._direct))))
+            self._direct[image] = row
+        return row
+
+    def of(self, images: Indices) -> Indices:
+        """Rows (n,) of images (n,)."""
+        if self._highest < DIRECT:
+            return self._direct.take(images, mode="clip")
         if self._sorted is None:
             asked = np.fromiter(self._row, np.int64, len(self._row))
             order = np.argsort(asked)
@@ -77,18 +130,3 @@ class Predictability:
         asked, rows = self._sorted
         place = np.searchsorted(asked, images).clip(max=len(asked) - 1)
         return np.where(asked[place] == images, rows[place], 0)
-
-    def _add(self, image: int, sample: int) -> None:
-        matches = np.ones(len(self._samples))
-        own = int(np.searchsorted(self._samples, sample))
-        if self.leave_one_out and own < len(matches) and self._samples[own] == sample:
-            matches[own] = 0.0
-        self._matches[image] = matches
-        self._row[image] = len(self._row) + 1
-        self._sorted = None
-        if len(self._row) >= len(self._table):
-            self._table = np.concatenate([self._table, np.empty_like(self._table)])
-
-    def _share(self, yes: Floats, known: Floats, otherwise: Floats | float) -> Floats:
-        size = known + 2 * self.prior
-        return np.where(size > 0, (yes + self.prior) / np.where(size > 0, size, 1), otherwise)

@@ -58,5 +58,15 @@ class Dataset(Protocol):
     def members(self, concept: int, side: int, ranks: Indices) -> Indices:
         """The samples of rank ``ranks`` among those whose truth of ``concept`` is ``side``."""
 
+    @property
+    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+        """Rows of truths r x C, and how many samples have each row (r,)."""
+
+    def profile_row(self, samples: Indices) -> Indices:
+        """Which row of ``profile`` each sample (n,) has."""
+
+    def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
+        """A metadata column's values by profile row (r,); raises InputError for another."""
+
     def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:
         """All samples, or ``most`` random ones: their indices (m,) ascending and truths m x C."""

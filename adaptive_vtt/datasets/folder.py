@@ -7,6 +7,9 @@ import pandas as pd
 from ..errors import InputError, one_line, unknown
 from .table import TableDataset, from_table
 
+EMPTY = ("", "NA", "NaN", "nan")
+"""What stands in a cell that says nothing."""
+
 
 def read_table(
     labels: Path | str,
@@ -29,7 +32,7 @@ def read_table(
     for column in [id_column, *([file_column] if file_column else []), *(metadata or [])]:
         if column not in table.columns:
             raise unknown("column", column, map(str, table.columns), str(path))
-    ids = table[id_column].astype(str)
+    ids = table[id_column]
     special = {id_column, file_column, *(metadata or [])}
     chosen = concepts or [str(c) for c in table.columns if c not in special]
     for concept in chosen:
@@ -37,13 +40,14 @@ def read_table(
             raise unknown("concept", concept, set(map(str, table.columns)) - special, str(path))
     files = None
     if images is not None:
-        names = table[file_column].astype(str) if file_column else ids
+        names = table[file_column] if file_column else ids
         files = [_find(Path(images), name, sample) for name, sample in zip(names, ids, strict=True)]
+    known = table.mask(table.isin(EMPTY)).set_axis(ids.tolist(), axis=0)
     try:
         return from_table(
             files,
-            table[chosen].set_axis(list(ids), axis=0),
-            metadata=table[metadata].set_axis(list(ids), axis=0) if metadata else None,
+            known[chosen],
+            metadata=known[metadata] if metadata else None,
             name=path.stem,
         )
     except InputError as error:
@@ -52,10 +56,17 @@ def read_table(
 
 def _read_csv(path: Path) -> pd.DataFrame:
     try:
-        # all text, so that the id 007 stays 007; labels become numbers later
-        return pd.read_csv(path, skipinitialspace=True, dtype=str)
+        # all text and no header, so that the ids 007 and NA stay what they are, and a column
+        # that stands twice is seen; labels become numbers later
+        rows = pd.read_csv(
+            path, header=None, skipinitialspace=True, dtype=str, keep_default_na=False
+        )
     except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise InputError(f"{path}: cannot read a table of labels: {one_line(error)}") from None
+    columns = rows.iloc[0]
+    if columns.duplicated().any():
+        raise InputError(f"{path}: column {columns[columns.duplicated()].iloc[0]!r} stands twice")
+    return rows.iloc[1:].set_axis(columns.tolist(), axis=1)
 
 
 def _find(folder: Path, name: str, sample: str) -> Path:

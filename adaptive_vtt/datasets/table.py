@@ -1,7 +1,7 @@
 """A dataset from a table of binary labels and, where there are any, images."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import InputError
+from ..errors import InputError, unknown
 from .base import UNKNOWN, Image, Indices, Sample, Truths
 from .images import as_image, read_image
 
@@ -61,7 +61,7 @@ class TableDataset:
     def sample(self, index: int) -> Sample:
         row = self._truths[index]
         truth = {c: int(v) for c, v in zip(self.concepts, row, strict=True) if v != UNKNOWN}
-        metadata = {} if self.metadata is None else self.metadata.iloc[index].to_dict()
+        metadata = {} if self.metadata is None else _row(self.metadata, index)
         return Sample(self._ids[index], self._image(index), truth, metadata)
 
     def sample_id(self, index: int) -> str:
@@ -75,6 +75,19 @@ class TableDataset:
         if key not in self._members:
             self._members[key] = np.flatnonzero(self._truths[:, concept] == side)
         return self._members[key][ranks]
+
+    @property
+    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+        return self._truths, np.ones(len(self), np.int64)
+
+    def profile_row(self, samples: Indices) -> Indices:
+        return samples
+
+    def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
+        columns = [] if self.metadata is None else list(map(str, self.metadata.columns))
+        if self.metadata is None or column not in columns:
+            raise unknown("metadata column", column, columns, f"dataset {self.name!r}")
+        return self.metadata[column].to_numpy(dtype=object)
 
     def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:
         if len(self) <= most:
@@ -118,10 +131,10 @@ def from_table(
     _unique(ids, "sample id", "labels")
     _unique(concepts, "concept", "labels")
     for part, rows in (("images", images), ("features", features), ("metadata", metadata)):
-        if rows is not None and len(rows) != len(ids):  # type: ignore[arg-type]
+        if isinstance(rows, Sized) and len(rows) != len(ids):
             raise InputError(
                 f"{part}: expected {len(ids)} (one per row of labels), got {len(rows)}"
-            )  # type: ignore[arg-type]
+            )
     _files_exist(images, ids)
     return TableDataset(
         images,
@@ -138,7 +151,7 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
     try:
         values = labels.to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError):
-        values = labels.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
+        values = labels.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float, copy=True)
         values[np.isnan(values) & labels.notna().to_numpy()] = np.inf
     wrong = ~(np.isnan(values) | (values == 0) | (values == 1))
     if wrong.any():
@@ -158,6 +171,10 @@ def _features(features: npt.ArrayLike) -> npt.NDArray[np.float64]:
         row = int(np.argwhere(~np.isfinite(table))[0, 0])
         raise InputError(f"features: expected finite numbers, got NaN or infinity in row {row}")
     return table
+
+
+def _row(table: pd.DataFrame, index: int) -> dict[str, Any]:
+    return {str(column): table[column].iloc[index] for column in table.columns}
 
 
 def _unique(names: Sequence[str], what: str, where: str) -> None:

@@ -1,6 +1,5 @@
 """The border between the engine and a model it does not trust."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -52,11 +51,18 @@ def check_answer(answer: object, prompt: Prompt, who: str) -> None:
     for concept, value in zip(prompt.concepts, answer.values, strict=True):
         if isinstance(value, Unanswered):
             continue
-        if math.isnan(value) or not 0 <= value <= 1:
+        if not _is_probability(value):
             raise ModelError(
                 f"{who}: expected P(yes) between 0 and 1, got {value} for {where}, "
                 f"concept {concept!r}"
             )
+
+
+def _is_probability(value: object) -> bool:
+    try:
+        return bool(0 <= value <= 1)  # type: ignore[operator]  # NaN is not
+    except (TypeError, ValueError):
+        return False
 
 
 def table_to_answers(table: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:

@@ -24,7 +24,7 @@ def load(target: str, *, base: Path | None = None) -> ModelUnderTest:
         raise InputError(f"model: expected 'package.module:name' or 'file.py:name', got {target!r}")
     found = _attribute(_module(where, base or Path()), name, where)
     if hasattr(found, "ask"):
-        return found  # type: ignore[no-any-return]
+        return found
     if _is_torch_module(found):
         return TorchModel(found, name=target)
     if callable(found):
@@ -52,7 +52,8 @@ def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise InputError(f"model: file {str(path)!r} does not exist")
     spec = importlib.util.spec_from_file_location(f"avtt_user_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

@@ -8,7 +8,8 @@ from .graded import GRADED, Graded, Identity
 
 __all__ = ["FollowUp", "Graded", "Identity", "LabelPreserving", "Relation", "get", "names"]
 
-_REGISTRY: dict[str, Relation] = {r.name: r for r in (Identity(), *GRADED)}
+_BUILT_IN: tuple[Relation, ...] = (Identity(), *GRADED)
+_REGISTRY: dict[str, Relation] = {r.name: r for r in _BUILT_IN}
 
 
 def names() -> list[str]:

@@ -18,10 +18,15 @@ class FollowUp:
 
 
 class Relation(Protocol):
-    """A metamorphic relation. ``severities`` are its levels, mildest first."""
+    """A metamorphic relation."""
 
-    name: str
-    severities: tuple[int, ...]
+    @property
+    def name(self) -> str:
+        """What the relation is called in specs, journals and reports."""
+
+    @property
+    def severities(self) -> tuple[int, ...]:
+        """The levels that exist, mildest first."""
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
         """The follow-up of ``sample``; never modifies it, and depends only on the arguments."""

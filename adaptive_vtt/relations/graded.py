@@ -45,9 +45,9 @@ class Graded(LabelPreserving):
         return self.change(image, self.strengths[self.severities.index(severity)], rng)
 
 
-def to_bytes(values: Floats) -> Image:
+def to_bytes(values: npt.NDArray[np.floating[Any]]) -> Image:
     """Values on the 0..255 scale, clipped and rounded to uint8."""
-    return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+    return np.clip(np.rint(values), 0, 255).astype(np.uint8, order="C")
 
 
 def like(changed: npt.NDArray[Any], image: Image) -> Image:

@@ -1,0 +1,177 @@
+"""Targets: named subsets of the question space whose mean loss is to be known.
+
+A target is a product: some samples x some variants x some concepts x some truths. That is
+why its size is exact without listing it, and why membership is four look-ups.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError, unknown
+from ..space import QuestionSpace
+
+Bools = npt.NDArray[np.bool_]
+SIDES = {"miss rate": 1, "false-alarm rate": 0}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A subset of a space. ``variants`` (V,), ``concepts`` (C,) and ``sides`` (2,) are masks.
+
+    ``rows`` (r,) is a mask over the dataset's profile rows, or None for all samples.
+    """
+
+    name: str
+    variants: Bools
+    concepts: Bools
+    sides: Bools
+    rows: Bools | None = None
+
+
+def size(space: QuestionSpace, target: Target) -> int:
+    """N, the exact number of the target's eligible questions."""
+    return int(_tally(space, target).sum())
+
+
+def member(
+    space: QuestionSpace,
+    targets: Sequence[Target],
+    sample: npt.NDArray[np.int64],
+    variant: npt.NDArray[np.int64],
+    concept: npt.NDArray[np.int64],
+    truth: npt.NDArray[np.int64],
+) -> Bools:
+    """K x n: which of n questions belong to which of K targets."""
+    found = np.empty((len(targets), len(sample)), dtype=bool)
+    for k, target in enumerate(targets):
+        inside = target.variants[variant] & target.concepts[concept] & target.sides[truth]
+        if target.rows is not None:
+            inside &= target.rows[space.dataset.profile_row(sample)]
+        found[k] = inside
+    return found
+
+
+def default_targets(space: QuestionSpace) -> list[Target]:
+    """Both sides of every concept, and every relation; sides without questions are left out."""
+    return named_targets(space, ["concepts", "relations"])
+
+
+def named_targets(
+    space: QuestionSpace,
+    names: Sequence[str],
+    where: Mapping[str, Mapping[str, Sequence[object]]] | None = None,
+) -> list[Target]:
+    """The targets that ``names`` stand for, without those that hold no question.
+
+    "overall"; "concepts" (miss rate and false-alarm rate of each); "relations"; "severities"
+    (each relation at each severity); "group:COLUMN" (each value of a metadata column); or a
+    name of ``where``, a filter: field -> allowed values, the fields being relation,
+    severity, concept, truth, or any metadata column. Raises InputError for an unknown name
+    or a filter that selects nothing.
+    """
+    filters = dict(where or {})
+    found: list[Target] = []
+    for name in names:
+        found += _family(space, name, filters)
+    kept = [t for t in found if size(space, t) > 0]
+    if not kept:
+        raise InputError(f"targets: expected some with questions, got none from {list(names)}")
+    repeated = {t.name for t in kept if sum(o.name == t.name for o in kept) > 1}
+    if repeated:
+        raise InputError(f"targets: {sorted(repeated)[0]!r} stands twice")
+    return kept
+
+
+def _family(
+    space: QuestionSpace, name: str, filters: Mapping[str, Mapping[str, Sequence[object]]]
+) -> list[Target]:
+    if name == "overall":
+        return [_target(space, "overall error")]
+    if name == "concepts":
+        return [
+            _target(space, f"{concept}: {side}", concept=[concept], truth=[truth])
+            for concept in space.concepts
+            for side, truth in SIDES.items()
+        ]
+    if name == "relations":
+        relations = dict.fromkeys(v.relation.name for v in space.variants)
+        return [_target(space, f"relation {r}: error", relation=[r]) for r in relations]
+    if name == "severities":
+        return [
+            _target(
+                space,
+                f"relation {v.relation.name} severity {v.severity}: error",
+                relation=[v.relation.name],
+                severity=[v.severity],
+            )
+            for v in space.variants
+        ]
+    if name.startswith("group:"):
+        column = name.removeprefix("group:")
+        values = dict.fromkeys(space.dataset.metadata_values(column).tolist())
+        return [_target(space, f"{column} {v}: error", **{column: [v]}) for v in values]
+    if name not in filters:
+        known = ["overall", "concepts", "relations", "severities", "group:COLUMN", *filters]
+        raise unknown("target", name, known)
+    target = _target(space, name, **filters[name])
+    if size(space, target) == 0:
+        raise InputError(f"target {name!r}: its filter {dict(filters[name])} selects no question")
+    return [target]
+
+
+def _target(space: QuestionSpace, name: str, **fields: Sequence[object]) -> Target:
+    """A target from field -> allowed values; raises InputError for values that are not there."""
+    rows: Bools | None = None
+    masks = {
+        "relation": [v.relation.name for v in space.variants],
+        "severity": [v.severity for v in space.variants],
+        "concept": list(space.concepts),
+        "truth": [0, 1],
+    }
+    chosen = {field: np.ones(len(values), dtype=bool) for field, values in masks.items()}
+    for field, allowed in fields.items():
+        if isinstance(allowed, str) or not isinstance(allowed, Sequence):
+            raise InputError(f"target {name!r}: {field}: expected a list of values, got {allowed!r}")
+        there: list[object] = (
+            list(masks[field])
+            if field in masks
+            else space.dataset.metadata_values(field).tolist()
+        )
+        for value in allowed:
+            if value not in there:
+                raise unknown(field, str(value), {str(v) for v in there}, f"target {name!r}")
+        mask = np.array([v in allowed for v in there])
+        if field in masks:
+            chosen[field] = mask
+        else:
+            rows = mask if rows is None else rows & mask
+    variants = chosen["relation"] & chosen["severity"]
+    return Target(name, variants, chosen["concept"], chosen["truth"], rows)
+
+
+def _rows(
+    space: QuestionSpace, target: Target
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
+    truths, copies = space.dataset.profile
+    if target.rows is None:
+        return truths, copies
+    return truths[target.rows], copies[target.rows]
+
+
+def _wanted(truths: npt.NDArray[np.int8], target: Target) -> Bools:
+    """rows x C: which truths of which concepts the target asks about."""
+    inside = np.zeros(truths.shape, dtype=bool)
+    for side in np.flatnonzero(target.sides):
+        inside |= truths == side
+    return inside & target.concepts
+
+
+def _tally(space: QuestionSpace, target: Target) -> npt.NDArray[np.int64]:
+    """(C,): the target's questions per concept."""
+    truths, copies = _rows(space, target)
+    samples = _wanted(truths, target).T @ copies
+    return np.asarray(samples * space.applicable[target.variants].sum(axis=0), np.int64)
+

@@ -1,0 +1,170 @@
+"""``avtt``: every command, thin over the library. Errors are one line, exit code 2."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from ..errors import AvttError
+
+app = typer.Typer(
+    name="avtt",
+    help="Audit an expensive vision model with few calls.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+relations_app = typer.Typer(
+    help="What makes follow-up images.\n\nExample: avtt relations list", no_args_is_help=True
+)
+app.add_typer(relations_app, name="relations")
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder for journal, result and report.")]
+RunDir = Annotated[Path, typer.Argument(help="Folder an audit wrote.", metavar="DIR")]
+
+
+@app.command()
+def audit(
+    spec: Annotated[
+        Path | None,
+        typer.Argument(help="What to audit; 'avtt init' writes one.", metavar="SPEC.toml"),
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Audit the bundled model.")] = False,
+    budget: Annotated[int | None, typer.Option(help="At most so many calls.")] = None,
+    strategy: Annotated[str | None, typer.Option(help="Which questions come next.")] = None,
+    uncertainty: Annotated[
+        float | None, typer.Option(help="Stop at this share of the prior uncertainty.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Same seed, same audit.")] = None,
+    out: Out = Path("runs/audit"),
+    as_json: Json = False,
+) -> None:
+    """Ask a model until a stopping rule is met, and leave a report.
+
+    Example: avtt audit SPEC.toml --budget 500 --out runs/first
+    """
+    from .running import begin, read, run_and_report
+
+    changes = {"budget": budget, "strategy": strategy, "uncertainty": uncertainty, "seed": seed}
+    chosen, base = read(spec, demo, changes)
+    run_and_report(begin(chosen, base, out), out, as_json)
+
+
+@app.command()
+def resume(directory: RunDir, as_json: Json = False) -> None:
+    """Go on with an audit that was interrupted; nothing is paid for twice.
+
+    Example: avtt resume runs/first
+    """
+    from .running import go_on, run_and_report
+
+    run_and_report(go_on(directory), directory, as_json)
+
+
+@app.command()
+def report(directory: RunDir) -> None:
+    """Write report.html and result.json anew, from the journal alone.
+
+    Example: avtt report runs/first
+    """
+    from .running import rewrite
+
+    typer.echo(f"wrote {rewrite(directory)}")
+
+
+@app.command()
+def compare(
+    spec: Annotated[Path | None, typer.Argument(help="What to audit.", metavar="SPEC.toml")] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Compare on the bundled model.")] = False,
+    strategies: Annotated[
+        str, typer.Option(help="Names, separated by commas.")
+    ] = "random,uncertainty+unpredictability",
+    repeats: Annotated[
+        int, typer.Option(help="Audits per strategy, each with its seed.", min=1)
+    ] = 3,
+    budget: Annotated[int | None, typer.Option(help="At most so many calls each.")] = None,
+    out: Out = Path("runs/compare"),
+    as_json: Json = False,
+) -> None:
+    """Run several strategies on the same space and show how fast each one learns.
+
+    Example: avtt compare --demo --strategies random,uncertainty --repeats 5 --out runs/compare
+    """
+    from .comparing import compare as run_compare
+    from .running import read
+
+    chosen, base = read(spec, demo, {"budget": budget})
+    names = [name.strip() for name in strategies.split(",") if name.strip()]
+    run_compare(chosen, base, names, repeats, out, as_json)
+
+
+@app.command()
+def init(
+    directory: Annotated[Path, typer.Argument(help="Folder to write into.", metavar="DIR")],
+) -> None:
+    """Write a commented SPEC.toml, a model stub and a few images that run as they are.
+
+    Example: avtt init my-audit && avtt audit my-audit/SPEC.toml
+    """
+    from .starting import write_start
+
+    typer.echo(f"wrote {write_start(directory)}\nnext: avtt audit {directory / 'SPEC.toml'}")
+
+
+@relations_app.command("list")
+def list_relations(as_json: Json = False) -> None:
+    """Name every built-in relation, its severities and what it does.
+
+    Example: avtt relations list
+    """
+    from .showing import list_relations as show
+
+    show(as_json)
+
+
+@relations_app.command("preview")
+def preview(
+    image: Annotated[Path, typer.Argument(help="Any image.", metavar="IMAGE")],
+    out: Annotated[Path, typer.Option(help="Where to write the sheet (PNG).")] = Path(
+        "preview.png"
+    ),
+    relations: Annotated[
+        str | None, typer.Option(help="Names, separated by commas (default: all).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same sheet.")] = 0,
+) -> None:
+    """Write a sheet of every relation at every severity, applied to one image.
+
+    Example: avtt relations preview photo.jpg --out sheet.png
+    """
+    from .showing import preview as draw
+
+    names = None if relations is None else [n.strip() for n in relations.split(",") if n.strip()]
+    draw(image, out, names, seed)
+    typer.echo(f"wrote {out}")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs a command; mistakes of the user end with one line on stderr and exit code 2."""
+    try:
+        sys.exit(app(arguments, prog_name="avtt", standalone_mode=False))
+    except AvttError as error:
+        _fail(str(error), 2)
+    except KeyboardInterrupt:
+        _fail("interrupted; 'avtt resume DIR' goes on where this stopped", 130)
+    except typer.Abort:
+        _fail("aborted", 1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        _fail(error.format_message(), 2)  # an option or argument typer could not use
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    sentence = " ".join(message.split())
+    if sentence:
+        typer.echo(f"avtt: {sentence}", err=True)
+    sys.exit(code)

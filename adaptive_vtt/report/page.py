@@ -1,0 +1,55 @@
+"""The page: sections in order, in one frame with everything it needs inside."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from markupsafe import Markup
+
+from ..files import write_text
+from ..journal import Journal
+from . import asked, beliefs, counts, gallery, headline, uncertainty
+from .evidence import Evidence
+from .section import Section, fragment
+
+SECTIONS: tuple[Callable[[Evidence], Section], ...] = (
+    headline.section,
+    beliefs.section,
+    uncertainty.section,
+    counts.section,
+    gallery.section,
+    asked.section,
+)
+"""What the page shows, top to bottom. A new part is a module and a line here."""
+
+HERE = Path(__file__).parent
+
+
+def render(journal: Journal) -> str:
+    """The whole page, from the journal alone."""
+    evidence = Evidence.of(journal)
+    return str(
+        fragment(
+            "page.html",
+            settings=evidence.settings,
+            dataset=evidence.facts["space"]["dataset"],
+            sections=[make(evidence) for make in SECTIONS],
+            style=_ours("page.css"),
+            scripts=[_plotly(), _ours("page.js"), _ours("charts.js")],
+        )
+    )
+
+
+def write_report(journal: Journal, path: Path) -> None:
+    """The page in a file, which is replaced in one step."""
+    write_text(Path(path), render(journal))
+
+
+def _ours(name: str) -> Markup:
+    """A file of this folder, to stand in the page as it is."""
+    return Markup((HERE / name).read_text(encoding="utf-8"))
+
+
+def _plotly() -> Markup:
+    from plotly.offline import get_plotlyjs
+
+    return Markup(get_plotlyjs())

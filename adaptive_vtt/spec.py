@@ -1,0 +1,238 @@
+"""SPEC.toml: what to audit, written down. Every field is described here, and only here."""
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .datasets import Dataset, fashion, read_table
+from .errors import InputError, one_line, unknown
+from .models import ModelUnderTest, Recorded, Simulated, load
+from .relations import get as get_relation
+from .space import QuestionSpace
+from .stopping import MaxQuestions, StoppingRule, UncertaintyBelow, WallClock
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class DatasetSpec(_Section):
+    """The images and their labels."""
+
+    kind: Literal["table", "fashion"] = Field(
+        "table",
+        description="table: a CSV of labels and a folder of images; fashion: the bundled set",
+    )
+    labels: str | None = Field(None, description="table: CSV with one row per sample")
+    images: str | None = Field(
+        None, description="table: folder of images; leave out where answers are recorded"
+    )
+    id_column: str = Field("id", description="table: column of sample ids")
+    file_column: str | None = Field(
+        None, description="table: column of file names (default: the id, any image ending)"
+    )
+    concepts: list[str] | None = Field(
+        None, description="table: columns to ask about (default: all others); cells 0, 1 or empty"
+    )
+    metadata: list[str] | None = Field(
+        None, description="table: columns that describe samples and are no concepts"
+    )
+
+
+class ModelSpec(_Section):
+    """The model under test."""
+
+    kind: Literal["python", "recorded", "simulated"] = Field(
+        "python",
+        description="python: a callable or torch module; recorded: a CSV of answers; "
+        "simulated: one of the paper's simulated models",
+    )
+    target: str | None = Field(
+        None,
+        description="python: 'file.py:name' or 'package.module:name', a callable from a list "
+        "of H x W x C uint8 images to an array n x C of P(yes); "
+        "simulated: unbiased, biased or negatively-biased",
+    )
+    answers: str | None = Field(
+        None, description="recorded: CSV with sample, relation, severity, one column per concept"
+    )
+    name: str | None = Field(None, description="what the report calls the model")
+
+
+class SpaceSpec(_Section):
+    """Which questions there are."""
+
+    relations: list[str] = Field(
+        ["identity"], description="relations to ask under; see 'avtt relations list'", min_length=1
+    )
+    severities: list[int] | None = Field(
+        None, description="levels of the graded relations (default: all)", min_length=1
+    )
+
+
+class AuditSpec(_Section):
+    """How to choose questions."""
+
+    strategy: str = Field("uncertainty+unpredictability", description="which questions come next")
+    budget: int | None = Field(None, description="at most so many calls, ever", ge=1)
+    seed: int = Field(0, description="same seed, same audit")
+    floor: float = Field(0.0, description="share of the law that is uniform", ge=0, le=1)
+    candidates: int = Field(4096, description="unseen questions looked at per draw", ge=1)
+    batch: int = Field(1, description="calls asked at a time, beliefs frozen", ge=1)
+    device: str = Field("cpu", description="where the GPs live: cpu, cuda or auto")
+
+
+class StopSpec(_Section):
+    """When to stop, beside the budget; the first rule that is met ends the audit."""
+
+    questions: int | None = Field(None, description="answered questions", ge=1)
+    uncertainty: float | None = Field(
+        None, description="mean uncertainty of the answer GPs, as a share of its prior", gt=0, le=1
+    )
+    max_uncertainty: float | None = Field(
+        None, description="the same for the most uncertain side of any concept", gt=0, le=1
+    )
+    seconds: float | None = Field(None, description="seconds of audit", gt=0)
+
+    def rule(self) -> StoppingRule | None:
+        """The rules that are set, joined by "or"; None where none is."""
+        rules: list[Any] = []
+        if self.questions is not None:
+            rules.append(MaxQuestions(self.questions))
+        if self.uncertainty is not None:
+            rules.append(UncertaintyBelow(self.uncertainty))
+        if self.max_uncertainty is not None:
+            rules.append(UncertaintyBelow(self.max_uncertainty, over="max"))
+        if self.seconds is not None:
+            rules.append(WallClock(self.seconds))
+        if not rules:
+            return None
+        joined = rules[0]
+        for rule in rules[1:]:
+            joined = joined | rule
+        return joined
+
+
+class Spec(_Section):
+    """A whole SPEC.toml."""
+
+    dataset: DatasetSpec
+    model: ModelSpec
+    space: SpaceSpec = SpaceSpec.model_validate({})
+    audit: AuditSpec = AuditSpec.model_validate({})
+    stop: StopSpec = StopSpec.model_validate({})
+
+
+DEMO = Spec.model_validate(
+    {
+        "dataset": {"kind": "fashion"},
+        "model": {
+            "kind": "python",
+            "target": "adaptive_vtt.models.fashion_cnn:predict",
+            "name": "fashion-cnn",
+        },
+        "space": {
+            "relations": [
+                "identity", "gaussian_noise", "defocus_blur", "brightness_up",
+                "brightness_down", "contrast_down", "rotation",
+            ]
+        },
+        "audit": {"budget": 1000},
+        "stop": {"uncertainty": 0.25},
+    }
+)  # fmt: skip
+
+
+def read_spec(path: Path) -> Spec:
+    """The spec at ``path``; raises InputError naming file and field."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: is no TOML: {one_line(error)}") from None
+    return parse_spec(table, str(path))
+
+
+def parse_spec(table: dict[str, Any], where: str) -> Spec:
+    """A spec from a table as TOML or JSON gives it; raises InputError naming the field."""
+    try:
+        return Spec.model_validate(table)
+    except ValidationError as error:
+        raise _sentence(error, where) from None
+
+
+def build_space(spec: Spec, base: Path) -> QuestionSpace:
+    """The question space of a spec; relative paths start at ``base``."""
+    relations = [get_relation(name) for name in spec.space.relations]
+    return QuestionSpace(_dataset(spec.dataset, base), relations, severities=spec.space.severities)
+
+
+def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
+    """The model of a spec; relative paths start at ``base``."""
+    section = spec.model
+    if section.kind == "recorded":
+        return _recorded(base / _need(section.answers, "model.answers"), section.name)
+    target = _need(section.target, "model.target")
+    if section.kind == "simulated":
+        return Simulated.paper(target, dataset, seed=spec.audit.seed)
+    model = load(target, base=base)
+    if section.name is not None and hasattr(model, "name"):
+        model.name = section.name
+    return model
+
+
+def _dataset(section: DatasetSpec, base: Path) -> Dataset:
+    if section.kind == "fashion":
+        return fashion()
+    return read_table(
+        base / _need(section.labels, "dataset.labels"),
+        None if section.images is None else base / section.images,
+        id_column=section.id_column,
+        file_column=section.file_column,
+        concepts=section.concepts,
+        metadata=section.metadata,
+    )
+
+
+def _recorded(path: Path, name: str | None) -> Recorded:
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path, dtype={"sample": str})
+    except (OSError, ValueError, pd.errors.ParserError) as error:
+        raise InputError(f"{path}: cannot read recorded answers: {one_line(error)}") from None
+    return Recorded(table, name=name or path.stem)
+
+
+def _need(value: str | None, field: str) -> str:
+    if value is None:
+        raise InputError(f"{field}: expected a value for this kind, got nothing")
+    return value
+
+
+def _sentence(error: ValidationError, where: str) -> InputError:
+    """The first thing wrong, in one sentence with the field and, for names, the nearest one."""
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        *path, name = [str(part) for part in first["loc"]]
+        return unknown("field", name, _fields(path), f"{where}: {'.'.join(path) or 'top level'}")
+    if first["type"] == "missing":
+        return InputError(f"{where}: {field}: expected this section or field, got nothing")
+    if first["type"] == "literal_error":
+        choices = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
+        return unknown("value", str(first["input"]), choices, f"{where}: {field}")
+    expected = first["msg"].removeprefix("Input should be ").lower()
+    return InputError(f"{where}: {field}: expected {expected}, got {first['input']!r}")
+
+
+def _fields(path: list[str]) -> list[str]:
+    model: type[BaseModel] = Spec
+    for part in path:
+        annotation = model.model_fields[part].annotation
+        options = [annotation, *get_args(annotation)]
+        model = next(o for o in options if isinstance(o, type) and issubclass(o, BaseModel))
+    return list(model.model_fields)

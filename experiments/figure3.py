@@ -1,0 +1,165 @@
+"""Figure 3 of Concept-centric VTT: what is known of two concepts after 100 questions.
+
+Run: python -m adaptive_vtt.experiments.figure3 [--quick] [--seed S] [--out DIR]
+
+Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section
+3.2. The OCT-like label set, the simulated classifier in place of the trained one (see
+label_sets.py for both), four strategies; a common concept (drusen) and a rare one
+(geographic atrophy). One run, as in the paper: another seed gives another picture.
+
+Writes figure3.html, and figure3.csv and figure3.md: for every strategy and concept how many
+questions were asked of samples without it and with it, and the uncertainty u = u- + u+ left
+of the 4 there were at first.
+"""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import torch
+from plotly.subplots import make_subplots
+
+from adaptive_vtt.experiments.figure4 import ask
+from adaptive_vtt.experiments.label_sets import oct_like, simulated_classifier
+from adaptive_vtt.experiments.plots import COLOURS, faint, markdown, show, tidy, write_page
+from adaptive_vtt.questioner import Questioner
+from adaptive_vtt.space import QuestionSpace
+
+CONCEPTS = ("drusen", "geographic atrophy")
+QUARTERS = {"TN": 0.125, "FP": 0.375, "FN": 0.625, "TP": 0.875}
+"""The middle of each quarter of the answer coordinate a = (f + truth) / 2."""
+
+
+def run(samples: int, questions: int, seed: int) -> dict[str, Questioner]:
+    """The state of each strategy after so many questions; all get the same answers."""
+    dataset = oct_like(samples)
+    space = QuestionSpace(dataset)
+    answers = simulated_classifier(dataset, seed=seed)
+    return {s: ask(space, s, answers, seed=seed, most=questions)[0] for s in COLOURS}
+
+
+def summary(states: Mapping[str, Questioner]) -> pd.DataFrame:
+    """One row per strategy and concept."""
+    rows = []
+    for strategy, state in states.items():
+        asked = state.space.cell_counts - state.pool.remaining
+        uncertainty = state.belief.answers.uncertainty().sum(dim=1)
+        for index, concept in enumerate(state.space.concepts):
+            rows.append(
+                {
+                    "strategy": strategy,
+                    "concept": concept,
+                    "asked without it": int(asked[index, 0]),
+                    "asked with it": int(asked[index, 1]),
+                    "u": float(uncertainty[index]),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def draw(states: Mapping[str, Questioner], questions: int) -> go.Figure:
+    """Rows are strategies, columns concepts: mean, 95 % region and observed counts."""
+    figure = make_subplots(
+        len(states),
+        len(CONCEPTS),
+        column_titles=list(CONCEPTS),
+        row_titles=[s.replace("+", "+<br>") for s in states],
+        shared_xaxes=True,
+        vertical_spacing=0.05,
+        horizontal_spacing=0.07,
+    )
+    figure.update_annotations(selector=lambda a: a.text in CONCEPTS, yshift=16)
+    for row, (strategy, state) in enumerate(states.items(), start=1):
+        for column, concept in enumerate(CONCEPTS, start=1):
+            index = state.space.concepts.index(concept)
+            for trace in _traces(state, index, COLOURS[strategy], legend=row == column == 1):
+                figure.add_trace(trace, row=row, col=column)
+            _quarters(figure, row, column)
+    figure.update_xaxes(range=[-0.01, 1.01], tickvals=[0, 0.25, 0.5, 0.75, 1])
+    figure.update_xaxes(title_text="answer coordinate a", row=len(states))
+    figure.update_yaxes(title_text="answers per bin", col=1)
+    tidy(figure, f"What is known of two concepts after {questions} questions", height=1250)
+    return figure
+
+
+def _traces(state: Questioner, concept: int, colour: str, *, legend: bool) -> Iterable[go.Scatter]:
+    gp = state.belief.answers
+    a, counts = gp.grid.cpu().numpy(), gp.counts[concept].cpu().numpy()
+    mean = gp.mean()[concept].cpu().numpy()
+    twice = 2 * gp.variance()[concept].sqrt().cpu().numpy()
+    seen = counts > 0
+    yield go.Scatter(
+        x=np.concatenate([a, a[::-1]]),
+        y=np.concatenate([mean + twice, (mean - twice)[::-1]]),
+        fill="toself",
+        fillcolor=faint(colour, 0.25),
+        mode="lines",
+        line={"width": 0},
+        name="95 % region",
+        hoverinfo="skip",
+        showlegend=legend,
+    )
+    yield go.Scatter(
+        x=a,
+        y=mean,
+        mode="lines",
+        line={"color": colour, "width": 2, "dash": "dot"},
+        name="mean",
+        hovertemplate="a = %{x:.2f}: %{y:.2f}",
+        showlegend=legend,
+    )
+    yield go.Scatter(
+        x=a[seen],
+        y=counts[seen],
+        mode="markers",
+        marker={"color": "#222", "size": 6},
+        name="observed",
+        hovertemplate="a = %{x:.2f}: %{y} answers",
+        showlegend=legend,
+    )
+
+
+def _quarters(figure: go.Figure, row: int, column: int) -> None:
+    for border in (0.25, 0.5, 0.75):
+        figure.add_vline(
+            border, line={"color": "#999", "width": 1, "dash": "dash"}, row=row, col=column
+        )
+    for name, middle in QUARTERS.items():
+        figure.add_annotation(
+            x=middle,
+            y=1,
+            yref="y domain",
+            yanchor="bottom",
+            text=name,
+            showarrow=False,
+            font={"size": 11, "color": "#555"},
+            row=row,
+            col=column,
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("bench"), help="folder to write to")
+    parser.add_argument("--seed", type=int, default=0, help="of the answers and the draws")
+    parser.add_argument("--quick", action="store_true", help="a small set, 30 questions")
+    chosen = parser.parse_args(arguments)
+    samples, questions = (20, 30) if chosen.quick else (200, 100)
+    torch.set_num_threads(1)
+
+    states = run(samples, questions, chosen.seed)
+    table = summary(states)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    table.to_csv(chosen.out / "figure3.csv", index=False)
+    text = f"{(__doc__ or '').strip()}\n\n{markdown(table)}"
+    (chosen.out / "figure3.md").write_text(text, encoding="utf-8")
+    write_page(draw(states, questions), chosen.out / "figure3.html")
+    shown = table[table["concept"].isin(CONCEPTS)]
+    show(shown, f"After {questions} questions (the other concepts are in figure3.csv)")
+
+
+if __name__ == "__main__":
+    main()

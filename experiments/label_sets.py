@@ -1,0 +1,180 @@
+"""Synthetic label sets with the prevalences of the paper's three, and a simulated classifier.
+
+Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section
+3.1, for sizes and concepts. The paper gives no prevalences; each function says where its own
+come from. None of these sets has images: answers to their questions are simulated.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.optimize import LinearConstraint, milp
+from scipy.special import expit, logit
+
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.datasets.table import TableDataset
+from adaptive_vtt.randomness import generator
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+ISIC_IMAGES = 3_694
+"""Images with released masks of ISIC 2018 task 2; the counts below are of these."""
+
+ISIC_COUNTS = {
+    "pigment network": 2_244,
+    "globules": 828,
+    "milia-like cyst": 773,
+    "negative network": 275,
+    "streaks": 183,
+}
+"""Images with each attribute; source: the set's statistics as published by Dataset Ninja."""
+
+ISIC_PAIRS = {
+    ("pigment network", "globules"): 464,
+    ("pigment network", "milia-like cyst"): 417,
+    ("pigment network", "negative network"): 149,
+    ("pigment network", "streaks"): 110,
+    ("globules", "milia-like cyst"): 165,
+    ("globules", "negative network"): 81,
+    ("globules", "streaks"): 86,
+    ("milia-like cyst", "negative network"): 70,
+    ("milia-like cyst", "streaks"): 10,
+    ("negative network", "streaks"): 9,
+}
+"""Images with both attributes; same source."""
+
+IDRID_PREVALENCES = {
+    "microaneurysm": 0.57,
+    "hard exudate": 0.57,
+    "haemorrhage": 0.56,
+    "soft exudate": 0.28,
+}
+"""A reading of the paper's 143 images: the 81 with lesion masks and 62 healthy ones."""
+
+OCT_PREVALENCES = {
+    "drusen": 0.60,
+    "intraretinal fluid": 0.45,
+    "hyper-reflective foci": 0.40,
+    "subretinal fluid": 0.30,
+    "intraretinal cysts": 0.25,
+    "fibrovascular PED": 0.20,
+    "epiretinal membrane": 0.15,
+    "reticular pseudodrusen": 0.12,
+    "outer retinal atrophy": 0.08,
+    "geographic atrophy": 0.05,
+    "healthy": 0.03,
+}
+"""Made up, but for the order of drusen (most common) and geographic atrophy (rare)."""
+
+
+def isic(samples: int = 100, *, seed: int = 0) -> TableDataset:
+    """Like ISIC 2018 task 2: 5 concepts, every count and pair count in proportion.
+
+    The 3,694 images' counts fix no joint law; of all that agree with them the one of
+    maximum entropy is taken, then rounded to ``samples`` whole rows (see ``whole_counts``).
+    """
+    patterns, expected = isic_law()
+    rows = np.repeat(patterns, whole_counts(patterns, expected, samples), axis=0)
+    order = generator(seed, "label set isic").permutation(samples)
+    return _dataset(rows[order], list(ISIC_COUNTS), "ISIC-like")
+
+
+def idrid(samples: int = 43, *, seed: int = 0) -> TableDataset:
+    """Like IDRiD: 4 concepts, present independently of one another."""
+    return independent(IDRID_PREVALENCES, samples, "IDRiD-like", seed=seed)
+
+
+def oct_like(samples: int = 200, *, seed: int = 0) -> TableDataset:
+    """Like the paper's in-house OCT set: 11 concepts, present independently of one another."""
+    return independent(OCT_PREVALENCES, samples, "OCT-like", seed=seed)
+
+
+def independent(
+    prevalences: Mapping[str, float], samples: int, name: str, *, seed: int
+) -> TableDataset:
+    """Concepts with exactly ``round(prevalence * samples)`` positives each, shuffled apart."""
+    rng = generator(seed, f"label set {name}")
+    counts = [round(p * samples) for p in prevalences.values()]
+    columns = [rng.permutation(np.arange(samples) < count) for count in counts]
+    return _dataset(np.stack(columns, axis=1).astype(np.int64), list(prevalences), name)
+
+
+def isic_law() -> tuple[Ints, Floats]:
+    """The 32 patterns of 5 labels (32 x 5) and how many of 3,694 images show each (32,).
+
+    Iterative proportional fitting of all ten 2 x 2 tables, from the uniform law: converges
+    to the maximum-entropy law with these counts (Csiszar, Annals of Probability 3:146, 1975).
+    """
+    names = list(ISIC_COUNTS)
+    patterns = (np.arange(2 ** len(names))[:, None] >> np.arange(len(names))) & 1
+    expected = np.full(len(patterns), ISIC_IMAGES / len(patterns))
+    for _ in range(100):
+        for (one, other), both in ISIC_PAIRS.items():
+            a, b = ISIC_COUNTS[one], ISIC_COUNTS[other]
+            table = np.array([[ISIC_IMAGES - a - b + both, b - both], [a - both, both]])
+            here = patterns[:, names.index(one)], patterns[:, names.index(other)]
+            now = np.zeros((2, 2))
+            np.add.at(now, here, expected)
+            expected *= (table / now)[here]
+    return patterns, expected
+
+
+def whole_counts(patterns: Ints, expected: Floats, samples: int) -> Ints:
+    """Whole numbers (32,) of rows per pattern, ``samples`` in all.
+
+    They miss the expected counts and pair counts, in proportion, by as little as whole
+    numbers can: a small integer programme minimises the sum of absolute errors, a single
+    count weighing as much as ten pair counts, a pattern's own a hundredth of a pair's.
+    """
+    share = expected * (samples / expected.sum())
+    singles, pairs, own = patterns.T, _pair_columns(patterns).T, np.eye(len(patterns))
+    wanted = np.concatenate([singles, pairs, own])
+    weights = np.repeat([10.0, 1.0, 0.01], [len(singles), len(pairs), len(own)])
+    errors = len(wanted)
+    # variables: the counts, then one bound per error, from both sides
+    over = np.hstack([wanted, -np.eye(errors)])
+    under = np.hstack([-wanted, -np.eye(errors)])
+    total = np.concatenate([np.ones(len(patterns)), np.zeros(errors)])
+    solved = milp(
+        np.concatenate([np.zeros(len(patterns)), weights]),
+        integrality=total,
+        constraints=[
+            LinearConstraint(over, ub=wanted @ share),
+            LinearConstraint(under, ub=-(wanted @ share)),
+            LinearConstraint(total[None, :], samples, samples),
+        ],
+    )
+    return np.rint(solved.x[: len(patterns)]).astype(np.int64)
+
+
+def simulated_classifier(dataset: TableDataset, *, seed: int = 0) -> Floats:
+    """P(yes) (n, C) of a classifier that is worse the rarer a concept; all truths known.
+
+    A stand-in for the paper's trained networks, which are not public. Binormal: positives
+    and negatives of a concept of prevalence p score N(+d/2, 1) and N(-d/2, 1), with
+    d = 1 + 2.5 sqrt(p); P(yes) is the calibrated posterior, expit(d * score + logit(p)). So
+    for p = .60 the area under the ROC curve is .98, for p = .05 it is .86, and a rare
+    concept is seldom said to be present, as with networks trained on unbalanced labels.
+    """
+    n, width = len(dataset), len(dataset.concepts)
+    truths = dataset.truth(np.arange(n)[:, None], np.arange(width)[None, :])
+    prevalence = dataset.counts[:, 1] / n
+    distance = 1 + 2.5 * np.sqrt(prevalence)
+    noise = generator(seed, "simulated classifier").standard_normal((n, width))
+    answers: Floats = expit(distance * ((truths - 0.5) * distance + noise) + logit(prevalence))
+    return answers
+
+
+def _pair_columns(patterns: Ints) -> Ints:
+    """Whether both labels of each pair are there: one column per pair, in ISIC_PAIRS' order."""
+    places = combinations(range(patterns.shape[1]), 2)
+    return np.stack([patterns[:, i] & patterns[:, j] for i, j in places], axis=1)
+
+
+def _dataset(rows: Ints, concepts: Sequence[str], name: str) -> TableDataset:
+    ids = [f"sample {i}" for i in range(len(rows))]
+    return from_table(None, pd.DataFrame(rows, index=ids, columns=list(concepts)), name=name)

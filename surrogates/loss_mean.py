@@ -1,0 +1,198 @@
+"""How often questions of a kind fail: the mean under the question GP.
+
+A penalised logistic regression, logit F = a[variant] + b[concept, truth] + x'beta, in which
+a and b have Gaussian priors that tie what belongs together (severities of a relation, the
+sides of a concept) and x are the logits of what cheaper models would lose. Every effect
+starts at 0 (F = .5) and moves as far as the answers carry it. The proxies' variance tau^2 is
+estimated along with beta (MacKay, Neural Computation 1992, equation 2.23 in expectation-
+maximisation form), so proxies that tell nothing are shrunk to nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LOWEST, HIGHEST = 0.02, 0.98
+"""Expected losses stay inside: no answer is ever taken for certain."""
+
+SIDES = 3
+"""Truth 0, 1, and unknown (-1, kept as the third)."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """n judged questions: int64 (n,) each, and ``loss`` (n,) in [0, 1]."""
+
+    sample: Tensor
+    variant: Tensor
+    concept: Tensor
+    truth: Tensor
+    loss: Tensor
+
+
+@dataclass(frozen=True)
+class Judged:
+    """n judged questions as they are kept, (n,) each: the unit they belong to (-1: forgotten),
+    their variant, column and side (concept * 3 + truth), the loss, and proxies' features."""
+
+    unit: Tensor
+    variant: Tensor
+    column: Tensor
+    side: Tensor
+    loss: Tensor
+    features: Tensor
+
+    def __getitem__(self, rows: Any) -> "Judged":
+        return Judged(*(column[rows] for column in vars(self).values()))
+
+    def moved(self, unit: Tensor) -> "Judged":
+        """The same, belonging to other units."""
+        return Judged(unit, self.variant, self.column, self.side, self.loss, self.features)
+
+    def join(self, other: "Judged") -> "Judged":
+        """These and then the others."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Judged(*(torch.cat(pair) for pair in pairs))
+
+
+class LossMean:
+    """F(variant, concept, truth, proxies) in [.02, .98], from n judged questions.
+
+    ``relation`` and ``severity`` (V each) describe the variants. ``prior`` is the standard
+    deviation of the overall logit: the larger, the faster the first answers move F off .5.
+    """
+
+    def __init__(
+        self,
+        relation: Sequence[int],
+        severity: Sequence[int],
+        concepts: int,
+        *,
+        prior: float = 1.5,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.device = torch.device(device)
+        relations = torch.tensor(list(relation), device=self.device)
+        severities = torch.tensor(list(severity), dtype=torch.float64, device=self.device)
+        self._precision = _block_diagonal(
+            torch.linalg.inv(_variant_prior(relations, severities, prior)),
+            torch.linalg.inv(_side_prior(concepts, self.device)),
+        )
+        self._variants = len(relations)
+        self._sides = concepts * SIDES
+        self._tau = 0.25
+        cells = self._variants + self._sides
+        self._effects = torch.zeros(cells, dtype=torch.float64, device=self.device)
+        self._weight = torch.ones(self._sides, dtype=torch.float64, device=self.device)
+
+    @property
+    def beta(self) -> Tensor:
+        """(P',): the weight of each proxy feature; empty before the first fit."""
+        return self._effects[self._variants + self._sides :]
+
+    def fit(self, judged: Judged) -> None:
+        """Learns from all judged questions."""
+        self._weight = torch.bincount(judged.side, minlength=self._sides).double()
+        proxies = judged.features.shape[1]
+        if len(self.beta) != proxies:
+            cells = self._effects[: self._variants + self._sides]
+            self._effects = torch.cat([cells, cells.new_zeros(proxies)])
+        for _ in range(3 if proxies else 1):
+            inverse = self._newton(judged)
+            if proxies:
+                spread = inverse.diagonal()[-proxies:]
+                self._tau = float((self.beta.square() + spread).mean().clamp(1e-4, 1.0))
+
+    def features(self, proxies: Tensor) -> Tensor:
+        """(n, P'): centred logits of the proxies' losses (n, P), and of their mean."""
+        if proxies.shape[1] > 1:
+            proxies = torch.cat([proxies, proxies.mean(1, keepdim=True)], 1)
+        return torch.logit(proxies.clamp(LOWEST, HIGHEST))
+
+    def expected(self, variant: Tensor, side: Tensor, features: Tensor) -> Tensor:
+        """F (n,) of n questions; ``side`` = concept * 3 + truth (unknown: 2)."""
+        return torch.sigmoid(self._logits(variant, side, features)).clamp(LOWEST, HIGHEST)
+
+    def variant_rates(self) -> Tensor:
+        """(V,): F of each variant, averaged over the sides asked about (without proxies)."""
+        effects = self._effects
+        a, b = effects[: self._variants], effects[self._variants :][: self._sides]
+        rates = torch.sigmoid(a[:, None] + b)
+        weight = self._weight + 1e-9
+        return (rates @ (weight / weight.sum())).clamp(LOWEST, HIGHEST)
+
+    def _logits(self, variant: Tensor, side: Tensor, features: Tensor) -> Tensor:
+        cells = self._effects[variant] + self._effects[self._variants + side]
+        return cells + features @ self.beta if len(self.beta) else cells
+
+    def _newton(self, judged: Judged) -> Tensor:
+        """Goes to the mode; returns the inverse Hessian there."""
+        variant, side, features = judged.variant, judged.side, judged.features
+        identity = torch.eye(len(self.beta), dtype=torch.float64, device=self.device)
+        precision = _block_diagonal(self._precision, identity / self._tau)
+        for _ in range(8):
+            rate = torch.sigmoid(self._logits(variant, side, features))
+            slope = self._collect(variant, side, judged.loss - rate, features)
+            hessian = precision + self._curvature(variant, side, rate * (1 - rate), features)
+            factor = torch.linalg.cholesky(hessian)
+            step = torch.cholesky_solve((slope - precision @ self._effects)[:, None], factor)
+            # a logit never has to move by more than this at once
+            self._effects = self._effects + step[:, 0].clamp(-2, 2)
+            if float(step.abs().max()) < 1e-6:
+                break
+        return torch.cholesky_inverse(factor)
+
+    def _collect(self, variant: Tensor, side: Tensor, value: Tensor, features: Tensor) -> Tensor:
+        """X' value for the design matrix X = [one-hot variant, one-hot side, features]."""
+        return torch.cat(
+            [
+                torch.bincount(variant, value, self._variants),
+                torch.bincount(side, value, self._sides),
+                features.mT @ value,
+            ]
+        )
+
+    def _curvature(self, variant: Tensor, side: Tensor, weight: Tensor, features: Tensor) -> Tensor:
+        """X' diag(weight) X, without making X."""
+        v, s = self._variants, self._sides
+        cells = torch.bincount(variant * s + side, weight, v * s).reshape(v, s)
+        weighted = features * weight[:, None]
+        across = features.new_zeros(v + s, features.shape[1])
+        across.index_add_(0, variant, weighted).index_add_(0, v + side, weighted)
+        inner = torch.cat(
+            [
+                torch.cat([cells.sum(1).diag(), cells], 1),
+                torch.cat([cells.mT, cells.sum(0).diag()], 1),
+            ]
+        )
+        outer = torch.cat([across.mT, features.mT @ weighted], 1)
+        return torch.cat([torch.cat([inner, across], 1), outer])
+
+
+def _block_diagonal(one: Tensor, other: Tensor) -> Tensor:
+    total = one.new_zeros(len(one) + len(other), len(one) + len(other))
+    total[: len(one), : len(one)] = one
+    total[len(one) :, len(one) :] = other
+    return total
+
+
+def _variant_prior(relation: Tensor, severity: Tensor, prior: float) -> Tensor:
+    """V x V covariance of a: overall, severity at large, relation, and severity within it."""
+    same = (relation[:, None] == relation).double()
+    level = severity / severity.max().clamp(min=1)
+    line = level[:, None] * level
+    near = torch.exp(-0.5 * ((severity[:, None] - severity) / 2) ** 2)
+    white = torch.eye(len(relation), dtype=torch.float64, device=relation.device)
+    return prior**2 + 2 * line + same * (0.5 + 2 * line + 0.5 * near) + 0.05 * white
+
+
+def _side_prior(concepts: int, device: torch.device) -> Tensor:
+    """3C x 3C covariance of b: truth at large, concept, and the side of a concept."""
+    concept = torch.arange(concepts * SIDES, device=device) // SIDES
+    truth = torch.arange(concepts * SIDES, device=device) % SIDES
+    same_concept = (concept[:, None] == concept).double()
+    same_truth = (truth[:, None] == truth).double()
+    return 0.5 * same_truth + 0.5 * same_concept + 0.5 * same_truth * same_concept

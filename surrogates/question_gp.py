@@ -1,0 +1,274 @@
+"""The question GP: the expected loss of every question, from all losses seen so far.
+
+f = F + sqrt(F (1 - F)) mu: a logistic mean F for the kind of question (``loss_mean``), and a
+GP over units (``unit_kernel``) for what its image, and images like it, add. Where one call
+answers all concepts, every concept is a column of one system of equations and shares its
+Cholesky factor; where a call answers one question, concepts enter the kernel.
+
+Answers extend the factor row by row. Hyper-parameters are fitted when the number of units
+has doubled, F and the factor are made anew when it has grown by a quarter, so the work per
+answer is O(n^2). Nothing here certifies anything: f only has to be fixed before the answer
+it predicts is known.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from adaptive_vtt.devices import pick
+
+from .base import Posterior
+from .loss_mean import HIGHEST, LOWEST, SIDES, Judged, Losses, LossMean
+from .unit_kernel import Factor, UnitKernel, Units, fit, predict
+
+Features = Callable[[Tensor], Tensor]
+Proxies = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+class Questions(Protocol):
+    """n questions to predict, int64 (n,) each: ``adaptive_vtt.pool.Candidates``, for one."""
+
+    @property
+    def sample(self) -> Tensor: ...
+    @property
+    def variant(self) -> Tensor: ...
+    @property
+    def concept(self) -> Tensor: ...
+    @property
+    def truth(self) -> Tensor: ...
+
+
+class QuestionGP:
+    """Predicts the loss of any question.
+
+    ``relation`` and ``severity`` (V each) describe the variants. ``shared``: one call answers
+    all concepts of an image. ``features``: samples (n,) -> (n, d) on a scale of about 1.
+    ``proxies``: (sample, variant, concept, truth) (n,) each -> (n, P), the losses that cheaper
+    models would have. Beyond ``exact_limit`` units the least telling fifth is forgotten by
+    the GP (never by F). ``first_fit``: units at which hyper-parameters are first fitted, in
+    at most ``fit_steps`` steps on at most ``fit_limit`` units.
+    """
+
+    def __init__(
+        self,
+        relation: Sequence[int],
+        severity: Sequence[int],
+        concepts: int,
+        *,
+        shared: bool,
+        features: Features | None = None,
+        proxies: Proxies | None = None,
+        device: str = "cpu",
+        exact_limit: int = 5000,
+        first_fit: int = 32,
+        fit_limit: int = 512,
+        fit_steps: int = 12,
+    ) -> None:
+        self.device = pick(device)
+        self.shared = shared
+        self.concepts = concepts
+        self.exact_limit = exact_limit
+        self.fit_limit = fit_limit
+        self.fit_steps = fit_steps
+        self._features = features
+        self._proxies = proxies
+        self._variants = len(relation)
+        self._columns = concepts if shared else 1
+        self.mean = LossMean(relation, severity, concepts, device=self.device)
+        self.kernel = UnitKernel(relation, concepts, columns=shared, device=self.device)
+        self._units: Units | None = None
+        self._judged: Judged | None = None
+        self._factor = Factor(0, self._columns, self.device)
+        self._seen = 0
+        self._next_fit, self._next_renewal = first_fit, 1
+
+    def __len__(self) -> int:
+        """How many units have been seen."""
+        return self._seen
+
+    # -- learning ----------------------------------------------------------------------
+
+    @torch.no_grad()
+    def observe(self, losses: Losses) -> None:
+        """Learns from n judged questions."""
+        if len(losses.sample) == 0:
+            return
+        asked = self._here(losses)
+        first, unit = self._group(asked)
+        units = self._units_of(asked)[first]
+        judged = Judged(
+            unit + self._factor.size,
+            asked.variant,
+            asked.concept if self.shared else torch.zeros_like(asked.concept),
+            _side(asked),
+            losses.loss.to(self.device, torch.float64),
+            self._proxy_features(asked),
+        )
+        self._seen += len(units)
+        self._units = units if self._units is None else self._units.join(units)
+        self._judged = judged if self._judged is None else self._judged.join(judged)
+        if len(self._units) >= self._next_renewal:
+            self._units, self._judged = self._thinned(self._units, self._judged)
+            self._renew(self._units, self._judged)
+        else:
+            self._grow(self._units, *self._residuals(judged, self._factor.size, len(units)))
+
+    def _group(self, asked: Questions) -> tuple[Tensor, Tensor]:
+        """Where each new unit is first asked about (u,), and the unit of each question (n,)."""
+        if not self.shared:
+            every = torch.arange(len(asked.sample), device=self.device)
+            return every, every
+        _, first, unit = _unique(asked.sample * self._variants + asked.variant)
+        order = first.argsort()
+        return first[order], order.argsort()[unit]
+
+    def _thinned(self, units: Units, judged: Judged) -> tuple[Units, Judged]:
+        """The units that tell most, and the answers; all of them up to ``exact_limit``."""
+        if len(units) <= self.exact_limit:
+            return units, judged
+        most = max(1, self.exact_limit * 4 // 5)
+        telling = self._telling(len(units))
+        kept = telling.topk(most).indices.sort().values
+        place = torch.full((len(units) + 1,), -1, device=self.device)
+        place[kept] = torch.arange(most, device=self.device)
+        return units[kept], judged.moved(place[judged.unit])
+
+    def _telling(self, count: int) -> Tensor:
+        """(count,): how much each unit weighs in predictions; the newest weigh most."""
+        weight = torch.full((count,), torch.inf, dtype=torch.float64, device=self.device)
+        weight[: self._factor.size] = self._factor.alpha.square().sum(1)
+        return weight
+
+    def _renew(self, units: Units, judged: Judged) -> None:
+        """Makes F, when it is time the kernel, and the factor anew."""
+        self.mean.fit(judged)
+        self.kernel.set_rates(self.mean.variant_rates())
+        residual, known = self._residuals(judged, 0, len(units))
+        if self._seen >= self._next_fit:
+            self._next_fit = 2 * self._seen
+            rows = self._some_rows(known)
+            fit(self.kernel, units[rows], residual[rows], known[rows], self.fit_steps)
+        self._next_renewal = min(
+            len(units) + max(1, len(units) // 4), max(self.exact_limit, len(units)) + 1
+        )
+        self._factor = Factor(self._next_renewal, self._columns, self.device)
+        self._grow(units, residual, known)
+
+    def _some_rows(self, known: Tensor) -> Tensor:
+        """The rows hyper-parameters are fitted on: evenly spread, as many as is affordable."""
+        most = self.fit_limit
+        if not bool(known.all()):  # every column then needs a matrix of its own
+            most = int(most / self._columns ** (1 / 3))
+        count = min(most, len(known))
+        return torch.linspace(0, len(known) - 1, count, device=self.device).round().long()
+
+    def _grow(self, units: Units, residual: Tensor, known: Tensor) -> None:
+        """Appends to the factor the units it does not hold yet."""
+        old, new = units[: self._factor.size], units[self._factor.size :]
+        block = self.kernel.between(new, new)
+        block.diagonal().add_(self.kernel.noise + 1e-6)
+        self._factor.append(self.kernel.between(old, new), block, residual, known)
+
+    def _residuals(self, judged: Judged, start: int, count: int) -> tuple[Tensor, Tensor]:
+        """count x C: (loss - F) / sqrt(F (1 - F)), and which of them are known."""
+        judged = judged[judged.unit >= start]
+        expected = self.mean.expected(judged.variant, judged.side, judged.features)
+        residual = (judged.loss - expected) / (expected * (1 - expected)).sqrt()
+        place = (judged.unit - start) * self._columns + judged.column
+        times = torch.bincount(place, minlength=count * self._columns)
+        total = torch.bincount(place, residual, count * self._columns)
+        shape = (count, self._columns)
+        return (total / times.clamp(min=1)).reshape(shape), (times > 0).reshape(shape)
+
+    # -- predicting --------------------------------------------------------------------
+
+    @torch.no_grad()
+    def posterior(self, candidates: Questions, *, latent: bool = False) -> Posterior:
+        """Mean and variance of the loss, (n,) each, on the candidates' device.
+
+        The variance is that of a 0/1 loss, f (1 - f); with ``latent`` that of f itself
+        (what answers could still teach), at the price of a triangular solve.
+        """
+        asked = self._here(candidates)
+        expected = self._expected(asked)
+        spread = (expected * (1 - expected)).sqrt()
+        mean = (expected + spread * self._shift(asked)).clamp(LOWEST, HIGHEST)
+        variance = spread.square() * self._uncertain(asked) if latent else mean * (1 - mean)
+        where = candidates.sample.device
+        return Posterior(mean.to(where), variance.to(where))
+
+    @torch.no_grad()
+    def joint(self, candidates: Questions) -> Tensor:
+        """m x m posterior covariance of f between m candidates, in units of loss."""
+        asked = self._here(candidates)
+        expected = self._expected(asked)
+        spread = (expected * (1 - expected)).sqrt()
+        units = self._units_of(asked)
+        covariance = self.kernel.between(units, units)
+        if self._units is not None:
+            half = self._factor.halve(self.kernel.between(self._units, units))
+            covariance = covariance - half.mT @ half
+        if self.shared:  # columns are independent given the kernel
+            covariance = covariance * (asked.concept[:, None] == asked.concept)
+        return (covariance * spread[:, None] * spread).to(candidates.sample.device)
+
+    def _expected(self, asked: Questions) -> Tensor:
+        return self.mean.expected(asked.variant, _side(asked), self._proxy_features(asked))
+
+    def _uncertain(self, asked: Questions) -> Tensor:
+        """(n,) posterior variance of mu; a unit that several candidates share is solved once."""
+        key = asked.sample * self._variants + asked.variant
+        _, first, back = _unique(key if self.shared else key * self.concepts + asked.concept)
+        units = self._units_of(asked)[first]
+        variance = self.kernel.variance(units.variant)
+        if self._units is not None:
+            half = self._factor.halve(self.kernel.between(self._units, units))
+            variance = variance - half.square().sum(0)
+        return variance.clamp(min=0)[back]
+
+    def _shift(self, asked: Questions) -> Tensor:
+        """mu (n,): K(candidates, units) alpha."""
+        if self._units is None:
+            return torch.zeros(len(asked.sample), dtype=torch.float64, device=self.device)
+        samples, sample_of = torch.unique(asked.sample, return_inverse=True)
+        features = self._sample_features(samples)
+        places = asked.sample, sample_of, asked.variant, asked.concept
+        return predict(self.kernel, self._units, self._factor.alpha, features, places)
+
+    # -- inputs ------------------------------------------------------------------------
+
+    def _here(self, asked: Questions) -> Losses:
+        """The questions on this device."""
+        names = (asked.sample, asked.variant, asked.concept, asked.truth, torch.empty(0))
+        return Losses(*(t.to(self.device) for t in names))
+
+    def _units_of(self, asked: Questions) -> Units:
+        features = self._sample_features(asked.sample)
+        return Units(asked.sample, asked.variant, asked.concept, features)
+
+    def _sample_features(self, sample: Tensor) -> Tensor:
+        if self._features is None:
+            return torch.zeros(len(sample), 0, dtype=torch.float64, device=self.device)
+        return self._features(sample.cpu()).to(self.device, torch.float64)
+
+    def _proxy_features(self, asked: Questions) -> Tensor:
+        if self._proxies is None:
+            return torch.zeros(len(asked.sample), 0, dtype=torch.float64, device=self.device)
+        names = (asked.sample, asked.variant, asked.concept, asked.truth)
+        losses = self._proxies(*(t.cpu() for t in names))
+        return self.mean.features(losses.to(self.device, torch.float64))
+
+
+def _side(asked: Questions) -> Tensor:
+    """concept * 3 + truth, where an unknown truth (-1) is 2."""
+    return asked.concept * SIDES + asked.truth % SIDES
+
+
+def _unique(keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Sorted distinct keys (k,), where each stands first (k,), and which each is (n,)."""
+    distinct, back = torch.unique(keys, return_inverse=True)
+    first = torch.full_like(distinct, len(keys))
+    first.scatter_reduce_(0, back, torch.arange(len(keys), device=keys.device), "amin")
+    return distinct, first, back

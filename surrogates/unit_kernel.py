@@ -1,0 +1,318 @@
+"""The covariance between judged questions, and the fitting of its weights.
+
+A unit is what one observation is about: a follow-up image (sample, variant), with a concept
+where calls answer one question at a time. Residuals (loss - F) / sqrt(F (1 - F)) have
+
+    k((i,v), (j,w)) = cells[v,w] + T[v,w] (G(i,j) (g + g' same) + 1{i=j} (d + d' same))
+
+where G is an RBF on the features of the samples, ``same`` is 1 within a relation, and
+
+    T[v,w] = (min(F_v, F_w) - F_v F_w) / sqrt(F_v (1 - F_v) F_w (1 - F_w)).
+
+**Where T comes from.** Let an image break at severity B and fail from there on: its losses
+are the step functions 1{B <= s}. If F_v is the share of images failing at v, then failing at
+v and at w together has the probability of the rarer of the two, min(F_v, F_w), so
+Cov = min(F_v, F_w) - F_v F_w, and T is that as a correlation. It is the covariance of a
+Brownian bridge at times F_v, F_w, so it is positive semi-definite; and it says that what
+breaks under a mild change will break under a harsh one, while what survives a mild change
+may still break under a harsh one.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gpytorch
+import torch
+from torch import Tensor
+
+WEIGHTS = {
+    "overall": 0.002,
+    "relation": 0.005,
+    "variant": 0.005,
+    "alike": 0.15,
+    "alike_relation": 0.15,
+    "image": 0.15,
+    "image_relation": 0.2,
+    "noise": 0.4,
+}
+"""Prior medians of the shares of variance."""
+
+BLOCK = 1 << 19
+"""Numbers per block of a prediction: few enough to stay in a core's cache."""
+
+SPREAD = 2.0
+"""Standard deviation of the log-normal priors: a factor of seven either way."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """n units: ``sample``, ``variant``, ``concept`` int64 (n,), ``features`` (n, d)."""
+
+    sample: Tensor
+    variant: Tensor
+    concept: Tensor
+    features: Tensor
+
+    def __len__(self) -> int:
+        return len(self.sample)
+
+    def __getitem__(self, rows: Any) -> "Units":
+        return Units(self.sample[rows], self.variant[rows], self.concept[rows], self.features[rows])
+
+    def join(self, other: "Units") -> "Units":
+        """These and then the others."""
+        return Units(
+            torch.cat([self.sample, other.sample]),
+            torch.cat([self.variant, other.variant]),
+            torch.cat([self.concept, other.concept]),
+            torch.cat([self.features, other.features]),
+        )
+
+    def packed(self) -> Tensor:
+        """(n, 3 + d) float64, as gpytorch wants its inputs."""
+        numbers = torch.stack([self.sample, self.variant, self.concept], 1)
+        return torch.cat([numbers.double(), self.features], 1)
+
+
+class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
+    """The kernel above. Unless concepts are ``columns`` of the residuals, it is multiplied by
+    rho + (1 - rho) 1{same concept}."""
+
+    def __init__(
+        self, relation: Sequence[int], concepts: int, *, columns: bool, device: torch.device
+    ) -> None:
+        super().__init__()
+        self.concepts = concepts
+        self.columns = columns
+        numbers = torch.tensor(list(relation), device=device)
+        self.register_buffer("same", (numbers[:, None] == numbers).double())
+        self.register_buffer("steps", torch.eye(len(numbers), dtype=torch.float64, device=device))
+        start = [*map(math.log, WEIGHTS.values()), math.log(0.7), 0.0]
+        self.register_buffer("start", torch.tensor(start, dtype=torch.float64, device=device))
+        self.register_parameter("raw", torch.nn.Parameter(self.start.clone()))
+
+    @property
+    def noise(self) -> Tensor:
+        return self.raw[7].exp()
+
+    @property
+    def lengthscale(self) -> Tensor:
+        return self.raw[8].exp()
+
+    @property
+    def rho(self) -> Tensor:
+        """Correlation between the residuals of two concepts of one image."""
+        return torch.sigmoid(self.raw[9])
+
+    def set_rates(self, rates: Tensor) -> None:
+        """T from the failing rate (V,) of every variant."""
+        spread = (rates * (1 - rates)).sqrt()
+        together = torch.minimum(rates[:, None], rates)
+        self.steps = (together - rates[:, None] * rates) / (spread[:, None] * spread)
+
+    def tables(self) -> tuple[Tensor, Tensor, Tensor]:
+        """V x V each: what pairs of cells, of similar images, and of one image share."""
+        w = self.raw.exp()
+        same = self.same
+        white = torch.eye(len(same), dtype=torch.float64, device=same.device)
+        cells = w[0] + w[1] * same + w[2] * white
+        return cells, self.steps * (w[3] + w[4] * same), self.steps * (w[5] + w[6] * same)
+
+    def similarity(self, one: Tensor, other: Tensor) -> Tensor:
+        """G (n, m) of features (n, d) and (m, d), in their precision."""
+        root = self.lengthscale.to(one.dtype).reciprocal()
+        one, other = one * root, other * root
+        # one product gives the exponent: -|x - y|^2 / 2 = x'y - |x|^2 / 2 - |y|^2 / 2
+        ones, others = torch.ones_like(one[:, :1]), torch.ones_like(other[:, :1])
+        left = torch.cat([one, _half_square(one), ones], 1)
+        right = torch.cat([other, others, _half_square(other)], 1)
+        return (left @ right.mT).exp_()
+
+    def variance(self, variant: Tensor) -> Tensor:
+        """(n,): prior variance of units of these variants."""
+        return torch.stack(self.tables()).sum(0).diagonal()[variant]
+
+    def weights(self, units: Units, alpha: Tensor) -> Tensor:
+        """(C, n): alpha as it counts for questions about each concept."""
+        if alpha.shape[1] > 1:
+            return alpha.mT
+        return self.concept_table()[:, units.concept] * alpha[:, 0]
+
+    def concept_table(self) -> Tensor:
+        """C x C: rho + (1 - rho) 1{same concept}; ones where concepts are columns."""
+        if self.columns:
+            return torch.ones_like(self.same[:1, :1]).expand(self.concepts, self.concepts)
+        same = torch.eye(self.concepts, dtype=torch.float64, device=self.same.device)
+        return self.rho + (1 - self.rho) * same
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
+        """(n, m) covariance of packed units (n, 3 + d) and (m, 3 + d), or the diagonal."""
+        if diag:
+            return self.variance(x1[:, 1].long())
+        v1, v2 = x1[:, 1].long(), x2[:, 1].long()
+        cells, alike, image = self.tables()
+        own = (x1[:, :1] == x2[:, 0]).double()
+        total = self.similarity(x1[:, 3:], x2[:, 3:]) * alike[v1][:, v2]
+        total = total + cells[v1][:, v2] + own * image[v1][:, v2]
+        if not self.columns:
+            total = total * self.concept_table()[x1[:, 2].long()][:, x2[:, 2].long()]
+        return total
+
+    def between(self, one: Units, other: Units) -> Tensor:
+        """(n, m) covariance of two sets of units, without gradients."""
+        with torch.no_grad():
+            return self.forward(one.packed(), other.packed())
+
+
+def _half_square(features: Tensor) -> Tensor:
+    return -0.5 * features.square().sum(1, keepdim=True)
+
+
+@torch.enable_grad()
+def fit(kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor, steps: int) -> None:
+    """Moves the kernel's weights to the (penalised) most likely, by at most ``steps`` L-BFGS steps.
+
+    ``residual`` and ``known`` are n x C; columns are independent given the kernel.
+    """
+    x = units.packed()
+    optimiser: Any = torch.optim.LBFGS([kernel.raw], max_iter=steps, line_search_fn="strong_wolfe")
+    before = kernel.raw.detach().clone()
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        covariance = kernel.forward(x, x)
+        value, slope = _likelihood(covariance.detach(), kernel.noise.detach(), residual, known)
+        penalty = ((kernel.raw - kernel.start) ** 2).sum() / (2 * SPREAD**2)
+        # the likelihood's derivative in closed form is three times faster than through Cholesky
+        noise = kernel.noise * slope.diagonal().sum()
+        torch.autograd.backward([(covariance * slope).sum() + noise + penalty])
+        return value + penalty.detach()
+
+    optimiser.step(closure)
+    if not bool(torch.isfinite(kernel.raw).all()):
+        kernel.raw.data.copy_(before)
+
+
+def _likelihood(
+    covariance: Tensor, noise: Tensor, residual: Tensor, known: Tensor
+) -> tuple[Tensor, Tensor]:
+    """- log p(residual) and its derivative by the covariance (n, n), summed over columns."""
+    identity = torch.eye(len(covariance), dtype=torch.float64, device=covariance.device)
+    total, columns, repeats = covariance + (noise + 1e-6) * identity, residual, residual.shape[1]
+    complete = bool(known.all())
+    if not complete:  # each column has its own gaps: C matrices, gaps on the diagonal
+        gaps = known.mT.double()
+        total = total * gaps[:, :, None] * gaps[:, None, :] + torch.diag_embed(1 - gaps)
+        columns, repeats = (residual * known).mT[:, :, None], 1
+    factor = torch.linalg.cholesky(total)
+    solved = torch.cholesky_solve(columns, factor)
+    value = 0.5 * (columns * solved).sum() + repeats * factor.diagonal(dim1=-2, dim2=-1).log().sum()
+    slope = 0.5 * (repeats * torch.cholesky_inverse(factor) - solved @ solved.mT)
+    if not complete:
+        slope = (slope * gaps[:, :, None] * gaps[:, None, :]).sum(0)
+    return value, slope
+
+
+class Factor:
+    """Cholesky factor of the covariance of up to ``capacity`` units, grown row by row.
+
+    The rest is the identity, so that solves run on one contiguous matrix without a copy.
+    A residual that is not known is taken to be just what was expected of it, which leaves
+    its column as it was: the entry of z = L^-1 r is 0.
+    """
+
+    def __init__(self, capacity: int, columns: int, device: torch.device) -> None:
+        self.size = 0
+        self.lower = torch.eye(capacity, dtype=torch.float64, device=device)
+        self._half = torch.zeros(capacity, columns, dtype=torch.float64, device=device)
+        self._alpha: Tensor | None = None
+
+    @property
+    def alpha(self) -> Tensor:
+        """(n, C): K^-1 r, by which covariances are multiplied to predict."""
+        if self._alpha is None:
+            self._alpha = torch.linalg.solve_triangular(self.lower.mT, self._half, upper=True)
+        return self._alpha[: self.size]
+
+    def append(self, cross: Tensor, block: Tensor, residual: Tensor, known: Tensor) -> None:
+        """b more units: ``cross`` n x b, ``block`` b x b (with noise), residuals b x C."""
+        rows = slice(self.size, self.size + len(block))
+        left = self.halve(cross)
+        corner = torch.linalg.cholesky(block - left.mT @ left)
+        self.lower[rows, : self.size] = left.mT
+        self.lower[rows, rows] = corner
+        self._half[rows] = _forward(corner, residual - left.mT @ self._half[: self.size], known)
+        self.size += len(block)
+        self._alpha = None
+
+    def halve(self, covariance: Tensor) -> Tensor:
+        """L^-1 k, n x m."""
+        padded = covariance.new_zeros(len(self.lower), covariance.shape[1])
+        padded[: self.size] = covariance
+        return torch.linalg.solve_triangular(self.lower, padded, upper=False)[: self.size]
+
+
+def _forward(lower: Tensor, right: Tensor, known: Tensor) -> Tensor:
+    """z (n, C) of L z = right, with z = 0 where ``known`` is false."""
+    if bool(known.all()):
+        return torch.linalg.solve_triangular(lower, right, upper=False)
+    half = torch.zeros_like(right)
+    for row in range(len(right)):
+        rest = (right[row] - lower[row, :row] @ half[:row]) / lower[row, row]
+        half[row] = rest * known[row]
+    return half
+
+
+def predict(
+    kernel: UnitKernel, units: Units, alpha: Tensor, features: Tensor, asked: tuple[Tensor, ...]
+) -> Tensor:
+    """(m,): K(asked, units) alpha, without ever making K in full.
+
+    ``asked``: sample, its row in ``features``, variant and concept of each of m questions.
+    A row of K is the row of a sample in G times the row of a variant in a V x n table
+    (where concepts enter the kernel: of a variant and concept), and a few terms more.
+    """
+    sample, sample_of, variant, concept = asked
+    cells, alike, image = kernel.tables()
+    weights = kernel.weights(units, alpha)
+    answers = weights.new_zeros(len(cells), len(weights))
+    total = (cells @ answers.index_add_(0, units.variant, weights.mT))[variant, concept]
+    question, unit = _matches(sample, units.sample)
+    own = weights[concept[question], unit] * image[variant[question], units.variant[unit]]
+    total = total + torch.bincount(question, own, len(sample))
+    # the factor needs 64 bits; a prediction does not
+    similar = kernel.similarity(features.float(), units.features.float())
+    rows, weights = alike.float()[:, units.variant], weights.float()
+    if alpha.shape[1] > 1:
+        return total + _columns(similar, rows, weights.mT, sample_of, variant, concept)
+    kinds, kind = torch.unique(variant * len(weights) + concept, return_inverse=True)
+    rows = rows[kinds // len(weights)].mul_(weights[kinds % len(weights)])
+    if len(similar) * len(rows) <= 20 * len(sample):
+        return total + (similar @ rows.mT)[sample_of, kind]
+    ones = torch.ones_like(rows[:1]).mT
+    return total + _columns(similar, rows, ones, sample_of, kind, torch.zeros_like(kind))
+
+
+def _columns(
+    left: Tensor, right: Tensor, weights: Tensor, row: Tensor, other: Tensor, column: Tensor
+) -> Tensor:
+    """(m,): sum over n of left[row, n] right[other, n] weights[n, column].
+
+    Questions that differ in the column alone share the products of their rows.
+    """
+    pairs, pair = torch.unique(row * len(right) + other, return_inverse=True)
+    blocks = torch.split(pairs, max(1, BLOCK // left.shape[1]))
+    sums = [left[block // len(right)].mul_(right[block % len(right)]) @ weights for block in blocks]
+    return torch.cat(sums)[pair, column]
+
+
+def _matches(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """All pairs (i, j) with one[i] == other[j]."""
+    ordered, order = other.sort()
+    low = torch.searchsorted(ordered, one)
+    count = torch.searchsorted(ordered, one, right=True) - low
+    first = torch.arange(len(one), device=one.device).repeat_interleave(count)
+    rank = torch.arange(len(first), device=one.device) - (count.cumsum(0) - count)[first]
+    return first, order[low[first] + rank]

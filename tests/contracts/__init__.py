@@ -1,0 +1,1 @@
+"""One suite per protocol, run over everything that implements it; see tests/README.md."""

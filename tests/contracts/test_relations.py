@@ -1,0 +1,189 @@
+"""What every registered relation promises."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from adaptive_vtt import relations
+from adaptive_vtt.datasets.base import Image, Sample
+from adaptive_vtt.datasets.fashion_mnist import load_arrays
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.randomness import generator
+from adaptive_vtt.relations import FollowUp, LabelPreserving, Relation
+
+NAMES = relations.names()
+SHAPES = [(28, 28, 1), (28, 28, 3), (64, 48, 1), (64, 48, 3), (17, 23, 3), (9, 31, 1)]
+
+
+def levels() -> list[Any]:
+    """Every severity of every relation, as test parameters."""
+    return [
+        pytest.param(relations.get(name), severity, id=f"{name}-{severity}")
+        for name in NAMES
+        for severity in relations.get(name).severities
+    ]
+
+
+def noise(shape: tuple[int, ...], seed: int = 0) -> Image:
+    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+def follow_up(relation: Relation, image: Image | None, severity: int, seed: int = 0) -> FollowUp:
+    return relation.apply(Sample("s", image, {}), severity, generator(seed, "test"))
+
+
+def changed(relation: Relation, image: Image, severity: int, seed: int = 0) -> Image:
+    image_after = follow_up(relation, image, severity, seed).image
+    assert image_after is not None
+    return image_after
+
+
+class Used(Exception):
+    """A relation asked for randomness."""
+
+
+class Refusing:
+    """Stands in for a random generator and cannot be used."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise Used(name)
+
+
+def is_random(relation: Relation) -> bool:
+    sample = Sample("s", noise((28, 28, 3)), {})
+    try:
+        relation.apply(sample, relation.severities[-1], Refusing())  # type: ignore[arg-type]
+    except Used:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("relation", "severity"), levels())
+def test_shape_type_and_memory_layout_are_kept(
+    relation: Relation, severity: int, shape: tuple[int, ...]
+) -> None:
+    after = changed(relation, noise(shape), severity)
+    assert after.shape == shape
+    assert after.dtype == np.uint8
+    assert after.flags.c_contiguous
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(data=st.data())
+@settings(max_examples=15)
+def test_any_image_is_changed_repeatably_and_left_alone(name: str, data: st.DataObject) -> None:
+    relation = relations.get(name)
+    height, width = data.draw(st.integers(1, 24)), data.draw(st.integers(1, 24))
+    shape = (height, width, data.draw(st.sampled_from([1, 3])))
+    image = data.draw(arrays(np.uint8, shape))
+    severity = data.draw(st.sampled_from(relation.severities))
+    before = image.copy()
+    first = changed(relation, image, severity)
+    assert np.array_equal(image, before)
+    assert not np.shares_memory(first, image)
+    assert first.shape == shape
+    assert first.dtype == np.uint8
+    assert np.array_equal(first, changed(relation, image, severity))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_global_random_state_plays_no_part(name: str) -> None:
+    relation, image = relations.get(name), noise((20, 20, 3))
+    severity = relation.severities[-1]
+    np.random.seed(1)  # noqa: NPY002 - the very thing that must not matter
+    first = changed(relation, image, severity)
+    np.random.seed(2)  # noqa: NPY002
+    assert np.array_equal(first, changed(relation, image, severity))
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if is_random(relations.get(n))])
+def test_other_seeds_give_other_images_where_chance_is_used(name: str) -> None:
+    relation, image = relations.get(name), noise((20, 20, 3))
+    images = [changed(relation, image, relation.severities[-1], seed) for seed in range(12)]
+    # 12 seeds: even a relation that only tosses a coin shows both sides, but for one in 2,048
+    assert any(not np.array_equal(images[0], other) for other in images[1:])
+
+
+def test_the_random_relations_are_those_known() -> None:
+    # so that the test above cannot be passed by testing nothing
+    assert {"gaussian_noise", "rotation"} <= {n for n in NAMES if is_random(relations.get(n))}
+    assert not is_random(relations.get("identity"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_severities_are_a_strictly_increasing_ladder(name: str) -> None:
+    severities = relations.get(name).severities
+    assert len(severities) > 0
+    assert all(isinstance(severity, int) for severity in severities)
+    assert list(severities) == sorted(set(severities))
+
+
+@cache
+def pictures() -> tuple[Image, ...]:
+    """24 garments in grey, and each as a coloured 42 x 28 picture."""
+    grey = [image[:, :, None] for image in load_arrays()[0][:24]]
+    tint = np.array([1.0, 0.7, 0.4])
+    colour = [np.pad((g * tint).astype(np.uint8), ((7, 7), (0, 0), (0, 0))) for g in grey]
+    return (*grey, *colour)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_higher_severities_move_images_further_from_the_source(name: str) -> None:
+    relation = relations.get(name)
+
+    def distance(severity: int) -> float:
+        pairs = [(p, changed(relation, p, severity, seed)) for seed, p in enumerate(pictures())]
+        return float(np.mean([np.abs(a.astype(float) - b).mean() for a, b in pairs]))
+
+    distances = [distance(severity) for severity in relation.severities]
+    assert all(np.diff(distances) > 0), distances
+    assert (distances[0] > 0) == (name != "identity")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_expectation_is_an_answer_and_kept_by_label_preserving_relations(name: str) -> None:
+    relation = relations.get(name)
+    made = follow_up(relation, noise((20, 20, 3)), relation.severities[0])
+    for truth in (0, 1):
+        assert relation.expect(truth, made) in (0, 1)
+        if isinstance(relation, LabelPreserving):
+            assert relation.expect(truth, made) == truth
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_an_image_there_is_a_follow_up_without_one(name: str) -> None:
+    relation = relations.get(name)
+    assert follow_up(relation, None, relation.severities[-1]).image is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_memory_layout_of_the_source_makes_no_difference(name: str) -> None:
+    relation, image = relations.get(name), noise((20, 14, 3))
+    severity = relation.severities[-1]
+    expected = changed(relation, image, severity)
+    for layout in (np.asfortranarray(image), np.repeat(image, 2, axis=1)[:, ::2]):
+        after = changed(relation, layout, severity)
+        assert np.array_equal(after, expected)
+        assert after.flags.c_contiguous
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_relation_is_found_under_its_own_name(name: str) -> None:
+    assert relations.get(name).name == name
+    assert relations.get(name).applies("any concept") in (True, False)
+
+
+def test_unknown_relation_names_the_nearest() -> None:
+    with pytest.raises(InputError, match=r"unknown relation 'rotatoin'.*did you mean 'rotation'"):
+        relations.get("rotatoin")
+
+
+def test_relation_named_twice_is_refused() -> None:
+    with pytest.raises(InputError, match=r"relations: 'rotation' stands twice"):
+        relations.resolve(["rotation", "identity", "rotation"])

@@ -1,0 +1,135 @@
+"""What every registered strategy promises, after any history."""
+
+from dataclasses import fields
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from adaptive_vtt import QuestionSpace, strategies
+from adaptive_vtt.belief import Belief, Learnt
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.pool import Candidates, Pool
+from adaptive_vtt.strategies import Strategy
+
+NAMES = strategies.names()
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[Belief, Pool]:
+    """A small random space, and what is known and left after a random history in it."""
+    rows = draw(st.integers(1, 6))
+    concepts = draw(st.integers(1, 3))
+    truth = st.sampled_from([0.0, 1.0, np.nan])
+    table = draw(
+        st.lists(
+            st.lists(truth, min_size=concepts, max_size=concepts), min_size=rows, max_size=rows
+        )
+    )
+    assume(np.isfinite(table).any())
+    severities = draw(st.sampled_from([None, [1, 2]]))
+    names = ["identity"] if severities is None else ["identity", "rotation"]
+    labels = pd.DataFrame(table, columns=[f"c{i}" for i in range(concepts)])
+    space = QuestionSpace(from_table(None, labels), names, severities=severities)
+    belief, pool = Belief(space, seed=0), Pool(space, seed=0)
+    asked = draw(st.lists(st.integers(0, space.size - 1), unique=True, max_size=space.size - 1))
+    for question in space.nth(np.array(asked, int)).tolist():
+        f = draw(st.floats(0, 1) | st.sampled_from([None, 0.0, 0.5, 1.0]))
+        truth_here = int(space.truth([question])[0])
+        answer = None if f is None else (f, (f + truth_here) / 2)
+        belief.learn([Learnt(question, truth_here, 0.0, *(answer or ()))])
+        pool.remove(np.array([question]))
+    return belief, pool
+
+
+def of(candidates: Candidates, places: Tensor) -> Candidates:
+    return Candidates(*(getattr(candidates, f.name)[places] for f in fields(candidates)))
+
+
+def columns(candidates: Candidates) -> Tensor:
+    return torch.stack([getattr(candidates, f.name) for f in fields(candidates)])
+
+
+def contents(belief: Belief, candidates: Candidates) -> list[Tensor]:
+    """Everything a belief says, as tensors of its own."""
+    expected = belief.predictability.probability(candidates.image, candidates.concept)
+    gp = belief.answers
+    said = [belief.uncertainty(), gp.mean(), gp.variance(), gp.counts, expected]
+    return [tensor.clone() for tensor in said]
+
+
+def check_weights(strategy: Strategy, candidates: Candidates, belief: Belief) -> Tensor:
+    weights = strategy.weights(candidates, belief)
+    assert weights.shape == (len(candidates),)
+    assert torch.isfinite(weights).all()
+    assert (weights >= 0).all()
+    assert weights.sum() > 0
+    return weights
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(situation=situations())
+@settings(max_examples=30)
+def test_weights_are_weights_after_any_history(name: str, situation: tuple[Belief, Pool]) -> None:
+    belief, pool = situation
+    check_weights(strategies.get(name), pool.candidates(0), belief)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(situation=situations())
+@settings(max_examples=20)
+def test_weights_depend_on_the_arguments_alone_and_change_neither(
+    name: str, situation: tuple[Belief, Pool]
+) -> None:
+    belief, pool = situation
+    candidates = pool.candidates(0)
+    asked, known = columns(candidates).clone(), contents(belief, candidates)
+    torch.manual_seed(1)
+    first = strategies.get(name).weights(candidates, belief).clone()
+    assert torch.equal(columns(candidates), asked)
+    for before, after in zip(known, contents(belief, candidates), strict=True):
+        assert torch.equal(before, after)
+    torch.manual_seed(2)
+    assert torch.equal(strategies.get(name).weights(candidates, belief), first)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(situation=situations(), data=st.data())
+@settings(max_examples=20)
+def test_a_single_candidate_has_weight(
+    name: str, situation: tuple[Belief, Pool], data: st.DataObject
+) -> None:
+    belief, pool = situation
+    candidates = pool.candidates(0)
+    place = data.draw(st.integers(0, len(candidates) - 1))
+    check_weights(strategies.get(name), of(candidates, torch.tensor([place])), belief)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(situation=situations(), data=st.data())
+@settings(max_examples=20)
+def test_one_side_of_one_concept_left_has_weight(
+    name: str, situation: tuple[Belief, Pool], data: st.DataObject
+) -> None:
+    belief, pool = situation
+    candidates = pool.candidates(0)
+    cell = data.draw(st.sampled_from(candidates.cell.unique().tolist()))
+    left = of(candidates, (candidates.cell == cell).nonzero().squeeze(1))
+    check_weights(strategies.get(name), left, belief)
+
+
+def test_unknown_strategy_names_the_nearest() -> None:
+    with pytest.raises(InputError, match=r"unknown strategy 'uncertanty'.*did you mean 'unc"):
+        strategies.get("uncertanty")
+
+
+def test_unknown_option_is_refused() -> None:
+    with pytest.raises(InputError, match=r"strategy 'unpredictability': .*'epsilom'"):
+        strategies.get("unpredictability", epsilom=0.1)
+    with pytest.raises(InputError, match=r"strategy 'random': .*no arguments"):
+        strategies.get("random", epsilon=0.1)

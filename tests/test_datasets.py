@@ -1,0 +1,290 @@
+"""Tables of labels and images: what is taken, and how what cannot be is named."""
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt.datasets import UNKNOWN, from_table, read_table
+from adaptive_vtt.datasets.images import MAX_PIXELS
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.randomness import generator
+from adaptive_vtt.testing import TiledDataset
+
+RED_GREEN = np.array([[[255, 0, 0], [0, 255, 0]]], np.uint8)  # 1 x 2 RGB
+
+
+def write_png(path: Path, image: np.ndarray) -> None:
+    bgr = image[:, :, ::-1] if image.shape[2] == 3 else image
+    assert cv2.imwrite(str(path), bgr)
+
+
+# -- tables --------------------------------------------------------------------------------
+
+
+def test_truths_are_those_of_the_table(labels: pd.DataFrame) -> None:
+    dataset = from_table(None, labels, name="eyes")
+    assert (len(dataset), dataset.name) == (4, "eyes")
+    assert dataset.concepts == ("drusen", "cyst", "fluid")
+    assert not dataset.has_images
+    everything = dataset.truth(np.arange(4)[:, None], np.arange(3)[None, :])
+    assert everything.tolist() == [[0, 1, 0], [1, 0, UNKNOWN], [1, 1, 0], [0, 0, 1]]
+    assert dataset.counts.tolist() == [[2, 2], [2, 2], [2, 1]]
+    assert dataset.sample(1).truth == {"drusen": 1, "cyst": 0}  # the unknown is left out
+    assert dataset.sample(1).image is None
+    assert [dataset.sample_id(i) for i in range(4)] == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [[True, False, None], ["1", "0", ""], ["1", "0", None], [1.0, 0.0, np.nan], [1, 0, pd.NA]],
+    ids=str,
+)
+def test_labels_may_be_numbers_words_or_missing(column: list[Any]) -> None:
+    labels = pd.DataFrame({"drusen": column}).replace("", np.nan)
+    truth = from_table(None, labels).truth(np.arange(3), np.zeros(3, int))
+    assert truth.tolist() == [1, 0, UNKNOWN]
+
+
+@pytest.mark.parametrize("dataset", [
+    from_table(None, pd.DataFrame(generator(0, "t").integers(0, 2, (9, 2)))),
+    TiledDataset(generator(0, "tile").integers(-1, 2, (5, 2)), 23),
+], ids=["table", "tiled"])  # fmt: skip
+def test_members_are_the_samples_of_each_side_in_order(dataset: Any) -> None:
+    for concept in range(2):
+        truths = dataset.truth(np.arange(len(dataset)), np.full(len(dataset), concept))
+        for side in (0, 1):
+            expected = np.flatnonzero(truths == side)
+            assert dataset.counts[concept, side] == len(expected)
+            members = dataset.members(concept, side, np.arange(len(expected)))
+            assert members.tolist() == expected.tolist()
+
+
+def test_reference_is_everything_or_so_many_random_samples(labels: pd.DataFrame) -> None:
+    dataset = from_table(None, labels)
+    samples, truths = dataset.reference(10, generator(0, "reference"))
+    assert samples.tolist() == [0, 1, 2, 3]
+    assert truths.shape == (4, 3)
+    samples, truths = dataset.reference(2, generator(0, "reference"))
+    assert len(set(samples.tolist())) == 2
+    assert samples.tolist() == sorted(samples.tolist())
+    expected = dataset.truth(samples[:, None], np.arange(3)[None, :])
+    assert truths.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("value", [2, -1, 0.5, "yes", "?", np.inf])
+def test_label_that_is_neither_0_nor_1_nor_empty_is_named(value: Any) -> None:
+    labels = pd.DataFrame({"drusen": [0, 1], "cyst": [1, value]}, index=["a", "b"], dtype=object)
+    message = rf"expected 0, 1 or empty .*, got .*{str(value).replace('?', '.')}.* 'b', .*'cyst'"
+    with pytest.raises(InputError, match=message):
+        from_table(None, labels)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"images": [np.zeros((2, 2), np.uint8)] * 3}, r"images: expected 4 .*, got 3"),
+        ({"features": np.zeros((5, 2))}, r"features: expected 4 .*, got 5"),
+        ({"metadata": pd.DataFrame({"age": [1]})}, r"metadata: expected 4 .*, got 1"),
+        ({"features": np.zeros(4)}, r"features: expected a table n x d, got shape \(4,\)"),
+        ({"features": [[0], [1], [np.nan], [3]]}, r"features: .* NaN or infinity in row 2"),
+    ],
+)
+def test_parts_that_do_not_fit_are_named(
+    labels: pd.DataFrame, parts: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        from_table(parts.pop("images", None), labels, **parts)
+
+
+def test_ids_and_concepts_that_stand_twice_are_named(labels: pd.DataFrame) -> None:
+    with pytest.raises(InputError, match=r"sample id 'b' stands twice, again at position 3"):
+        from_table(None, labels.set_axis(["a", "b", "c", "b"]))
+    with pytest.raises(InputError, match=r"sample id '1' stands twice"):
+        from_table(None, labels.set_axis([1, 2, 3, "1"]))
+    with pytest.raises(InputError, match=r"concept 'cyst' stands twice, again at position 2"):
+        from_table(None, labels.set_axis(["drusen", "cyst", "cyst"], axis=1))
+
+
+@pytest.mark.parametrize(("rows", "columns", "size"), [(0, 3, "0 x 3"), (4, 0, "4 x 0")])
+def test_empty_table_is_refused(labels: pd.DataFrame, rows: int, columns: int, size: str) -> None:
+    with pytest.raises(InputError, match=rf"at least one sample and one concept, got {size}"):
+        from_table(None, labels.iloc[:rows, :columns])
+
+
+# -- images --------------------------------------------------------------------------------
+
+
+def test_images_may_be_arrays_or_files_grey_or_colour(tmp_path: Path) -> None:
+    write_png(tmp_path / "colour.png", RED_GREEN)
+    write_png(tmp_path / "grey.png", RED_GREEN[:, :, :1])
+    sources = [RED_GREEN, RED_GREEN[:, :, 0], tmp_path / "colour.png", str(tmp_path / "grey.png")]
+    expected = [RED_GREEN, RED_GREEN[:, :, :1], RED_GREEN, RED_GREEN[:, :, :1]]
+    for source, image in zip(sources, expected, strict=True):
+        dataset = from_table([source], pd.DataFrame({"drusen": [1]}))
+        assert np.array_equal(dataset.sample(0).image, image)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("image", "got"),
+    [
+        (np.zeros((2, 2, 3)), r"\(2, 2, 3\) of float64"),
+        (np.zeros((2, 2, 4), np.uint8), r"\(2, 2, 4\) of uint8"),
+        (np.zeros((2, 2, 3, 1), np.uint8), r"\(2, 2, 3, 1\)"),
+        (np.zeros((0, 2), np.uint8), r"with pixels, got shape \(0, 2, 1\)"),
+        ("not an image", r"image file 'not an image' does not exist"),
+    ],
+)
+def test_array_that_is_no_image_is_named(image: Any, got: str) -> None:
+    with pytest.raises(InputError, match=rf"sample 'eye': .*{got}"):
+        from_table([image], pd.DataFrame({"drusen": [1]}, index=["eye"])).sample(0)
+
+
+def from_file(path: Path) -> Any:
+    return from_table([path], pd.DataFrame({"drusen": [1]}, index=["eye"])).sample(0).image
+
+
+def test_missing_image_file_is_named_at_once(tmp_path: Path) -> None:
+    write_png(tmp_path / "a.png", RED_GREEN)
+    files = [tmp_path / "a.png", tmp_path / "b.png"]
+    with pytest.raises(InputError, match=r"sample 'y': image file '.*b\.png' does not exist"):
+        from_table(files, pd.DataFrame({"drusen": [1, 0]}, index=["x", "y"]))
+
+
+@pytest.mark.parametrize("data", [b"", b"no picture", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0"])
+def test_file_that_is_no_image_is_named(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.png").write_bytes(data)
+    with pytest.raises(InputError, match=r"sample 'eye': '.*a\.png' is not an image"):
+        from_file(tmp_path / "a.png")
+
+
+def test_truncated_image_is_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    write_png(tmp_path / "a.png", rng.integers(0, 256, (64, 64, 3), dtype=np.uint8))
+    whole = (tmp_path / "a.png").read_bytes()
+    (tmp_path / "a.png").write_bytes(whole[: len(whole) // 50])
+    with pytest.raises(InputError, match=r"sample 'eye': '.*a\.png' is not an image"):
+        from_file(tmp_path / "a.png")
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    check = zlib.crc32(kind + data)
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
+
+
+def bomb(ending: str, side: int) -> bytes:
+    """The first bytes of an image whose header declares ``side`` x ``side`` pixels."""
+    if ending == "png":
+        header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+        return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b""))
+    if ending == "gif":
+        return b"GIF89a" + struct.pack("<HH", side, side) + bytes(8)
+    if ending == "bmp":
+        return b"BM" + bytes(12) + struct.pack("<Iii", 40, side, -side) + bytes(40)
+    comment = b"\xff\xfe" + struct.pack(">H", 6) + b"hey!"
+    frame = b"\xff\xc0" + struct.pack(">HBHHB", 11, 8, side, side, 1) + bytes(8)
+    return b"\xff\xd8" + comment + frame
+
+
+@pytest.mark.parametrize("ending", ["png", "gif", "bmp", "jpg"])
+def test_image_declared_too_large_is_never_decoded(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decoded(*_: Any) -> None:
+        raise AssertionError("was decoded")
+
+    monkeypatch.setattr(cv2, "imdecode", decoded)
+    side = 60_000
+    assert side * side > MAX_PIXELS
+    path = tmp_path / f"a.{ending}"
+    path.write_bytes(bomb(ending, side))
+    message = rf"sample 'eye': image '.*' is {side} x {side} pixels, over the limit"
+    with pytest.raises(InputError, match=message):
+        from_file(path)
+    path.write_bytes(bomb(ending, 10))
+    with pytest.raises(AssertionError, match="was decoded"):
+        from_file(path)
+
+
+# -- tables in files -----------------------------------------------------------------------
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "labels.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_table_is_read_with_its_ids_as_they_stand(tmp_path: Path) -> None:
+    path = write(tmp_path, "\ufeffid, drusen, cyst\n007, 1, 0\n 08, , 1\n1e3,0,1\nNA,0,NaN\n")
+    dataset = read_table(path)
+    assert [dataset.sample_id(i) for i in range(4)] == ["007", "08", "1e3", "NA"]
+    assert dataset.concepts == ("drusen", "cyst")
+    truths = dataset.truth(np.arange(4)[:, None], np.arange(2)[None, :])
+    assert truths.tolist() == [[1, 0], [UNKNOWN, 1], [0, 1], [0, UNKNOWN]]
+    assert dataset.name == "labels"
+
+
+def test_columns_can_be_chosen_and_images_found_by_id_or_by_file(tmp_path: Path) -> None:
+    path = write(tmp_path, "eye,file,age,drusen,cyst\n007,x/one.png,70,1,0\n008,two.png,80,0,1\n")
+    (tmp_path / "x").mkdir()
+    for name in ("x/one.png", "two.png", "007.png"):
+        write_png(tmp_path / name, RED_GREEN)
+    (tmp_path / "008.jpg").write_bytes((tmp_path / "two.png").read_bytes())
+    options: dict[str, Any] = {"id_column": "eye", "metadata": ["age"]}
+    by_file = read_table(path, tmp_path, file_column="file", **options)
+    assert by_file.concepts == ("drusen", "cyst")
+    by_id = read_table(path, tmp_path, concepts=["cyst"], **options)
+    assert by_id.concepts == ("cyst",)
+    for dataset in (by_file, by_id):
+        assert np.array_equal(dataset.sample(0).image, RED_GREEN)  # type: ignore[arg-type]
+        assert dataset.sample(1).metadata == {"age": "80"}
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("", {}, r"labels\.csv: cannot read a table of labels: No columns"),
+        ("id,drusen\n", {}, r"labels\.csv: labels: expected at least one sample.*0 x 1"),
+        ("id\n1\n", {}, r"labels\.csv: labels: .* one concept, got 1 x 0"),
+        ("name,drusen\n1,1\n", {}, r"labels\.csv: unknown column 'id': expected one of drusen, n"),
+        (
+            "id,drusen,filename\n1,1,a\n",
+            {"file_column": "filenam"},
+            r"unknown column 'filenam'.*did you mean 'filename'",
+        ),
+        ("id,drusen,age\n1,1,7\n", {"metadata": ["agee"]}, r"'agee'.*did you mean 'age'"),
+        (
+            "id,drusen,cyst\n1,1,0\n",
+            {"concepts": ["drusn"]},
+            r"labels\.csv: unknown concept 'drusn': expected one of cyst, .*did you mean 'drusen'",
+        ),
+        ("id,drusen\n1,yes\n", {}, r"labels\.csv: labels: expected 0, 1 .*got 'yes' at sample '1'"),
+        ("id,drusen\n1,2\n", {}, r"got '2' at sample '1', concept 'drusen'"),
+        ("id,drusen\n1,1\n1,0\n", {}, r"labels\.csv: labels: sample id '1' stands twice"),
+        ("id,drusen\n1,1,0,0\n2,0\n", {}, r"labels\.csv: cannot read .*2 fields in line 2, saw 4"),
+        ("id,drusen\n1,1\n2,0,1,0\n", {}, r"labels\.csv: cannot read .*2 fields in line 3, saw 4"),
+        ("id,drusen,drusen\n1,1,0\n", {}, r"labels\.csv: column 'drusen' stands twice"),
+        ("id,drusen\n1,1\n", {"images": "."}, r"sample '1': image file '.*1' does not exist"),
+    ],
+)
+def test_table_that_cannot_be_used_is_named(
+    tmp_path: Path, text: str, options: dict[str, Any], message: str
+) -> None:
+    if "images" in options:
+        options = {"images": tmp_path}
+    with pytest.raises(InputError, match=message):
+        read_table(write(tmp_path, text), **options)
+
+
+def test_missing_and_unreadable_tables_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone\.csv: cannot read a table of labels: .*No such"):
+        read_table(tmp_path / "gone.csv")
+    (tmp_path / "labels.csv").write_bytes(b"id,drusen\n\xff\xfe\x00,1\n")
+    with pytest.raises(InputError, match=r"labels\.csv: cannot read a table of labels: .*codec"):
+        read_table(tmp_path / "labels.csv")

@@ -1,0 +1,175 @@
+"""The reproductions of Figures 3 and 4: the label sets, the curves, and what is written."""
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+
+from adaptive_vtt.datasets.table import TableDataset
+from adaptive_vtt.experiments import figure3, figure4
+from adaptive_vtt.experiments.figure4 import CLASSIFIER, MODELS, answers_of, ask, questions_needed
+from adaptive_vtt.experiments.label_sets import (
+    IDRID_PREVALENCES,
+    ISIC_COUNTS,
+    ISIC_IMAGES,
+    ISIC_PAIRS,
+    OCT_PREVALENCES,
+    idrid,
+    isic,
+    isic_law,
+    oct_like,
+    simulated_classifier,
+)
+from adaptive_vtt.experiments.plots import COLOURS
+from adaptive_vtt.space import QuestionSpace
+
+
+def labels(dataset: TableDataset) -> npt.NDArray[np.int64]:
+    n, width = len(dataset), len(dataset.concepts)
+    return dataset.truth(np.arange(n)[:, None], np.arange(width)[None, :]).astype(np.int64)
+
+
+def pair_counts(rows: npt.NDArray[np.int64]) -> list[int]:
+    return [int((rows[:, i] & rows[:, j]).sum()) for i, j in combinations(range(5), 2)]
+
+
+# -- label sets ----------------------------------------------------------------------------
+
+
+def test_isic_law_has_all_counts_and_pair_counts() -> None:
+    patterns, expected = isic_law()
+    both = [expected @ (patterns[:, i] & patterns[:, j]) for i, j in combinations(range(5), 2)]
+    assert expected.sum() == pytest.approx(ISIC_IMAGES)
+    assert expected @ patterns == pytest.approx(list(ISIC_COUNTS.values()), abs=1e-6)
+    assert both == pytest.approx(list(ISIC_PAIRS.values()), abs=1e-6)
+
+
+def test_isic_pairs_are_in_the_order_of_the_columns() -> None:
+    assert list(ISIC_PAIRS) == list(combinations(ISIC_COUNTS, 2))
+
+
+@pytest.mark.parametrize(("samples", "tolerance"), [(100, 0.5), (ISIC_IMAGES, 0.0)])
+def test_isic_matches_the_published_counts(samples: int, tolerance: float) -> None:
+    rows, share = labels(isic(samples)), samples / ISIC_IMAGES
+    assert rows.shape == (samples, 5)
+    assert np.abs(rows.sum(axis=0) - share * np.array(list(ISIC_COUNTS.values()))).max() <= (
+        tolerance
+    )
+    assert np.abs(pair_counts(rows) - share * np.array(list(ISIC_PAIRS.values()))).max() <= (
+        tolerance
+    )
+
+
+@pytest.mark.parametrize(
+    ("dataset", "prevalences", "size"),
+    [(idrid(), IDRID_PREVALENCES, 43), (oct_like(), OCT_PREVALENCES, 200)],
+)
+def test_independent_sets_have_their_prevalences(
+    dataset: TableDataset, prevalences: dict[str, float], size: int
+) -> None:
+    assert len(dataset) == size
+    assert dataset.concepts == tuple(prevalences)
+    assert dataset.counts[:, 1].tolist() == [round(p * size) for p in prevalences.values()]
+
+
+def test_label_sets_follow_their_seed() -> None:
+    for make in (isic, idrid, oct_like):
+        assert make(40).fingerprint == make(40).fingerprint != make(40, seed=1).fingerprint
+
+
+def test_simulated_classifier_is_worse_on_rare_concepts() -> None:
+    dataset = oct_like(20_000)
+    answers, truths = simulated_classifier(dataset), labels(dataset)
+    assert answers.shape == truths.shape
+    assert 0 <= answers.min() < answers.max() <= 1
+    # share of (positive, negative) pairs in the right order, over pairs of 200 each
+    auc = []
+    for place in range(11):
+        yes, no = answers[truths[:, place] == 1, place], answers[truths[:, place] == 0, place]
+        auc.append(float((yes[:200, None] > no[None, :200]).mean()))
+    assert auc[0] > 0.95 > 0.9 > auc[-1] > 0.75
+
+
+# -- the curves ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_asking_everything_ends_in_the_same_state(model: str) -> None:
+    dataset = oct_like(12)
+    space = QuestionSpace(dataset)
+    answers = answers_of(model, dataset, 0)
+    states = [ask(space, strategy, answers, seed=0) for strategy in COLOURS]
+    first = states[0][0].belief.answers
+    for state, curve in states:
+        assert len(curve) == space.size + 1
+        assert curve[0] == pytest.approx(4)
+        assert (np.diff(curve) <= 1e-9).all()
+        assert curve[-1] == pytest.approx(states[0][1][-1], abs=1e-9)
+        np.testing.assert_array_equal(state.belief.answers.counts, first.counts)
+        np.testing.assert_allclose(state.belief.answers.covariance, first.covariance, atol=1e-9)
+
+
+def test_uncertainty_strategies_need_six_tenths_of_randoms_questions_at_most() -> None:
+    # of the 45 pairs of the seeds 0 to 9, the worst ratios are .549 and .541
+    dataset = oct_like(100)
+    space = QuestionSpace(dataset)
+    needed = {}
+    for strategy in ("random", "uncertainty", "uncertainty+unpredictability"):
+        runs = [
+            ask(space, strategy, answers_of("unbiased", dataset, seed), seed=seed)[1]
+            for seed in (0, 1)
+        ]
+        needed[strategy] = np.median(questions_needed(np.array(runs), 0.10))
+    assert needed["uncertainty"] <= 0.6 * needed["random"]
+    assert needed["uncertainty+unpredictability"] <= 0.6 * needed["random"]
+
+
+def test_questions_needed_counts_to_the_first_question_near_the_end() -> None:
+    curves = np.array([[4.0, 2.0, 1.1, 1.0, 1.0], [4.0, 4.0, 4.0, 4.0, 3.0]])
+    assert questions_needed(curves, 0.10).tolist() == [2, 4]
+    assert questions_needed(curves, 0.50).tolist() == [1, 4]
+
+
+# -- what is written -----------------------------------------------------------------------
+
+
+def check_page(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+    assert "Plotly.newPlot" in page
+    assert "<script src=" not in page  # opens without a network
+
+
+def test_figure4_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figure4.main(["--quick", "--repeats", "1", "--out", str(tmp_path)])
+    table = pd.read_csv(tmp_path / "figure4.csv")
+    assert len(table) == 3 * 4 * 4
+    assert set(table["model"]) == {"unbiased", "biased", "negatively-biased", CLASSIFIER}
+    assert (table.loc[table["strategy"] == "random", "ratio 10%"] == 1).all()
+    assert (table["within 25%"] <= table["within 5%"]).all()
+    assert (tmp_path / "figure4.md").read_text(encoding="utf-8").count("\n|") > len(table)
+    check_page(tmp_path / "figure4.html")
+    assert "microseconds" in capsys.readouterr().out
+
+
+def test_figure4_in_two_processes_is_the_same_as_in_one() -> None:
+    jobs = [figure4.Job("IDRiD-like", 6, "biased", repeat) for repeat in range(2)]
+    alone, together = figure4.run_all(jobs, 1), figure4.run_all(jobs, 2)
+    assert alone.keys() == together.keys()
+    for key, runs in alone.items():
+        assert runs.shape == (2, 6 * 4 + 1)
+        np.testing.assert_array_equal(runs, together[key])
+
+
+def test_figure3_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figure3.main(["--quick", "--out", str(tmp_path)])
+    table = pd.read_csv(tmp_path / "figure3.csv")
+    assert len(table) == 4 * 11
+    asked = table.groupby("strategy")[["asked without it", "asked with it"]].sum().sum(axis=1)
+    assert (asked == 30).all()
+    assert table["u"].between(0, 4 + 1e-9).all()
+    check_page(tmp_path / "figure3.html")
+    assert (tmp_path / "figure3.md").is_file()
+    assert "geographic atrophy" in capsys.readouterr().out

@@ -1,0 +1,93 @@
+"""Importing is quick and loads nothing heavy; the three rooms are found under one name only."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import adaptive_vtt
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ("torch", "pandas", "plotly", "gpytorch", "botorch", "scipy", "cv2", "numpy")
+
+
+def fresh(code: str, *arguments: str) -> Any:
+    """The last line that ``code`` prints in an interpreter of its own, as JSON."""
+    command = [sys.executable, "-c", f"import json, sys\n{code}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+TIMED = f"""
+import time
+start = time.perf_counter()
+import adaptive_vtt
+seconds = time.perf_counter() - start
+print(json.dumps([seconds, [m for m in {HEAVY} if m in sys.modules]]))
+"""
+
+
+def test_import_loads_nothing_heavy_in_under_half_a_second() -> None:
+    runs = [fresh(TIMED) for _ in range(3)]
+    assert all(heavy == [] for _, heavy in runs)
+    assert min(seconds for seconds, _ in runs) < 0.5
+
+
+HELP = """
+from adaptive_vtt.cli import main
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print()
+print(json.dumps(["torch" in sys.modules, "plotly" in sys.modules]))
+"""
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("audit", "--help")], ids=" ".join)
+def test_help_loads_no_torch(arguments: tuple[str, ...]) -> None:
+    assert fresh(HELP, *arguments) == [False, False]
+
+
+def test_every_public_name_is_there_and_listed() -> None:
+    code = """
+import adaptive_vtt as avtt
+missing = [n for n in avtt.__all__ if getattr(avtt, n, None) is None or n not in dir(avtt)]
+print(json.dumps(missing))
+"""
+    assert fresh(code) == []
+    assert {"Audit", "QuestionSpace", "datasets", "models"} <= set(adaptive_vtt.__all__)
+
+
+def test_name_that_is_not_there_is_named() -> None:
+    with pytest.raises(AttributeError, match=r"module 'adaptive_vtt' has no attribute 'Audits'"):
+        _ = adaptive_vtt.Audits
+
+
+def test_rooms_cannot_be_imported_as_top_level_names() -> None:
+    code = """
+sys.path.insert(0, ".")
+said = {}
+for name in ("strategies", "surrogates", "experiments"):
+    try:
+        __import__(name)
+    except ImportError as error:
+        said[name] = str(error)
+print(json.dumps(said))
+"""
+    assert fresh(code) == {
+        name: f"this folder is imported as adaptive_vtt.{name}, not as {name}"
+        for name in ("strategies", "surrogates", "experiments")
+    }
+
+
+def test_rooms_are_imported_under_the_package() -> None:
+    code = """
+import adaptive_vtt.experiments, adaptive_vtt.strategies, adaptive_vtt.surrogates
+print(json.dumps([n for n in ("strategies", "surrogates", "experiments") if n in sys.modules]))
+"""
+    assert fresh(code) == []

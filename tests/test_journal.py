@@ -1,0 +1,347 @@
+"""The journal: whole writes or none, the same in memory and in a file, refused when foreign."""
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from adaptive_vtt.errors import JournalError
+from adaptive_vtt.journal import (
+    VERSION,
+    AnswerRow,
+    CallRow,
+    DrawRow,
+    Journal,
+    MemoryJournal,
+    SQLiteJournal,
+    open_journal,
+)
+
+small = st.integers(0, 6)
+maybe = st.none() | st.floats(0, 1)
+facts = st.dictionaries(
+    st.sampled_from(["space", "settings", "ended"]),
+    st.none() | st.integers() | st.text(max_size=5) | st.lists(st.floats(0, 1), max_size=3),
+    max_size=2,
+)
+pictures = st.none() | st.tuples(st.binary(max_size=4), st.binary(max_size=4))
+
+
+def draw_row(draw: int, call: int, **changes: Any) -> DrawRow:
+    row = DrawRow(draw, call * 10, call, f"s{call}", 0, 0.25, b"law\0", {"candidates": 4}, 1.5)
+    return replace(row, **changes)
+
+
+def answer_row(call: int, question: int, answer: float | None = 0.75) -> AnswerRow:
+    reason = "refused" if answer is None else None
+    return AnswerRow(question, call, 1, answer, reason, 0.0, None if answer is None else 0.875)
+
+
+def call_row(call: int, *questions: int, **changes: Any) -> CallRow:
+    answers = tuple(answer_row(call, question) for question in questions)
+    return replace(CallRow(call, 0.5, 2.5, answers), **changes)
+
+
+@st.composite
+def draw_rows(draw: st.DrawFn) -> list[DrawRow]:
+    numbers = draw(st.lists(st.tuples(small, small), min_size=1, max_size=3))
+    return [draw_row(number, call, learned=number) for number, call in numbers]
+
+
+@st.composite
+def call_rows(draw: st.DrawFn) -> list[CallRow]:
+    rows = []
+    for call in draw(st.lists(small, min_size=1, max_size=3)):
+        questions = draw(st.lists(st.integers(0, 12), min_size=1, max_size=3))
+        answers = tuple(answer_row(call, q, draw(maybe)) for q in questions)
+        rows.append(CallRow(call, 0.5, 2.5, answers, draw(pictures)))
+    return rows
+
+
+def content(journal: Journal) -> tuple[Any, ...]:
+    return journal.facts(), journal.draws(), journal.calls(), list(journal.pictures().items())
+
+
+class Agreement(RuleBasedStateMachine):
+    """Any operations, allowed or not, in any order, on a journal in memory and one in a file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "journal.db"
+
+    @initialize()
+    def begin(self) -> None:
+        self.memory = MemoryJournal()
+        self.file = SQLiteJournal(self.path)
+
+    def both(self, operation: str, rows: list[Any]) -> None:
+        """Both take the write, or both refuse it and are as they were."""
+        before = content(self.file)
+        refused = []
+        for journal in (self.memory, self.file):
+            try:
+                getattr(journal, operation)(rows)
+            except JournalError:
+                refused.append(journal)
+                assert content(journal) == before
+        assert len(refused) in (0, 2)
+
+    @rule(rows=draw_rows())
+    def add_draws(self, rows: list[DrawRow]) -> None:
+        self.both("add_draws", rows)
+
+    @rule(rows=call_rows())
+    def add_calls(self, rows: list[CallRow]) -> None:
+        self.both("add_calls", rows)
+
+    @rule(new=facts)
+    def set_facts(self, new: dict[str, Any]) -> None:
+        self.memory.set_facts(**new)
+        self.file.set_facts(**new)
+
+    @rule()
+    def reopen(self) -> None:
+        self.file.close()
+        self.file = SQLiteJournal(self.path, must_exist=True)
+
+    @invariant()
+    def same_content(self) -> None:
+        if hasattr(self, "file"):
+            assert content(self.memory) == content(self.file)
+
+    def teardown(self) -> None:
+        if hasattr(self, "file"):
+            self.file.close()
+        self.folder.cleanup()
+
+
+TestAgreement = Agreement.TestCase
+TestAgreement.settings = settings(max_examples=30, stateful_step_count=15)
+
+
+@pytest.fixture(params=["memory", "file"])
+def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Journal]:
+    """An empty journal of either kind."""
+    opened = open_journal(None if request.param == "memory" else tmp_path / "journal.db")
+    yield opened
+    opened.close()
+
+
+# -- both kinds ----------------------------------------------------------------------------
+
+
+def test_what_was_written_is_read_back(journal: Journal) -> None:
+    journal.set_facts(space={"size": 4}, ended=None)
+    journal.set_facts(ended={"reason": "4 calls were made"})
+    draws = [draw_row(0, 5), draw_row(1, 3, learned=1, why={"uncertainty": 0.5})]
+    journal.add_draws(draws[:1])
+    journal.add_draws(draws[1:])
+    first = call_row(3, 31, 30, pictures=(b"png", b"gnp"))
+    second = CallRow(5, 0.0, 3.0, (AnswerRow(50, 5, None, 0.5, None, None, None),))
+    journal.add_calls([first])
+    journal.add_calls([second])
+    assert journal.facts() == {"space": {"size": 4}, "ended": {"reason": "4 calls were made"}}
+    assert journal.draws() == draws
+    # In the order of commit; answers by question; pictures apart.
+    by_question = tuple(sorted(first.answers, key=lambda answer: answer.question))
+    assert journal.calls() == [replace(first, answers=by_question, pictures=None), second]
+    assert journal.pictures() == {3: (b"png", b"gnp")}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([draw_row(1, 1), draw_row(0, 2)], id="draw stands there"),
+        pytest.param([draw_row(1, 1), draw_row(2, 0)], id="call stands there"),
+        pytest.param([draw_row(1, 1), draw_row(1, 2)], id="draw twice in one write"),
+        pytest.param([draw_row(1, 1), draw_row(2, 1)], id="call twice in one write"),
+    ],
+)
+def test_draw_that_stands_there_is_refused_whole(journal: Journal, rows: list[DrawRow]) -> None:
+    journal.add_draws([draw_row(0, 0)])
+    with pytest.raises(JournalError, match=r"^journal"):
+        journal.add_draws(rows)
+    assert journal.draws() == [draw_row(0, 0)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([call_row(1, 10), call_row(2, 20)], id="not drawn"),
+        pytest.param([call_row(1, 10), call_row(0, 1)], id="answered already"),
+        pytest.param([call_row(1, 10), call_row(1, 11)], id="call twice in one write"),
+        pytest.param([call_row(1, 10, 10)], id="question twice in one call"),
+        pytest.param([call_row(1, 10, 0)], id="question answered already"),
+    ],
+)
+def test_call_that_cannot_be_is_refused_whole(journal: Journal, rows: list[CallRow]) -> None:
+    journal.add_draws([draw_row(0, 0), draw_row(1, 1)])
+    journal.add_calls([call_row(0, 0)])
+    with pytest.raises(JournalError, match=r"^journal"):
+        journal.add_calls(rows)
+    assert journal.calls() == [call_row(0, 0)]
+    journal.add_calls([call_row(1, 10)])  # and the journal goes on
+    assert len(journal.calls()) == 2
+
+
+# -- the file ------------------------------------------------------------------------------
+
+
+def test_file_is_found_again_as_it_was_left(tmp_path: Path) -> None:
+    path = tmp_path / "runs" / "one" / "journal.db"  # folders are made
+    written = SQLiteJournal(path)
+    written.set_facts(space={"name": "ö"})
+    written.add_draws([draw_row(0, 1, question=2**62 - 1)])
+    written.close()
+    read = SQLiteJournal(path, must_exist=True)
+    assert read.facts() == {"space": {"name": "ö"}}
+    assert read.draws() == [draw_row(0, 1, question=2**62 - 1)]
+    read.close()
+
+
+def test_two_writers_cannot_both_make_the_same_draw(tmp_path: Path) -> None:
+    one, other = (SQLiteJournal(tmp_path / "journal.db") for _ in range(2))
+    one.add_draws([draw_row(0, 1)])
+    with pytest.raises(JournalError, match=r"cannot be written: UNIQUE.*nothing of this step"):
+        other.add_draws([draw_row(0, 2)])
+    assert other.draws() == [draw_row(0, 1)]
+    one.close()
+    other.close()
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match=r"journal '.*gone\.db' does not exist"):
+        SQLiteJournal(tmp_path / "gone.db", must_exist=True)
+    assert not (tmp_path / "gone.db").exists()
+
+
+def test_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    SQLiteJournal(path).close()
+    with sqlite3.connect(path) as database:
+        database.execute(f"PRAGMA user_version={VERSION + 1}")
+    database.close()
+    before = path.read_bytes()
+    with pytest.raises(
+        JournalError, match=rf"schema version {VERSION + 1}, newer than the {VERSION}.*update"
+    ):
+        SQLiteJournal(path)
+    assert path.read_bytes() == before
+
+
+def test_other_database_is_no_journal_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE recipes (name TEXT)")
+    database.close()
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match=r"other\.db' is a database, but not a journal"):
+        SQLiteJournal(path)
+    assert path.read_bytes() == before
+
+
+def test_other_file_is_no_journal_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database at all, " * 50)
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match=r"notes\.txt' cannot be opened: .*not a database"):
+        SQLiteJournal(path)
+    assert path.read_bytes() == before
+
+
+def test_folder_is_no_journal(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match=r"cannot be opened: unable to open"):
+        SQLiteJournal(tmp_path)
+
+
+def test_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(JournalError, match=r"journal '.*journal\.db' cannot be opened"):
+        SQLiteJournal(tmp_path / "file" / "journal.db")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_read_only_folder_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(JournalError, match=r"cannot be opened: unable to open"):
+            SQLiteJournal(tmp_path / "journal.db")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_file_that_became_read_only_refuses_writes_and_stays_readable(tmp_path: Path) -> None:
+    # "query_only" stands in for a read-only file, which root could write all the same.
+    journal = SQLiteJournal(tmp_path / "journal.db")
+    journal.add_draws([draw_row(0, 0)])
+    journal._db.execute("PRAGMA query_only=ON")
+    for write in (
+        lambda: journal.add_draws([draw_row(1, 1)]),
+        lambda: journal.add_calls([call_row(0, 0)]),
+        lambda: journal.set_facts(space=1),
+    ):
+        with pytest.raises(JournalError, match=r"cannot be written: .*readonly.*nothing of this"):
+            write()
+    assert content(journal) == ({}, [draw_row(0, 0)], [], [])
+    journal.close()
+
+
+def test_full_disk_refuses_the_write_whole_and_later_goes_on(tmp_path: Path) -> None:
+    journal = SQLiteJournal(tmp_path / "journal.db")
+    journal.add_draws([draw_row(0, 0), draw_row(1, 1)])
+    pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
+    journal._db.execute(f"PRAGMA max_page_count={pages}")  # no page may be added: a full disk
+    before = content(journal)
+    big = (b"\1" * 100_000, b"\2" * 100_000)
+    with pytest.raises(JournalError, match=r"cannot be written: database or disk is full; nothing"):
+        journal.add_calls([call_row(0, 0), call_row(1, 1, pictures=big)])
+    assert content(journal) == before
+    other = SQLiteJournal(tmp_path / "journal.db", must_exist=True)
+    assert content(other) == before
+    other.close()
+    journal._db.execute("PRAGMA max_page_count=100000")  # room again
+    journal.add_calls([call_row(0, 0), call_row(1, 1, pictures=big)])
+    assert journal.pictures() == {1: big}
+    journal.close()
+
+
+def test_interrupted_write_leaves_nothing_and_the_journal_goes_on(tmp_path: Path) -> None:
+    def interrupted() -> Iterator[CallRow]:
+        yield call_row(0, 0)
+        raise KeyboardInterrupt
+
+    journal = SQLiteJournal(tmp_path / "journal.db")
+    journal.add_draws([draw_row(0, 0)])
+    with pytest.raises(KeyboardInterrupt):
+        journal.add_calls(interrupted())  # type: ignore[arg-type]
+    assert journal.calls() == []
+    journal.add_calls([call_row(0, 0)])
+    assert journal.calls() == [call_row(0, 0)]
+    journal.close()
+
+
+def test_closed_journal_cannot_be_read(tmp_path: Path) -> None:
+    journal = SQLiteJournal(tmp_path / "journal.db")
+    journal.close()
+    with pytest.raises(JournalError, match=r"cannot be read: Cannot operate on a closed database"):
+        journal.draws()
+
+
+def test_journal_is_opened_from_what_was_given(tmp_path: Path) -> None:
+    given = MemoryJournal()
+    assert open_journal(given) is given
+    assert isinstance(open_journal(None), MemoryJournal)
+    for path in (tmp_path / "a.db", str(tmp_path / "b.db")):
+        opened = open_journal(path)
+        assert isinstance(opened, SQLiteJournal)
+        opened.close()
+        assert Path(path).is_file()

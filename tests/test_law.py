@@ -1,0 +1,112 @@
+"""The law of a draw: probabilities that sum to one, keep the floor, and are drawn from."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from adaptive_vtt.errors import AvttError
+from adaptive_vtt.law import Law, mix
+from adaptive_vtt.randomness import generator
+
+weight_lists = st.lists(
+    st.sampled_from([0.0, 1.0]) | st.floats(1e-12, 1e12), min_size=1, max_size=30
+).filter(any)
+floors = st.sampled_from([0.0, 0.01, 0.5, 1.0]) | st.floats(0, 1)
+
+
+class Fixed:
+    """A generator whose next uniform number is known."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def random(self) -> float:
+        return self.value
+
+
+@given(weights=weight_lists, floor=floors)
+def test_law_is_the_weights_mixed_with_the_floor(weights: list[float], floor: float) -> None:
+    n, total = len(weights), sum(weights)
+    law = mix(np.arange(n), np.array(weights), floor)
+    assert law.probabilities.sum() == pytest.approx(1, abs=1e-12)
+    assert (law.probabilities >= floor / n * (1 - 1e-12)).all()
+    expected = [(1 - floor) * w / total + floor / n for w in weights]
+    assert law.probabilities == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+@given(
+    rows=st.dictionaries(st.integers(0, 2**62 - 1), st.just(0.0) | st.floats(1e-300, 1)),
+    order=st.randoms(use_true_random=False),
+)
+def test_packing_keeps_every_probability_above_zero_exactly(
+    rows: dict[int, float], order: object
+) -> None:
+    questions = list(rows)
+    order.shuffle(questions)  # type: ignore[attr-defined]
+    law = Law(np.array(questions, np.int64), np.array([rows[q] for q in questions]))
+    back = Law.unpack(law.pack())
+    kept = sorted((q, p) for q, p in rows.items() if p > 0)
+    assert list(zip(back.questions.tolist(), back.probabilities.tolist(), strict=True)) == kept
+
+
+def test_draws_follow_the_law() -> None:
+    # 20,000 draws; a correct program fails for one seed in 1,000.
+    law = mix(np.arange(6), np.array([0.0, 1.0, 3.0, 0.0, 0.5, 6.0]), floor=0.1)
+    rng = generator(11, "test")
+    counts = np.bincount([law.draw(rng) for _ in range(20_000)], minlength=6)
+    assert chisquare(counts, law.probabilities * 20_000).pvalue > 1e-3
+
+
+def test_what_has_probability_zero_is_never_drawn() -> None:
+    law = mix(np.arange(5), np.array([0.0, 0.3, 0.0, 0.6, 0.0]), floor=0)
+    almost_one = float(np.nextafter(1, 0))
+    assert law.draw(Fixed(0.0)) == 1  # type: ignore[arg-type]
+    assert law.draw(Fixed(almost_one)) == 3  # type: ignore[arg-type]
+    assert {law.draw(generator(seed, "zero")) for seed in range(300)} == {1, 3}
+
+
+def test_equal_chances_draw_equal_places() -> None:
+    law = mix(np.array([40, 41, 42, 43]), np.ones(4), floor=0)
+    places = [law.draw(Fixed(u)) for u in (0.1, 0.26, 0.51, 0.99)]  # type: ignore[arg-type]
+    assert places == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0], r"strategy: expected \(2,\) weights, got \(1,\)"),
+        ([[1.0, 1.0]], r"strategy: expected \(2,\) weights, got \(1, 2\)"),
+        ([1.0, -0.1], r"strategy: expected finite weights of at least 0"),
+        ([1.0, np.nan], r"strategy: expected finite weights"),
+        ([1.0, np.inf], r"strategy: expected finite weights"),
+        ([0.0, 0.0], r"strategy: expected weight on some of 2 candidates, got none"),
+    ],
+)
+@pytest.mark.parametrize("floor", [0.0, 0.5])
+def test_what_is_no_set_of_weights_is_refused(
+    weights: list[float], message: str, floor: float
+) -> None:
+    with pytest.raises(AvttError, match=message):
+        mix(np.arange(2), np.array(weights), floor)
+
+
+# -- the random numbers behind it ----------------------------------------------------------
+
+
+def test_streams_follow_from_seed_purpose_and_numbers_alone() -> None:
+    keys = [(0, "draw", 0), (1, "draw", 0), (0, "draw", 1), (0, "follow-up", 0), (0, "draw", 0, 0)]
+    streams = [generator(*key).random(4).tolist() for key in keys]
+    assert len({tuple(stream) for stream in streams}) == len(keys)
+    assert [generator(*key).random(4).tolist() for key in reversed(keys)] == streams[::-1]
+
+
+def test_streams_stay_what_they_were() -> None:
+    # Philox keyed by BLAKE2b of the words; a change here would change every audit's draws.
+    assert generator(0, "draw", 0).random(3).tolist() == GOLDEN
+    assert generator(3, "draw", 12, 4).integers(0, 1000, 5).tolist() == GOLDEN_INTEGERS
+
+
+GOLDEN = [0.7452674638775084, 0.7117039461846483, 0.8953115544077027]
+GOLDEN_INTEGERS = [765, 111, 773, 580, 129]

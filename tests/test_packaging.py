@@ -1,0 +1,114 @@
+"""What the wheel holds, and that no module outgrows its room."""
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("strategies", "surrogates", "experiments")
+LONGEST = 450
+LEFT_OUT = shutil.ignore_patterns(
+    "__pycache__", ".*", "build", "dist", "runs", "bench", "*.egg-info"
+)
+
+
+def package_files(root: Path) -> set[str]:
+    """Every file of the package below ``root``, as it should stand in the wheel."""
+    folders = [(root / "adaptive_vtt", "adaptive_vtt")]
+    folders += [(root / room, f"adaptive_vtt/{room}") for room in ROOMS]
+    return {
+        f"{name}/{path.relative_to(folder).as_posix()}"
+        for folder, name in folders
+        for path in folder.rglob("*")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and not (name == "adaptive_vtt" and path.relative_to(folder).parts[0] in ROOMS)
+    }
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from a copy so that nothing is left in the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    shutil.copytree(ROOT, folder / "source", symlinks=True, ignore=LEFT_OUT)
+    isolation = [] if find_spec("setuptools") is None else ["--no-isolation"]
+    command = [sys.executable, "-m", "build", "--wheel", *isolation, "--outdir", str(folder)]
+    done = subprocess.run(
+        [*command, str(folder / "source")], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> set[str]:
+    """The files in the wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if not name.endswith("/")}
+
+
+def test_only_top_level_import_name_is_the_package(names: set[str]) -> None:
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"adaptive_vtt"}
+    assert len(tops) == 2
+
+
+def test_wheel_holds_every_file_of_the_package_and_nothing_else(
+    wheel: Path, names: set[str]
+) -> None:
+    packaged = {name for name in names if name.startswith("adaptive_vtt/")}
+    assert packaged == package_files(wheel.parent / "source")
+
+
+def test_wheel_holds_types_data_and_the_three_rooms(names: set[str]) -> None:
+    assert {
+        "adaptive_vtt/py.typed",
+        "adaptive_vtt/datasets/data/fashion.npz",
+        "adaptive_vtt/models/data/fashion_cnn.npz",
+        "adaptive_vtt/strategies/__init__.py",
+        "adaptive_vtt/surrogates/answer_gp.py",
+        "adaptive_vtt/experiments/__init__.py",
+    } <= names
+
+
+def test_wheel_holds_the_licences(names: set[str]) -> None:
+    licences = {name.split("/licenses/")[1] for name in names if "/licenses/" in name}
+    data_licence = "adaptive_vtt/datasets/data/LICENSE-fashion-mnist.txt"
+    assert licences == {"LICENSE", data_licence}
+
+
+def test_wheel_holds_no_tests(names: set[str]) -> None:
+    assert not [name for name in names if "tests" in name.split("/") or "conftest" in name]
+
+
+def test_wheel_has_the_command(wheel: Path, names: set[str]) -> None:
+    (entry_points,) = [name for name in names if name.endswith("entry_points.txt")]
+    with zipfile.ZipFile(wheel) as archive:
+        assert "avtt = adaptive_vtt.cli:main" in archive.read(entry_points).decode()
+
+
+def test_rooms_are_imported_from_the_wheel(wheel: Path) -> None:
+    code = f"""
+import sys
+sys.path.insert(0, {str(wheel)!r})
+import adaptive_vtt.experiments as room
+assert room.__file__.startswith({str(wheel)!r}), room.__file__
+"""
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("room", ["adaptive_vtt", *ROOMS])
+def test_no_module_is_too_long(room: str) -> None:
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in (ROOT / room).rglob("*.py")
+    }
+    assert lengths
+    assert not {path: lines for path, lines in lengths.items() if lines > LONGEST}

@@ -1,0 +1,319 @@
+"""The question space and the pool: numbers, counts, and uniform candidates, at any size."""
+
+import time
+import tracemalloc
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from adaptive_vtt import QuestionSpace, relations
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.datasets.base import Image
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.pool import Candidates, Pool
+from adaptive_vtt.relations import LabelPreserving
+from adaptive_vtt.testing import TiledDataset, tiny_dataset
+
+RNG = np.random.default_rng
+
+
+class Mirror(LabelPreserving):
+    """Makes no sense for concept c0."""
+
+    name = "mirror"
+    severities = (1, 3)
+
+    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
+        return image[:, ::-1].copy()
+
+    def applies(self, concept: str) -> bool:
+        return concept != "c0"
+
+
+def table(truths: list[list[float]]) -> pd.DataFrame:
+    """A table of labels with concepts c0, c1 ..."""
+    return pd.DataFrame(truths, columns=[f"c{i}" for i in range(len(truths[0]))], dtype=float)
+
+
+@st.composite
+def spaces(draw: st.DrawFn) -> QuestionSpace:
+    """Up to 5 samples x 5 variants x 3 concepts, with unknown truths and a picky relation."""
+    shape = draw(st.integers(1, 5)), draw(st.integers(1, 3))
+    cells = st.sampled_from([0.0, 1.0, np.nan])
+    row = st.lists(cells, min_size=shape[1], max_size=shape[1])
+    truths = draw(st.lists(row, min_size=shape[0], max_size=shape[0]))
+    chosen = draw(st.sampled_from([["identity"], [Mirror()], [Mirror(), "identity"]]))
+    applies = [c > 0 or "identity" in chosen for c in range(shape[1])]
+    assume(np.isfinite(np.array(truths)[:, applies]).any())
+    return QuestionSpace(from_table(None, table(truths)), chosen)
+
+
+def eligible_by_hand(space: QuestionSpace) -> list[tuple[int, int, int, int, int]]:
+    """(number, sample, variant, concept, truth) of every question that can be asked."""
+    found = []
+    shape = len(space.dataset), len(space.variants), len(space.concepts)
+    for number, (sample, variant, concept) in enumerate(product(*map(range, shape))):
+        truth = space.dataset.sample(sample).truth.get(space.concepts[concept])
+        if truth is not None and space.variants[variant].relation.applies(space.concepts[concept]):
+            found.append((number, sample, variant, concept, truth))
+    return found
+
+
+# -- numbering and counting ----------------------------------------------------------------
+
+
+@given(space=spaces())
+def test_number_and_parts_undo_each_other(space: QuestionSpace) -> None:
+    everything = np.arange(space.total)
+    assert np.array_equal(space.number(*space.parts(everything)), everything)
+    samples, variants, concepts = space.parts(everything)
+    assert set(zip(samples.tolist(), variants.tolist(), concepts.tolist(), strict=True)) == set(
+        product(range(len(space.dataset)), range(len(space.variants)), range(len(space.concepts)))
+    )
+
+
+@given(space=spaces())
+def test_nth_reaches_every_eligible_question_once(space: QuestionSpace) -> None:
+    expected = [row[0] for row in eligible_by_hand(space)]
+    assert space.size == len(expected)
+    assert sorted(space.nth(np.arange(space.size)).tolist()) == expected
+    assert np.flatnonzero(space.eligible(np.arange(space.total))).tolist() == expected
+
+
+@given(space=spaces(), data=st.data())
+def test_nth_does_not_depend_on_what_else_is_asked_for(
+    space: QuestionSpace, data: st.DataObject
+) -> None:
+    ranks = data.draw(st.lists(st.integers(0, space.size - 1), min_size=1, max_size=8))
+    everything = space.nth(np.arange(space.size))
+    assert np.array_equal(space.nth(np.array(ranks)), everything[ranks])
+
+
+@given(space=spaces())
+def test_counts_agree_with_counting(space: QuestionSpace) -> None:
+    rows = eligible_by_hand(space)
+    names = [None, *space.concepts]
+    levels = {(v.relation.name, v.severity) for v in space.variants}
+    wanted = [None, *{r for r, _ in levels}], [None, *{s for _, s in levels}]
+    for concept, side, relation, severity in product(names, (None, 0, 1), *wanted):
+        expected = [
+            number
+            for number, _, variant, c, truth in rows
+            if concept in (None, space.concepts[c])
+            and side in (None, truth)
+            and relation in (None, space.variants[variant].relation.name)
+            and severity in (None, space.variants[variant].severity)
+        ]
+        asked = space.count(concept=concept, side=side, relation=relation, severity=severity)
+        assert asked == len(expected)
+
+
+@given(space=spaces())
+def test_words_for_a_question_agree_with_its_parts(space: QuestionSpace) -> None:
+    for number, sample, variant, concept, truth in eligible_by_hand(space):
+        question = space.question(number)
+        chosen = space.variants[variant]
+        assert question.number == number
+        assert question.sample_id == str(sample)
+        assert (question.relation, question.severity) == (chosen.relation.name, chosen.severity)
+        assert (question.concept, question.truth) == (space.concepts[concept], truth)
+        assert int(space.truth([number])[0]) == truth
+
+
+def test_severities_restrict_graded_relations_only() -> None:
+    names = ["identity", "rotation", "defocus_blur"]
+    space = QuestionSpace(tiny_dataset(), names, severities=[2, 4])
+    assert [v.name for v in space.variants] == [
+        "identity:0", "rotation:2", "rotation:4", "defocus_blur:2", "defocus_blur:4",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"relations": ["rotatoin"]}, r"unknown relation 'rotatoin'.*did you mean 'rotation'"),
+        ({"relations": ["rotation", "rotation"]}, r"'rotation' stands twice"),
+        ({"relations": ["rotation"], "severities": [2, 9]}, r"some of \[1, 2, 3, 4, 5\].*\[2, 9\]"),
+        ({"relations": ["rotation"], "severities": []}, r"expected some of .* got \[\]"),
+        ({"relations": []}, r"expected some of"),
+    ],
+)
+def test_relations_and_severities_that_do_not_exist_are_refused(
+    options: dict[str, list[str]], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        QuestionSpace(tiny_dataset(), **options)
+
+
+def test_space_without_a_question_is_refused() -> None:
+    with pytest.raises(InputError, match=r"no question can be asked.*1 samples x 1 variants x 1"):
+        QuestionSpace(from_table(None, table([[np.nan]])))
+    with pytest.raises(InputError, match=r"no question can be asked"):
+        QuestionSpace(from_table(None, table([[0], [1]])), [Mirror()])
+
+
+def test_space_too_large_to_number_is_refused() -> None:
+    with pytest.raises(InputError, match=r"space: \d+ questions, over the limit"):
+        QuestionSpace(TiledDataset([[0, 1]], 2**61), relations.names())
+
+
+# -- follow-ups and fingerprint ------------------------------------------------------------
+
+
+def test_follow_up_is_a_function_of_seed_and_image_number() -> None:
+    dataset = tiny_dataset(4, 2)
+    spaces = [QuestionSpace(dataset, ["identity", "gaussian_noise"]) for _ in range(2)]
+    forward = [spaces[0].follow_up(i, seed=1).image for i in range(24)]
+    backward = [spaces[1].follow_up(i, seed=1).image for i in reversed(range(24))][::-1]
+    assert all(np.array_equal(a, b) for a, b in zip(forward, backward, strict=True))
+    assert not np.array_equal(forward[3], spaces[0].follow_up(3, seed=2).image)
+    assert np.array_equal(forward[6], dataset.sample(1).image)
+
+
+def test_every_image_has_random_numbers_of_its_own() -> None:
+    grey = np.full((2, 8, 8, 1), 128, np.uint8)
+    space = QuestionSpace(from_table(grey, table([[0], [1]])), ["gaussian_noise"])
+    images = [space.follow_up(number, seed=0).image for number in range(2 * 5)]
+    # the same source and severity, another sample
+    assert not np.array_equal(images[4], images[9])  # type: ignore[arg-type]
+
+
+def test_fingerprint_tells_spaces_apart_and_same_ones_not() -> None:
+    truths = [[0.0, 1.0], [1.0, 0.0]]
+    other = [[0.0, 1.0], [1.0, np.nan]]
+    renamed = table(truths).rename({0: "x"})
+    made = [
+        QuestionSpace(from_table(None, table(truths))),
+        QuestionSpace(from_table(None, table(other))),
+        QuestionSpace(from_table(None, renamed)),
+        QuestionSpace(from_table(None, table(truths)), [Mirror()]),
+        QuestionSpace(from_table(None, table(truths)), ["identity", "rotation"]),
+        QuestionSpace(from_table(None, table(truths)), ["rotation", "identity"]),
+        QuestionSpace(from_table(None, table(truths)[["c1", "c0"]])),
+    ]
+    assert len({space.fingerprint for space in made}) == len(made)
+    again = QuestionSpace(from_table(None, table(truths)))
+    assert again.fingerprint == made[0].fingerprint
+
+
+# -- a million million questions -----------------------------------------------------------
+
+
+def use_huge_space() -> Candidates:
+    """Makes, counts and samples a space of more than 10^12 questions."""
+    tile = RNG(0).integers(-1, 2, (100, 10))
+    space = QuestionSpace(TiledDataset(tile, 4_000_000_000), relations.names())
+    assert space.size > 10**12 / 2
+    assert space.total > 10**12
+    assert space.count(concept="c3", side=1, relation="rotation") == 5 * 40_000_000 * int(
+        (tile[:, 3] == 1).sum()
+    )
+    pool = Pool(space, seed=0, limit=1000)
+    first = pool.candidates(0)
+    pool.remove(first.question[:10].numpy())
+    assert len(pool) == space.size - 10
+    return pool.candidates(1)
+
+
+def test_huge_space_takes_milliseconds() -> None:
+    durations = []
+    for _ in range(5):
+        start = time.perf_counter()
+        use_huge_space()
+        durations.append(time.perf_counter() - start)
+    assert min(durations) < 0.1
+
+
+def test_huge_space_takes_little_memory() -> None:
+    tracemalloc.start()
+    try:
+        candidates = use_huge_space()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(set(candidates.question.tolist())) == 1000
+    assert peak < 50e6
+
+
+# -- the pool ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("removed", "limit"), [(0, 12), (10, 12), (40, 12)], ids=["fresh", "few seen", "most seen"]
+)
+def test_candidates_are_a_uniform_subset_of_the_unseen(removed: int, limit: int) -> None:
+    # 72 questions. Over 3,000 draws each unseen one should be among the candidates equally
+    # often. The statistic is chi-squared with n - 1 degrees of freedom, shrunk by 1 - limit/n
+    # for drawing without replacement. A uniform pool fails here for one seed in 1,000.
+    space = QuestionSpace(tiny_dataset(12, 1), ["identity", "rotation"])
+    pool = Pool(space, seed=5, limit=limit)
+    everything = space.nth(np.arange(space.size))
+    pool.remove(everything[:removed])
+    draws = [pool.candidates(draw).question.numpy() for draw in range(3000)]
+    assert all(len(set(d.tolist())) == limit for d in draws)
+    counts = np.bincount(np.concatenate(draws), minlength=space.total)
+    assert counts[everything[:removed]].sum() == 0
+    unseen = counts[everything[removed:]]
+    n, expected = len(unseen), 3000 * limit / len(unseen)
+    spread = ((unseen - expected) ** 2).sum() / (expected * (1 - limit / n)) * (n - 1) / n
+    assert spread < chi2.isf(1e-3, n - 1)
+
+
+def check_candidates(candidates: Candidates, space: QuestionSpace, unseen: set[int]) -> None:
+    """Distinct, unseen, and described as the space describes them."""
+    questions: NDArray[np.int64] = candidates.question.numpy()
+    assert len(set(questions.tolist())) == len(questions) == len(candidates)
+    assert set(questions.tolist()) <= unseen
+    sample, variant, concept = space.parts(questions)
+    assert candidates.sample.tolist() == sample.tolist()
+    assert candidates.variant.tolist() == variant.tolist()
+    assert candidates.concept.tolist() == concept.tolist()
+    assert candidates.image.tolist() == space.image_of(questions).tolist()
+    assert candidates.truth.tolist() == space.truth(questions).tolist()
+    assert candidates.cell.tolist() == (concept * 2 + space.truth(questions)).tolist()
+
+
+@given(space=spaces(), data=st.data())
+def test_listed_and_sampled_pools_agree_on_what_is_unseen(
+    space: QuestionSpace, data: st.DataObject
+) -> None:
+    unseen = {row[0] for row in eligible_by_hand(space)}
+    limit = data.draw(st.integers(1, max(1, space.size - 1)))
+    pools = Pool(space, seed=0), Pool(space, seed=0, limit=limit)
+    for draw in range(data.draw(st.integers(0, 4))):
+        if not unseen:
+            break
+        gone = data.draw(st.lists(st.sampled_from(sorted(unseen)), max_size=4, unique=True))
+        unseen -= set(gone)
+        for pool in pools:
+            pool.remove(np.array(gone, np.int64))
+            pool.remove(np.array(gone, np.int64))  # once more changes nothing
+            assert len(pool) == len(unseen)
+            words = [space.question(q) for q in unseen]
+            sides = [(space.concepts.index(w.concept), w.truth) for w in words]
+            expected = [[sides.count((c, s)) for s in (0, 1)] for c in range(len(space.concepts))]
+            assert pool.remaining.tolist() == expected
+        listed, sampled = (pool.candidates(draw) for pool in pools)
+        check_candidates(listed, space, unseen)
+        check_candidates(sampled, space, unseen)
+        assert set(listed.question.tolist()) == unseen
+        assert len(sampled) == min(limit, len(unseen))
+
+
+def test_candidates_follow_from_seed_and_draw_number() -> None:
+    space = QuestionSpace(tiny_dataset(12, 1), ["identity", "rotation"])
+
+    def drawn(seed: int, draw: int) -> list[int]:
+        return Pool(space, seed=seed, limit=10).candidates(draw).question.tolist()
+
+    pool = Pool(space, seed=1, limit=10)
+    pool.candidates(7)  # looking at other draws before changes nothing
+    assert pool.candidates(0).question.tolist() == drawn(1, 0)
+    assert drawn(1, 0) != drawn(1, 1)
+    assert drawn(1, 0) != drawn(2, 0)

@@ -1,0 +1,173 @@
+"""When an audit ends: each rule alone, together, and in an audit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.stopping import (
+    AllOf,
+    FirstOf,
+    MaxCalls,
+    MaxQuestions,
+    State,
+    StoppingRule,
+    UncertaintyBelow,
+    WallClock,
+)
+from adaptive_vtt.testing import ScriptedModel
+
+
+def state(
+    calls: int = 0, questions: int = 0, elapsed: float = 0.0, uncertainty: Any = ((1.0, 1.0),)
+) -> State:
+    return State(calls, questions, elapsed, np.array(uncertainty, dtype=float))
+
+
+NONE_LEFT = [[np.nan, np.nan], [np.nan, np.nan]]
+# mean of what is left 3/8, most uncertain 5/8: exact in binary
+PARTLY = [[0.125, 0.625], [np.nan, 0.375]]
+
+
+@pytest.mark.parametrize(
+    ("rule", "before", "after", "reason"),
+    [
+        (MaxCalls(5), state(calls=4), state(calls=5), "5 calls were made"),
+        (MaxCalls(5), state(questions=9), state(calls=6), "5 calls were made"),
+        (MaxQuestions(5), state(calls=9), state(questions=5), "5 questions were answered"),
+        (WallClock(2.5), state(elapsed=2.4), state(elapsed=2.5), "2.5 seconds have passed"),
+        (
+            UncertaintyBelow(0.375),
+            state(uncertainty=[[0.125, 0.625], [np.nan, 0.376]]),
+            state(uncertainty=PARTLY),
+            "the mean uncertainty is 0.375 of its prior, at most 0.375",
+        ),
+        (
+            UncertaintyBelow(0.625, over="max"),
+            state(uncertainty=[[0.125, 0.626], [np.nan, 0.375]]),
+            state(uncertainty=PARTLY),
+            "the max uncertainty is 0.625 of its prior, at most 0.625",
+        ),
+    ],
+    ids=str,
+)
+def test_each_rule_is_met_at_its_limit_and_not_before(
+    rule: StoppingRule, before: State, after: State, reason: str
+) -> None:
+    assert rule.reached(before) is None
+    assert rule.reached(after) == reason
+
+
+def test_uncertainty_is_no_reason_where_nothing_is_left_to_ask() -> None:
+    assert UncertaintyBelow(0.5).reached(state(uncertainty=NONE_LEFT)) is None
+    assert UncertaintyBelow(0.5, over="max").reached(state(uncertainty=NONE_LEFT)) is None
+
+
+def test_state_summarises_the_sides_that_are_left() -> None:
+    partly, none = state(uncertainty=PARTLY), state(uncertainty=NONE_LEFT)
+    assert (partly.mean, partly.widest, partly.exhausted) == (0.375, 0.625, False)
+    assert (none.mean, none.widest, none.exhausted) == (0, 0, True)
+
+
+def test_either_rule_ends_at_the_first() -> None:
+    rule = MaxCalls(5) | MaxQuestions(8)
+    assert isinstance(rule, FirstOf)
+    assert rule.reached(state(4, 7)) is None
+    assert rule.reached(state(5, 7)) == "5 calls were made"
+    assert rule.reached(state(4, 8)) == "8 questions were answered"
+    assert rule.reached(state(5, 8)) == "5 calls were made"
+
+
+def test_both_rules_end_at_the_last() -> None:
+    rule = MaxCalls(5) & MaxQuestions(8)
+    assert isinstance(rule, AllOf)
+    assert rule.reached(state(5, 7)) is None
+    assert rule.reached(state(4, 8)) is None
+    assert rule.reached(state(5, 8)) == "5 calls were made and 8 questions were answered"
+
+
+def test_combinations_combine_and_say_so() -> None:
+    rule = (MaxCalls(5) & WallClock(2)) | MaxQuestions(8) | UncertaintyBelow(0.1)
+    assert rule.reached(state(5, 0, 1)) is None
+    assert rule.reached(state(5, 0, 2)) == "5 calls were made and 2 seconds have passed"
+    assert rule.reached(state(0, 8, 0)) == "8 questions were answered"
+    words = "5 calls and 2 seconds or 8 questions or mean uncertainty at most 0.1 of its prior"
+    assert str(rule) == words
+    nested = MaxCalls(5) & (MaxQuestions(3) | MaxQuestions(2))
+    assert nested.reached(state(5, 2)) == "5 calls were made and 2 questions were answered"
+    assert nested.reached(state(5, 1)) is None
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: MaxCalls(0), r"stop: expected a number of calls above 0, got 0"),
+        (lambda: MaxCalls(-3), r"number of calls above 0, got -3"),
+        (lambda: MaxQuestions(0), r"number of questions above 0, got 0"),
+        (lambda: WallClock(0), r"number of seconds above 0, got 0"),
+        (lambda: WallClock(float("nan")), r"number of seconds above 0, got nan"),
+        (lambda: UncertaintyBelow(0), r"stop: expected an uncertainty in \(0, 1\], got 0"),
+        (lambda: UncertaintyBelow(1.1), r"stop: expected an uncertainty in \(0, 1\], got 1\.1"),
+        (lambda: UncertaintyBelow(float("nan")), r"in \(0, 1\], got nan"),
+        (
+            lambda: UncertaintyBelow(0.5, over="maxx"),  # type: ignore[arg-type]
+            r"stop: unknown aggregate 'maxx': expected one of max, mean; did you mean 'max'",
+        ),
+    ],
+)
+def test_parameters_out_of_range_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+# -- in an audit ---------------------------------------------------------------------------
+
+
+def test_audit_ends_at_the_rule_or_the_budget_whichever_is_first(space: QuestionSpace) -> None:
+    for rule, budget, reason in (
+        (MaxQuestions(7), 30, "7 questions were answered"),
+        (MaxQuestions(70), 5, "5 calls were made"),
+    ):
+        audit = Audit(space, ScriptedModel(), stop=rule, budget=budget)
+        result = audit.run()
+        assert result.reason == audit.stopped == reason
+        assert audit.rules == [str(rule), f"{budget} calls"]
+    # 2 concepts per call: the 7th question comes with the 4th call
+    assert Audit(space, ScriptedModel(), stop=MaxQuestions(7)).run().calls == 4
+
+
+def test_audit_ends_once_it_is_certain_enough(space: QuestionSpace) -> None:
+    audit = Audit(space, ScriptedModel(), stop=UncertaintyBelow(0.6))
+    levels: list[float] = []
+    audit.run(lambda progress: levels.append(progress.state.mean))
+    assert levels[-1] <= 0.6 < min(levels[:-1])
+    assert str(audit.stopped).startswith("the mean uncertainty is 0.")
+
+
+def test_certainty_counts_unanswered_questions_for_nothing(space: QuestionSpace) -> None:
+    audit = Audit(space, ScriptedModel(refuse=1.0), stop=UncertaintyBelow(0.9))
+    assert audit.run().reason == "every question was asked"
+
+
+def test_time_passed_is_counted_without_interruptions(space: QuestionSpace) -> None:
+    now = 100.0
+
+    class Slow(ScriptedModel):
+        def ask(self, prompts: Any) -> Any:
+            nonlocal now
+            now += 1.0
+            return super().ask(prompts)
+
+    def audit(budget: int) -> Audit:
+        return Audit(
+            space, Slow(), stop=WallClock(5), budget=budget, journal=journal, clock=lambda: now
+        )
+
+    journal = MemoryJournal()
+    assert audit(budget=3).run().calls == 3
+    now += 1000  # nobody was at work
+    result = audit(budget=50).run()
+    assert (result.calls, result.reason) == (5, "5 seconds have passed")
