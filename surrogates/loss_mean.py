@@ -58,6 +58,9 @@ class Judged:
         return Judged(*(torch.cat(pair) for pair in pairs))
 
 
+ROUNDS = 4
+PSEUDO = 4
+
 class LossMean:
     """F(variant, concept, truth, proxies) in [.02, .98], from n judged questions.
 
@@ -77,34 +80,45 @@ class LossMean:
         self.device = torch.device(device)
         relations = torch.tensor(list(relation), device=self.device)
         severities = torch.tensor(list(severity), dtype=torch.float64, device=self.device)
-        self._precision = _block_diagonal(
-            torch.linalg.inv(_variant_prior(relations, severities, prior)),
-            torch.linalg.inv(_side_prior(concepts, self.device)),
-        )
         self._variants = len(relations)
         self._sides = concepts * SIDES
-        self._tau = 0.25
-        cells = self._variants + self._sides
+        self._blocks = [
+            torch.linalg.inv(_variant_prior(relations, severities)),
+            torch.linalg.inv(_side_prior(concepts, self.device)),
+        ]
+        self._scales = [1.0, 1.0, 0.25]
+        self._scales0 = [1.0, 1.0, 0.25]
+        self._prior = prior
+        cells = self._variants + self._sides + 1
         self._effects = torch.zeros(cells, dtype=torch.float64, device=self.device)
         self._weight = torch.ones(self._sides, dtype=torch.float64, device=self.device)
 
     @property
     def beta(self) -> Tensor:
         """(P',): the weight of each proxy feature; empty before the first fit."""
-        return self._effects[self._variants + self._sides :]
+        return self._effects[self._variants + self._sides + 1 :]
 
     def fit(self, judged: Judged) -> None:
         """Learns from all judged questions."""
         self._weight = torch.bincount(judged.side, minlength=self._sides).double()
         proxies = judged.features.shape[1]
         if len(self.beta) != proxies:
-            cells = self._effects[: self._variants + self._sides]
-            self._effects = torch.cat([cells, cells.new_zeros(proxies)])
-        for _ in range(3 if proxies else 1):
-            inverse = self._newton(judged)
-            if proxies:
-                spread = inverse.diagonal()[-proxies:]
-                self._tau = float((self.beta.square() + spread).mean().clamp(1e-4, 1.0))
+            new = self._effects.new_zeros(proxies)
+            self._effects = torch.cat([self._effects, new])
+            self._blocks.append(torch.eye(proxies, dtype=torch.float64, device=self.device))
+        for _ in range(ROUNDS):
+            self._rescale(self._newton(judged))
+
+    def _rescale(self, inverse: Tensor) -> None:
+        """Expectation-maximisation of the effects' variances."""
+        start = 0
+        for number, block in enumerate(self._blocks):
+            stop = start + len(block)
+            effects = self._effects[start:stop]
+            second = effects @ block @ effects + (block * inverse[start:stop, start:stop]).sum()
+            scale = (float(second) + PSEUDO * self._scales0[number]) / (len(block) + PSEUDO)
+            self._scales[number] = min(max(scale, 1e-3), 4.0)
+            start = stop + (number == 1)
 
     def features(self, proxies: Tensor) -> Tensor:
         """(n, P'): centred logits of the proxies' losses (n, P), and of their mean."""
@@ -120,21 +134,25 @@ class LossMean:
         """(V,): F of each variant, averaged over the sides asked about (without proxies)."""
         effects = self._effects
         a, b = effects[: self._variants], effects[self._variants :][: self._sides]
+        a = a + effects[self._variants + self._sides]
         rates = torch.sigmoid(a[:, None] + b)
         weight = self._weight + 1e-9
         return (rates @ (weight / weight.sum())).clamp(LOWEST, HIGHEST)
 
     def _logits(self, variant: Tensor, side: Tensor, features: Tensor) -> Tensor:
-        cells = self._effects[variant] + self._effects[self._variants + side]
+        effects, sides = self._effects, self._variants
+        cells = effects[variant] + effects[sides + side] + effects[sides + self._sides]
         return cells + features @ self.beta if len(self.beta) else cells
 
     def _newton(self, judged: Judged) -> Tensor:
         """Goes to the mode; returns the inverse Hessian there."""
-        variant, side, features = judged.variant, judged.side, judged.features
-        identity = torch.eye(len(self.beta), dtype=torch.float64, device=self.device)
-        precision = _block_diagonal(self._precision, identity / self._tau)
+        variant, side = judged.variant, judged.side
+        features = torch.cat([torch.ones_like(judged.loss)[:, None], judged.features], 1)
+        one = self._effects.new_full((1, 1), self._prior**-2)
+        parts = [block / scale for block, scale in zip(self._blocks, self._scales)]
+        precision = torch.block_diag(*parts[:2], one, *parts[2:])
         for _ in range(8):
-            rate = torch.sigmoid(self._logits(variant, side, features))
+            rate = torch.sigmoid(self._logits(variant, side, judged.features))
             slope = self._collect(variant, side, judged.loss - rate, features)
             hessian = precision + self._curvature(variant, side, rate * (1 - rate), features)
             factor = torch.linalg.cholesky(hessian)
@@ -179,14 +197,14 @@ def _block_diagonal(one: Tensor, other: Tensor) -> Tensor:
     return total
 
 
-def _variant_prior(relation: Tensor, severity: Tensor, prior: float) -> Tensor:
+def _variant_prior(relation: Tensor, severity: Tensor) -> Tensor:
     """V x V covariance of a: overall, severity at large, relation, and severity within it."""
     same = (relation[:, None] == relation).double()
     level = severity / severity.max().clamp(min=1)
     line = level[:, None] * level
     near = torch.exp(-0.5 * ((severity[:, None] - severity) / 2) ** 2)
     white = torch.eye(len(relation), dtype=torch.float64, device=relation.device)
-    return prior**2 + 2 * line + same * (0.5 + 2 * line + 0.5 * near) + 0.05 * white
+    return 2 * line + same * (0.5 + 2 * line + 0.5 * near) + 0.05 * white
 
 
 def _side_prior(concepts: int, device: torch.device) -> Tensor:

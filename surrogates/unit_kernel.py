@@ -42,8 +42,8 @@ WEIGHTS = {
 BLOCK = 1 << 19
 """Numbers per block of a prediction: few enough to stay in a core's cache."""
 
-SPREAD = 2.0
-"""Standard deviation of the log-normal priors: a factor of seven either way."""
+SPREAD = 1.0
+"""Standard deviation of the log-normal priors: a factor of three either way."""
 
 
 @dataclass(frozen=True)

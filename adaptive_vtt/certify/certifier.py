@@ -1,29 +1,31 @@
 """Pseudo-outcomes: from a draw, its law and its losses to one unbiased number per target.
 
 A target is N questions whose losses are fixed; R is their mean. Before draw t the past
-fixes M, how many calls are unseen; S, the sum of the target's losses seen; |U|, its
-questions unseen; and c, a constant. Then m candidate calls are drawn uniformly from the M;
-predictions f and a law q > 0 over the candidates are chosen, freely; one call I is drawn
+fixes S, the sum of the target's losses seen, and M, how many unseen calls touch the target.
+Candidates are a uniform subset of the unseen calls, m of which touch the target.
+Predictions f and a law q > 0 over the candidates are chosen, freely; one call I is drawn
 from q. With n, F and L the number, predicted and true losses of the target's questions
-within a call,
+within a call (0 where it does not touch the target), and r = M / m,
 
-    N a = S + |U| c + (M/m) ( sum over candidates of (F - n c)  +  (L_I - F_I) / q(I) )
+    N a = S + r ( sum over candidates of F + (L_I - F_I) / q(I) )
 
-has E[a | past] = R, whatever c, f and q are: the mean over I turns the bracket into the sum
-of (L - n c) over the candidates, and the mean over the candidates turns that into the sum
-over U. Every draw moves every target; a call outside a target has n = F = L = 0 there.
-(Conditioning on the draw falling into the target would not be exact where candidates are
-a random subset: the law's mass on a target and the target's mean among the candidates go
-together.)
+has E[a | past, m] = R whatever f and q are: the mean over I turns the bracket into the sum
+of L over the candidates, and the touching candidates are a uniform m of the M. Every draw
+moves every target (m = 0 apart), whether or not the call drawn touches it. To condition on
+the draw falling into the target would not be exact with candidates that are a random
+subset: the law's mass on a target and the target's mean among the candidates go together.
 
 Bets must not depend on the candidates either, so what bounds a is taken from earlier
-draws. Where a draw would pass those bounds, its c and f are shrunk: towards 0 for a+,
-which bets upwards, and towards 1 for a-. At 0, N a+ is at least S; at 1, N a- is at most
-S + |U|: there they cannot pass. Unanswered losses count as 0 in a+ and as 1 in a- where
-the policy is "both".
+draws. Where a draw would pass those bounds, its f are shrunk: towards 0 for a+, which bets
+upwards, and towards n for a-. At 0, N a+ is at least S; at n, N a- is at most S + M max n:
+there they cannot pass. Against a mean m other than the expected one, f is moved by the
+difference, as far as its own bound allows (``tilt``).
+
+Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both".
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +33,7 @@ import numpy.typing as npt
 from ..datasets.base import Indices
 from ..space import QuestionSpace
 from .sequences import Sequences
-from .targets import Target, member, size
+from .targets import Target, calls, largest, member, size
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -40,30 +42,34 @@ CLIP = 0.02
 """Predictions stay within [CLIP, 1 - CLIP]."""
 ROOM = 1.25
 """A draw may reach this much further than the furthest of late."""
-FADE = 0.9
+FADE = 0.95
 """The furthest reach is forgotten at this rate per draw."""
 FIRST_REACH = 2.0
-"""How far the first draw may reach, as a share of |U|."""
+"""How far the first draw may reach, as a share of the target's unseen questions."""
+TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class Move:
     """What a draw fixes for K targets before its call is sent; arrays are (K,).
 
-    ``unseen`` is |U|. ``low_base`` and ``high_base`` are N a - S for a+ and a- without the
-    last term, ``low_predicted`` and ``high_predicted`` are F_I, ``scale`` is M / (m q(I)).
-    ``lo`` <= N a+ - S and N a- - S <= ``hi``; ``foreseen`` is the likely variance of N a.
+    ``active``: m > 0. ``low_base`` and ``high_base`` are r times the sum of F, for a+ and
+    a-; ``low_predicted`` and ``high_predicted`` are F_I; ``scale`` is r / q(I). ``lo`` <=
+    N a+ - S and N a- - S <= ``hi``. ``foreseen`` is the likely variance of N a. ``tilt`` is
+    what moving every f by one adds to N a; it lies within +- ``tilt_bound``.
     """
 
-    unseen: Floats
+    active: Bools
     low_base: Floats
     high_base: Floats
     low_predicted: Floats
     high_predicted: Floats
-    scale: float
+    scale: Floats
     lo: Floats
     hi: Floats
     foreseen: Floats
+    tilt: Floats
+    tilt_bound: Floats
 
 
 class Certifier:
@@ -74,20 +80,29 @@ class Certifier:
     """
 
     def __init__(
-        self, space: QuestionSpace, targets: list[Target], *, half_width: float, confidence: float
+        self,
+        space: QuestionSpace,
+        targets: list[Target],
+        *,
+        answers: Literal["one", "all"],
+        half_width: float,
+        confidence: float,
     ) -> None:
         count = len(targets)
         self.space = space
         self.targets = targets
         self.half_width = half_width
         self.sizes = np.array([size(space, t) for t in targets], float)
+        self.largest = np.array([largest(space, t, answers) for t in targets], float)
         self.sequences = Sequences(np.full(count, half_width), (1 - confidence) / count)
-        self.unseen = self.sizes.copy()  # by what was drawn; answers may be on their way
-        self.waiting = self.sizes.copy()  # by what was answered
+        self.calls = np.array([calls(space, t, answers) for t in targets], float)  # M
+        self.unseen = self.sizes.copy()  # questions not drawn; answers may be on their way
+        self.waiting = self.sizes.copy()  # questions not answered
         self.least = np.zeros(count)  # S, unanswered losses as 0
         self.most = np.zeros(count)  # S, unanswered losses as 1
         self._reach_down = np.full(count, FIRST_REACH)
         self._reach_up = np.full(count, FIRST_REACH)
+        self._reach_tilt = np.full(count, FIRST_REACH)
         self._foreseen: Floats | None = None
 
     @property
@@ -102,50 +117,51 @@ class Certifier:
         return member(self.space, self.targets, sample, variant, concept, truth)
 
     def foresee(
-        self,
-        inside: Bools,
-        unit: Indices,
-        predictions: Floats | None,
-        law: Floats,
-        drawn: int,
-        population: int,
+        self, inside: Bools, unit: Indices, predictions: Floats | None, law: Floats, drawn: int
     ) -> Move:
         """What the draw of the call at place ``drawn`` of ``law`` fixes.
 
         ``inside`` K x n: membership of the n candidate questions; ``unit`` (n,): the place
-        0..m-1 of each one's call; ``predictions`` (n,) of their losses, or None for c;
-        ``law`` (m,); ``population`` M.
+        of each one's call among the candidate calls; ``predictions`` (n,) of their losses,
+        or None for the target's expected mean; ``law`` (m,).
         """
-        ratio = population / len(law)
-        constant = np.clip(np.nan_to_num(self.sequences.estimate, nan=0.5), CLIP, 1 - CLIP)
         count = per_unit(inside, unit, len(law))
         if predictions is None:
-            predicted = count * constant[:, None]
+            predicted = count * np.clip(self.sequences.centre, CLIP, 1 - CLIP)[:, None]
         else:
             predicted = per_unit(inside * np.clip(predictions, CLIP, 1 - CLIP), unit, len(law))
-        low = _Side(self.unseen, constant, count, predicted, law, ratio)
-        high = _Side(self.unseen, 1 - constant, count, count - predicted, law, ratio)
-        shrink_low = low.shrink(self._reach_down)
-        shrink_high = high.shrink(self._reach_up)
-        foreseen = self._foreseen
-        if foreseen is None:  # a fair coin per question, drawn uniformly
-            foreseen = 0.25 * self.sizes * population
+        touching = (count > 0).sum(axis=1)
+        ratio = self.calls / np.maximum(touching, 1)
+        room = np.maximum(self.unseen, 1)
+        missing = count - predicted
+        down = _excess(predicted, law) * ratio / room
+        up = _excess(missing, law) * ratio / room
+        swing = np.maximum(_excess(count, law), count.sum(axis=1)) * ratio / room
+        low = np.minimum(1.0, self._reach_down / np.maximum(down, TINY))
+        high = np.minimum(1.0, self._reach_up / np.maximum(up, TINY))
+        lean = np.minimum(1.0, self._reach_tilt / np.maximum(swing, TINY))
+        likely = (predicted * missing / np.maximum(count, 1) / law).sum(axis=1) * ratio**2
+        # the first bets foresee fair coins drawn uniformly
+        foreseen = 0.25 * self.sizes * self.calls.max() if self._foreseen is None else self._foreseen
         move = Move(
-            unseen=self.unseen.copy(),
-            low_base=shrink_low * low.base,
-            high_base=self.unseen - shrink_high * high.base,
-            low_predicted=shrink_low * predicted[:, drawn],
-            high_predicted=count[:, drawn] - shrink_high * (count - predicted)[:, drawn],
-            scale=ratio / float(law[drawn]),
-            lo=-self._reach_down * self.unseen,
-            hi=(1 + self._reach_up) * self.unseen,
+            active=touching > 0,
+            low_base=ratio * low * predicted.sum(axis=1),
+            high_base=ratio * (count.sum(axis=1) - high * missing.sum(axis=1)),
+            low_predicted=low * predicted[:, drawn],
+            high_predicted=count[:, drawn] - high * missing[:, drawn],
+            scale=ratio / law[drawn],
+            lo=-self._reach_down * room,
+            hi=self.calls * self.largest + self._reach_up * room,
             foreseen=foreseen,
+            tilt=lean * ratio * (count.sum(axis=1) - count[:, drawn] / law[drawn]),
+            tilt_bound=self._reach_tilt * room,
         )
-        self._reach_down = np.maximum(FADE * self._reach_down, ROOM * low.reach)
-        self._reach_up = np.maximum(FADE * self._reach_up, ROOM * high.reach)
-        likely = predicted * (1 - predicted / np.maximum(count, 1))
-        self._foreseen = ratio**2 * (likely / law).sum(axis=1)
+        self._reach_down = np.maximum(FADE * self._reach_down, ROOM * down)
+        self._reach_up = np.maximum(FADE * self._reach_up, ROOM * up)
+        self._reach_tilt = np.maximum(FADE * self._reach_tilt, ROOM * swing)
+        self._foreseen = np.where(touching > 0, likely, foreseen)
         self.unseen -= count[:, drawn]
+        self.calls -= count[:, drawn] > 0
         return move
 
     def learn(self, move: Move, inside: Bools, least: Floats, most: Floats) -> None:
@@ -158,11 +174,14 @@ class Certifier:
         a_low = self.least + move.low_base + move.scale * (low - move.low_predicted)
         a_high = self.most + move.high_base + move.scale * (high - move.high_predicted)
         self.sequences.move(
+            move.active,
             a_low / self.sizes,
             a_high / self.sizes,
             (self.least + move.lo) / self.sizes,
             (self.most + move.hi) / self.sizes,
             move.foreseen / self.sizes**2,
+            move.tilt / self.sizes,
+            move.tilt_bound / self.sizes,
         )
         self.least += low
         self.most += high
@@ -170,24 +189,9 @@ class Certifier:
         self.sequences.bound(self.least / self.sizes, (self.most + self.waiting) / self.sizes)
 
 
-class _Side:
-    """N a - S of one side, before shrinking: its base, and how far below 0 it may reach.
-
-    The other side is the same for the losses 1 - l.
-    """
-
-    def __init__(
-        self, unseen: Floats, constant: Floats, count: Floats, predicted: Floats, law: Floats,
-        ratio: float,
-    ) -> None:  # fmt: skip
-        drift = predicted.sum(axis=1) - constant * count.sum(axis=1)
-        self.base = unseen * constant + ratio * drift
-        lowest = self.base - ratio * (predicted / law).max(axis=1)
-        self.reach = np.maximum(-lowest, 0) / np.maximum(unseen, 1)
-
-    def shrink(self, allowed: Floats) -> Floats:
-        """(K,): what to multiply c and f by so that the reach is at most ``allowed``."""
-        return np.minimum(1.0, allowed / np.maximum(self.reach, 1e-300))
+def _excess(values: Floats, law: Floats) -> Floats:
+    """(K,): how far the largest of values / law lies above the sum of values; K x m in."""
+    return np.maximum((values / law).max(axis=1) - values.sum(axis=1), 0)
 
 
 def per_unit(values: npt.NDArray[np.generic], unit: Indices, units: int) -> Floats:

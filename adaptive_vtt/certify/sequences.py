@@ -22,6 +22,9 @@ CAP = 0.75
 EAGERNESS = 1.2
 """Bets are best for excluding a mean this many half-widths away."""
 LEAST_VARIANCE = 1e-9
+MOST_SKEW = 3.0
+PRIOR = 8.0
+"""Outcomes that the first guesses of centre and variance count for."""
 
 
 class Sequences:
@@ -43,9 +46,10 @@ class Sequences:
         self.lower = np.zeros(count)
         self.upper = np.ones(count)
         # how far past pseudo-outcomes strayed, in units of the variance foreseen for them
-        self._strayed = np.ones(count)
+        self._strayed = np.full(count, PRIOR)
         self._precision = np.zeros(count)
         self._weighted = np.zeros(count)
+        self._prior = np.zeros(count)
 
     @property
     def half_width(self) -> Floats:
@@ -60,27 +64,50 @@ class Sequences:
         return np.where(self._precision > 0, np.clip(mean, self.lower, self.upper), np.nan)
 
     @property
+    def centre(self) -> Floats:
+        """(K,): the estimate before it is sure of itself: drawn to 1/2 as by PRIOR outcomes."""
+        with np.errstate(invalid="ignore"):
+            mean = (self._weighted + 0.5 * self._prior) / (self._precision + self._prior)
+        return np.clip(np.nan_to_num(mean, nan=0.5), 0.02, 0.98)
+
+    @property
     def stray(self) -> Floats:
-        """(K,): mean square of past pseudo-outcomes about their mean, over that foreseen."""
-        return self._strayed / (1 + self.moves)
+        """(K,): mean square of past pseudo-outcomes about the centre, over that foreseen."""
+        return self._strayed / (PRIOR + self.moves)
 
     def move(
-        self, low: Floats, high: Floats, lo: Floats, hi: Floats, foreseen: Floats
+        self,
+        active: npt.NDArray[np.bool_],
+        low: Floats,
+        high: Floats,
+        lo: Floats,
+        hi: Floats,
+        foreseen: Floats,
+        tilt: Floats,
+        tilt_bound: Floats,
     ) -> None:
         """One pair of pseudo-outcomes a+ = ``low`` and a- = ``high`` for every target, all (K,).
 
-        ``lo`` <= a+ and a- <= ``hi`` bound them, ``foreseen`` is their likely variance; the
-        three are fixed by the past.
+        ``lo`` <= a+ and a- <= ``hi``; ``foreseen`` is their likely variance. Against the mean
+        m they are used with predictions moved by m - centre, which adds (m - centre) *
+        ``tilt``; a tilt has mean 0 and lies within +- ``tilt_bound``. All but ``low``,
+        ``high`` and ``tilt`` are fixed by the past. Targets that are not ``active`` stay.
         """
-        variance = np.maximum(foreseen * self.stray, LEAST_VARIANCE)
-        bet = (EAGERNESS * self.aims / variance)[:, None]
+        away = self._grid[None, :] - self.centre[:, None]
+        swing = np.abs(away) * tilt_bound[:, None]
+        bottom, top = lo[:, None] - swing, hi[:, None] + swing
+        rise = low[:, None] + away * tilt[:, None]
+        fall = high[:, None] + away * tilt[:, None]
+        variance = np.maximum(foreseen * self.stray, LEAST_VARIANCE)[:, None] * self._skew()
+        bet = EAGERNESS * self.aims[:, None] / variance
         m = self._grid[None, :]
         with np.errstate(divide="ignore"):
-            most_up = np.where(m > lo[:, None], CAP / (m - lo[:, None]), np.inf)
-            most_down = np.where(m < hi[:, None], CAP / (hi[:, None] - m), np.inf)
-        self._rising += np.log1p(np.minimum(bet, most_up) * (low[:, None] - m))
-        self._falling += np.log1p(-np.minimum(bet, most_down) * (high[:, None] - m))
-        self._note((low + high) / 2, np.maximum(foreseen, LEAST_VARIANCE))
+            most_up = np.where(m > bottom, CAP / (m - bottom), np.inf)
+            most_down = np.where(m < top, CAP / (top - m), np.inf)
+        on = active[:, None]
+        self._rising += on * np.log1p(np.minimum(bet, most_up) * (rise - m))
+        self._falling += on * np.log1p(-np.minimum(bet, most_down) * (fall - m))
+        self._note(active, (low + high) / 2, np.maximum(foreseen, LEAST_VARIANCE))
         self._shrink()
 
     def bound(self, least: Floats, most: Floats) -> None:
@@ -88,13 +115,22 @@ class Sequences:
         self.lower = np.maximum(self._bet_lower, least)
         self.upper = np.minimum(self._bet_upper, most)
 
-    def _note(self, outcome: Floats, foreseen: Floats) -> None:
-        mean = np.where(
-            self._precision > 0, self._weighted / np.maximum(self._precision, 1e-300), 0.5
-        )
-        self._strayed += np.minimum((outcome - mean) ** 2 / foreseen, 100.0)
-        self._precision += 1 / foreseen
-        self._weighted += outcome / foreseen
+    def _skew(self) -> Floats:
+        """K x grid: the variance of 0/1 losses if m were their mean, over that at the estimate.
+
+        Kelly's bet against m on a coin of bias m + w is w / (m (1 - m)), whatever the coin
+        does; betting by the variance at the estimate would ignore the skew.
+        """
+        centre = self.centre[:, None]
+        spread = self._grid * (1 - self._grid)
+        return np.clip(spread / (centre * (1 - centre)), 1 / MOST_SKEW, MOST_SKEW)
+
+    def _note(self, active: npt.NDArray[np.bool_], outcome: Floats, foreseen: Floats) -> None:
+        if self.moves == 0:
+            self._prior = PRIOR / foreseen
+        self._strayed += np.where(active, (outcome - self.centre) ** 2 / foreseen, 1.0)
+        self._precision += active / foreseen
+        self._weighted += active * outcome / foreseen
         self.moves += 1
 
     def _shrink(self) -> None:

@@ -36,6 +36,27 @@ def size(space: QuestionSpace, target: Target) -> int:
     return int(_tally(space, target).sum())
 
 
+def calls(space: QuestionSpace, target: Target, answers: str) -> int:
+    """How many calls bring an answer to at least one of the target's questions."""
+    if answers == "one":
+        return size(space, target)
+    truths, copies = _rows(space, target)
+    wanted = _wanted(truths, target)
+    return sum(
+        int(copies[wanted[:, pattern].any(axis=1)].sum()) * variants
+        for pattern, variants in _patterns(space, target)
+    )
+
+
+def largest(space: QuestionSpace, target: Target, answers: str) -> int:
+    """At most so many of the target's questions are answered by one call."""
+    if answers == "one":
+        return 1
+    wanted = _wanted(_rows(space, target)[0], target)
+    counts = [wanted[:, pattern].sum(axis=1).max() for pattern, _ in _patterns(space, target)]
+    return int(max(counts))
+
+
 def member(
     space: QuestionSpace,
     targets: Sequence[Target],
@@ -175,3 +196,8 @@ def _tally(space: QuestionSpace, target: Target) -> npt.NDArray[np.int64]:
     samples = _wanted(truths, target).T @ copies
     return np.asarray(samples * space.applicable[target.variants].sum(axis=0), np.int64)
 
+
+def _patterns(space: QuestionSpace, target: Target) -> list[tuple[Bools, int]]:
+    """The distinct rows of ``applicable`` among the target's variants, and how often each."""
+    rows, counts = np.unique(space.applicable[target.variants], axis=0, return_counts=True)
+    return [(row, int(count)) for row, count in zip(rows, counts, strict=True)]

@@ -38,7 +38,7 @@ class Live:
 
     def __enter__(self) -> Self:
         rules = " or ".join(self._audit.rules) or "every question is asked"
-        self.console.print(f"[bold]{self._audit.space!r}[/]", markup=False)
+        self.console.print(repr(self._audit.space), markup=False)
         self.console.print(f"stops at: {rules}", markup=False)
         self._bar.start()
         self._task = self._bar.add_task("asking", total=self._audit.budget, status="")

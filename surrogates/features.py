@@ -1,0 +1,134 @@
+"""What makes two samples alike: features of the image and of its truths.
+
+Images that look alike, and images that show the same things, tend to fail alike. An image
+is a thumbnail with its colours' means and spreads (or whatever features the dataset brings),
+reduced by PCA over a reference subset; the truths of all concepts stand beside it.
+"""
+
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from adaptive_vtt.datasets.base import UNKNOWN, Dataset, Image, Indices
+from adaptive_vtt.randomness import generator
+
+Floats = npt.NDArray[np.float64]
+
+SIDE = 8
+"""Thumbnails are SIDE x SIDE x 3."""
+
+COMPONENTS = 16
+"""At most this many principal components of an image."""
+
+REFERENCE = 500
+"""PCA is over at most this many samples."""
+
+MOST_IMAGES = 20_000
+"""Every candidate's image has to be decoded; in larger datasets truths have to do."""
+
+TRUTH_SCALE = 0.5
+"""Root mean square of the truths' part, where that of the image's part is 1."""
+
+
+def sample_features(
+    dataset: Dataset, seed: int, *, most_images: int = MOST_IMAGES
+) -> Callable[[Tensor], Tensor]:
+    """A function from sample numbers (n,) to features (n, d), float64.
+
+    Uses ``dataset.features`` (a table, one row per sample) where there are any, else images
+    where there are any and at most ``most_images``, and the truths in any case. Images are
+    decoded when first asked about and never again.
+    """
+    reference, _ = dataset.reference(REFERENCE, generator(seed, "features"))
+    parts = [_Scaled(_Truths(dataset), reference, dataset.counts.shape[0], TRUTH_SCALE)]
+    given = getattr(dataset, "features", None)
+    if given is not None:
+        table = np.asarray(given, np.float64)
+        parts.append(_Scaled(lambda samples: table[samples], reference, 2 * COMPONENTS, 1.0))
+    elif dataset.has_images and len(dataset) <= most_images:
+        looks = _Scaled(_Looks(dataset), reference, COMPONENTS, 1.0)
+        parts.append(_Remembered(looks, len(dataset)))
+
+    def features(samples: Tensor) -> Tensor:
+        numbers = samples.cpu().numpy()
+        return torch.from_numpy(np.concatenate([part(numbers) for part in parts], axis=1))
+
+    return features
+
+
+class _Truths:
+    """n x C: 0 or 1; unknown truths stand at the prevalence."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        counts = np.asarray(dataset.counts, np.float64)
+        self._prevalence = counts[:, 1] / np.maximum(counts.sum(axis=1), 1)
+
+    def __call__(self, samples: Indices) -> Floats:
+        concepts = np.arange(len(self._prevalence))
+        truths = self._dataset.truth(samples[:, None], concepts[None, :])
+        return np.where(truths == UNKNOWN, self._prevalence, truths)
+
+
+class _Looks:
+    """n x (8 * 8 * 3 + 6): thumbnails in [0, 1], and mean and spread of every colour."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+
+    def __call__(self, samples: Indices) -> Floats:
+        looks = [_look(self._dataset.sample(int(i)).image) for i in samples]
+        return np.stack(looks) if looks else np.zeros((0, SIDE * SIDE * 3 + 6))
+
+
+def _look(image: Image | None) -> Floats:
+    if image is None:
+        return np.zeros(SIDE * SIDE * 3 + 6)
+    colour = image.reshape(*image.shape[:2], -1)[:, :, :3]
+    small = cv2.resize(colour, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+    pixels = np.broadcast_to(small.reshape(SIDE * SIDE, -1) / 255.0, (SIDE * SIDE, 3))
+    # as heavy together as the thumbnail they summarise would be at 2 x 2
+    moments = 2 * np.concatenate([pixels.mean(axis=0), pixels.std(axis=0)])
+    return np.concatenate([pixels.ravel(), moments])
+
+
+class _Scaled:
+    """Principal components of another function's values, with root mean square ``scale``."""
+
+    def __init__(
+        self, raw: Callable[[Indices], Floats], reference: Indices, most: int, scale: float
+    ) -> None:
+        self._raw = raw
+        values = raw(reference)
+        self._centre = values.mean(axis=0)
+        _, sizes, axes = np.linalg.svd(values - self._centre, full_matrices=False)
+        self._axes = axes[: min(most, int((sizes > 1e-9 * max(sizes[0], 1e-9)).sum()))].T
+        spread = float(np.sqrt((((values - self._centre) @ self._axes) ** 2).sum(axis=1).mean()))
+        self._axes *= scale / max(spread, 1e-9)
+
+    @property
+    def width(self) -> int:
+        return int(self._axes.shape[1])
+
+    def __call__(self, samples: Indices) -> Floats:
+        return (self._raw(samples) - self._centre) @ self._axes
+
+
+class _Remembered:
+    """Values once computed are kept, N x d in single precision."""
+
+    def __init__(self, compute: _Scaled, count: int) -> None:
+        self._compute = compute
+        self._values = np.empty((count, compute.width), np.float32)
+        self._known = np.zeros(count, bool)
+
+    def __call__(self, samples: Indices) -> Floats:
+        fresh = np.unique(samples[~self._known[samples]])
+        for some in np.array_split(fresh, max(1, len(fresh) // 256)):
+            self._values[some] = self._compute(some)
+        self._known[fresh] = True
+        return self._values[samples].astype(np.float64)
