@@ -4,25 +4,31 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from .belief import Learnt
+from .certify import Move
+from .certify.plan import Filters, Plan
 from .datasets.base import Image
-from .errors import InputError, JournalError, ModelError, OrderError
-from .journal import CallRow, DrawRow, Journal, open_journal
+from .errors import JournalError, ModelError, OrderError
+from .journal import AnswerRow, CallRow, DrawRow, Journal, MoveRow, open_journal
 from .judging import Judge
 from .models.base import Answer, ModelUnderTest, Prompt, Unanswered
 from .models.checking import check_answer, checked, name_of
+from .proxies import Proxies, ProxySource
 from .questioner import Draw, Questioner
 from .results import Result, summarise
+from .settings import check, describe_space, public_options, same_audit
 from .space import QuestionSpace
 from .stopping import MaxCalls, State, StoppingRule
 from .strategies import Strategy
 from .strategies import get as get_strategy
 
 DEFAULT_STRATEGY = "uncertainty+unpredictability"
+DEFAULT_FLOOR = 0.2
+DEFAULT_TARGETS = ("concepts", "relations")
 
 
 @dataclass(frozen=True)
@@ -58,14 +64,25 @@ class Audit:
     ``strategy``: a name or a Strategy. ``budget``: at most so many calls, ever. ``stop``:
     any StoppingRule, beside the budget. ``journal``: a path (created, or continued if an
     audit with the same settings stands there), a Journal, or None for memory. ``notes``:
-    anything JSON can hold, kept in a new journal beside the settings. ``floor``:
-    the uniform share of the law, in [0, 1]. ``candidates``: how many unseen questions are
-    looked at per draw. ``batch``: calls asked at a time by ``run``, with beliefs frozen.
+    anything JSON can hold, kept in a new journal beside the settings. ``candidates``: how
+    many unseen questions are looked at per draw. ``batch``: calls asked at a time by
+    ``run``, with beliefs frozen.
+
+    ``half_width`` (and ``at_most``) make the audit certify its ``targets`` (names as in
+    ``certify.named_targets``, filters in ``where``): it stops when every interval is as
+    narrow as asked, or lies on one side of ``at_most``; with probability ``confidence`` all
+    intervals hold at all times. ``floor``: share of the law that is even, in [0, 1] (default
+    .2 where there are certificates, else 0). ``unanswered``: "loss" counts an unanswered
+    question as the oracle does, "both" as 0 in lower and 1 in upper bounds. ``proxies``:
+    name -> answers of a cheaper model (``proxies.Proxies``); ``prior_journal``: an audit of
+    an earlier version of the model on the same space. ``surrogate``: False predicts losses
+    by each target's mean alone.
+
     Raises InputError for settings out of range and JournalError for a journal of another
     audit.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - an audit's options, all by name
         self,
         space: QuestionSpace,
         model: ModelUnderTest,
@@ -73,25 +90,50 @@ class Audit:
         strategy: str | Strategy = DEFAULT_STRATEGY,
         budget: int | None = None,
         stop: StoppingRule | None = None,
+        half_width: float | None = None,
+        at_most: float | None = None,
+        confidence: float = 0.95,
+        targets: Sequence[str] = DEFAULT_TARGETS,
+        where: Filters | None = None,
+        unanswered: Literal["loss", "both"] = "loss",
+        proxies: Mapping[str, ProxySource] | None = None,
+        prior_journal: Path | str | None = None,
+        surrogate: bool = True,
         seed: int = 0,
         journal: Path | str | Journal | None = None,
         notes: Mapping[str, Any] | None = None,
-        floor: float = 0.0,
+        floor: float | None = None,
         candidates: int = 4096,
         batch: int = 1,
         device: str = "cpu",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        _check(model, space, floor, candidates, batch)
+        plan = Plan(half_width, at_most, confidence, tuple(targets), where, unanswered)
+        if floor is None:
+            floor = DEFAULT_FLOOR if plan.certifies else 0.0
+        check(model, space, floor, candidates, batch)
+        plan.check(floor)
         self.space = space
         self.model = model
         self.batch = batch
         self.budget = budget
-        self._rules = [r for r in (stop, MaxCalls(budget) if budget is not None else None) if r]
+        self.plan = plan
+        limit = MaxCalls(budget) if budget is not None else None
+        self._rules = [rule for rule in (plan.rule(), stop, limit) if rule]
         name = strategy if isinstance(strategy, str) else type(strategy).__name__
         chosen = get_strategy(strategy) if isinstance(strategy, str) else strategy
+        cheaper = Proxies(space, seed, proxies or {}, prior_journal)
+        belief = plan.belief(
+            space, model.answers, seed=seed, device=device, proxies=cheaper, surrogate=surrogate
+        )
         self._questioner = Questioner(
-            space, chosen, seed=seed, floor=floor, candidates=candidates, device=device
+            space,
+            chosen,
+            seed=seed,
+            floor=floor,
+            candidates=candidates,
+            answers=model.answers,
+            belief=belief,
         )
         self._judge = Judge(space, model.answers, seed)
         self._waiting: dict[int, Call] = {}
@@ -106,12 +148,14 @@ class Audit:
         self.journal = open_journal(journal)
         settings = {
             "strategy": name,
-            "strategy_options": _public(chosen),
+            "strategy_options": public_options(chosen),
             "seed": seed,
             "floor": floor,
             "candidates": candidates,
             "answers": model.answers,
             "model": name_of(model),
+            "surrogate": surrogate,
+            "proxies": cheaper.names,
         }
         self._begin(settings, notes or {})
 
@@ -160,7 +204,7 @@ class Audit:
 
     def result(self) -> Result:
         """What is known now, recomputed from the journal."""
-        return summarise(self.journal)
+        return summarise(self.journal, self._questioner.certifier)
 
     @property
     def stopped(self) -> str | None:
@@ -178,7 +222,15 @@ class Audit:
     def state(self) -> State:
         """Where the audit stands."""
         uncertainty = self._questioner.open_uncertainty()
-        return State(len(self._order), self._questions, self._seconds(), uncertainty)
+        certifier = self._questioner.certifier
+        return State(
+            len(self._order),
+            self._questions,
+            self._seconds(),
+            uncertainty,
+            certifier.sequences.lower if certifier else None,
+            certifier.sequences.upper if certifier else None,
+        )
 
     def close(self) -> None:
         """Releases the journal's file."""
@@ -200,7 +252,7 @@ class Audit:
             if draw is None:
                 break
             rows.append(self._row(draw))
-            self._take(rows[-1])
+            self._take(rows[-1], draw.move)
         calls = [self._call(row) for row in rows]
         if rows:
             self.journal.add_draws(rows)
@@ -215,18 +267,26 @@ class Audit:
         return DrawRow(
             draw=draw.number,
             question=draw.question,
-            call=self._judge.call_of(draw.question),
+            call=draw.call,
             sample=self.space.dataset.sample_id(int(sample)),
             learned=self._learned,
             probability=draw.probability,
             law=draw.law.pack(),
             why=self._questioner.explain(draw),
             elapsed=self._seconds(),
+            moves=self._moves(draw),
         )
 
-    def _take(self, row: DrawRow) -> None:
+    def _moves(self, draw: Draw) -> tuple[MoveRow, ...]:
+        certifier = self._questioner.certifier
+        if certifier is None or draw.move is None:
+            return ()
+        questions = self._judge.questions_of(draw.call)
+        return draw.move.rows(questions, certifier.members(questions))
+
+    def _take(self, row: DrawRow, move: Move | None = None) -> None:
         self._order.append(row.call)
-        self._questioner.take(self._judge.questions_of(row.call))
+        self._questioner.take(self._judge.questions_of(row.call), move)
 
     def _call(self, row: DrawRow) -> Call:
         return Call(row.call, row.draw, self._judge.prompt(row.call))
@@ -263,11 +323,16 @@ class Audit:
     def _keep(self, row: CallRow) -> None:
         """Holds judged answers until every earlier draw is answered too."""
         judged = [a for a in row.answers if a.loss is not None]
-        self._outcomes[row.call] = [
-            Learnt(a.question, a.truth or 0, a.loss or 0.0, a.answer, a.coordinate) for a in judged
-        ]
+        self._outcomes[row.call] = [self._learnt(a) for a in judged]
         self._questions += len(judged)
         self.cost += row.cost
+
+    def _learnt(self, row: AnswerRow) -> Learnt:
+        both = self.plan.unanswered == "both" and row.answer is None
+        low, high = (0.0, 1.0) if both else (None, None)
+        loss = row.loss or 0.0
+        truth = row.truth or 0
+        return Learnt(row.question, truth, loss, row.answer, row.coordinate, low, high)
 
     def _learn(self, until: int) -> None:
         """Learns from answered draws in draw order, as far as they are complete."""
@@ -281,13 +346,15 @@ class Audit:
         facts = self.journal.facts()
         if not facts:
             self.journal.set_facts(
-                space=_describe(self.space),
+                space=describe_space(self.space),
                 settings=settings,
                 stop=self.rules,
+                certificate=self.plan.describe(self._questioner.certifier),
                 **notes,
             )
             return
-        _same_audit(facts, self.space, settings)
+        certificate = self.plan.describe(self._questioner.certifier)
+        same_audit(facts, self.space, {**settings, "certificate": certificate})
         self.journal.set_facts(stop=self.rules, ended=None)
         self._replay()
 
@@ -300,7 +367,9 @@ class Audit:
         draws = self.journal.draws()
         for row in draws:
             self._learn(row.learned)
-            self._take(row)
+            self._order.append(row.call)
+            move = Move.of(row.moves) if row.moves else None
+            self._questioner.restore(self._judge.questions_of(row.call), move)
             if row.call not in calls:
                 self._waiting[row.call] = self._call(row)
         self._learn(len(self._order))
@@ -308,7 +377,12 @@ class Audit:
         self._elapsed = max(times, default=0.0)
 
     def _end(self) -> None:
-        self.journal.set_facts(ended={"reason": self.stopped, "elapsed": round(self._seconds(), 3)})
+        certifier = self._questioner.certifier
+        intervals = certifier.table() if certifier else None
+        elapsed = round(self._seconds(), 3)
+        self.journal.set_facts(
+            ended={"reason": self.stopped, "elapsed": elapsed}, intervals=intervals
+        )
 
     def _usable(self) -> None:
         if self._failed:
@@ -326,22 +400,6 @@ class Audit:
         return Progress(state, self.cost, self.space.concepts[concept], side)
 
 
-def _check(
-    model: ModelUnderTest, space: QuestionSpace, floor: float, candidates: int, batch: int
-) -> None:
-    if model.answers not in ("one", "all"):
-        raise ModelError(f"model {name_of(model)!r}: answers must be 'one' or 'all'")
-    if getattr(model, "needs_image", True) and not space.dataset.has_images:
-        raise InputError(
-            f"model {name_of(model)!r} looks at images, but dataset {space.dataset.name!r} has none"
-        )
-    if not 0 <= floor <= 1:
-        raise InputError(f"floor: expected a share between 0 and 1, got {floor}")
-    for name, value in (("candidates", candidates), ("batch", batch)):
-        if value < 1:
-            raise InputError(f"{name}: expected at least 1, got {value}")
-
-
 def _as_answer(answer: Any, call: Call) -> Answer:
     try:
         return Answer(tuple(float(v) for v in np.ravel(answer)))
@@ -349,36 +407,3 @@ def _as_answer(answer: Any, call: Call) -> Answer:
         raise ModelError(
             f"tell: expected {len(call.concepts)} numbers for call {call.number}, got {answer!r}"
         ) from None
-
-
-def _public(strategy: Strategy) -> dict[str, Any]:
-    """A strategy's options, as its plain attributes."""
-    plain = (int, float, str, bool)
-    return {k: v for k, v in vars(strategy).items() if k[0] != "_" and isinstance(v, plain)}
-
-
-def _describe(space: QuestionSpace) -> dict[str, Any]:
-    return {
-        "fingerprint": space.fingerprint,
-        "dataset": space.dataset.name,
-        "samples": len(space.dataset),
-        "concepts": list(space.concepts),
-        "variants": [[v.relation.name, v.severity] for v in space.variants],
-        "size": space.size,
-        "cell_counts": space.cell_counts.tolist(),
-    }
-
-
-def _same_audit(facts: dict[str, Any], space: QuestionSpace, settings: dict[str, Any]) -> None:
-    """Raises JournalError where the journal was begun with another space or settings."""
-    then = facts["space"]
-    if then["fingerprint"] != space.fingerprint:
-        raise JournalError(
-            f"journal: belongs to another space: {then['dataset']!r} with {then['size']} "
-            f"questions, not {space.dataset.name!r} with {space.size}"
-        )
-    for name, value in settings.items():
-        if facts["settings"].get(name) != value:
-            raise JournalError(
-                f"journal: was begun with {name} {facts['settings'].get(name)!r}, not {value!r}"
-            )

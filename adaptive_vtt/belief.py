@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from .certify import Certifier
+from .pool import Candidates
 from .randomness import generator
 from .space import QuestionSpace
-
-if TYPE_CHECKING:
-    pass
+from .surrogates import AnswerGP, AnswerPoints, Losses, Predictability, QuestionGP
 
 REFERENCE = 2_000
 """At most this many samples are counted over for predictability."""
@@ -19,30 +20,81 @@ REFERENCE = 2_000
 
 @dataclass(frozen=True)
 class Learnt:
-    """One judged question: where it stands, its truth, P(yes) and a (None: unanswered)."""
+    """One judged question: where it stands, its truth, P(yes) and a (None: unanswered).
+
+    ``loss`` is the oracle's; the mean loss of all questions surely lies between those of
+    ``low`` and ``high``, which differ from it only where unanswered questions count both
+    ways.
+    """
 
     question: int
     truth: int
     loss: float
     answer: float | None = None
     coordinate: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def least(self) -> float:
+        return self.loss if self.low is None else self.low
+
+    @property
+    def most(self) -> float:
+        return self.loss if self.high is None else self.high
 
 
 class Belief:
-    """The answer GPs per concept, and how predictable each image's next answer is."""
+    """The answer GPs per concept, how predictable each image's next answer is, and, in audits
+    that certify, the expected loss of every question and how far each target is.
 
-    def __init__(self, space: QuestionSpace, *, seed: int, device: str = "cpu") -> None:
-        from .surrogates import AnswerGP, Predictability
+    ``losses``: a QuestionGP or None; ``certifier``: a Certifier or None.
+    """
 
+    def __init__(
+        self,
+        space: QuestionSpace,
+        *,
+        seed: int,
+        device: str = "cpu",
+        losses: QuestionGP | None = None,
+        certifier: Certifier | None = None,
+    ) -> None:
         self.space = space
-        self.answers: AnswerGP = AnswerGP(len(space.concepts), device=device)
+        self.answers = AnswerGP(len(space.concepts), device=device)
         reference = space.dataset.reference(REFERENCE, generator(seed, "reference"))
-        self.predictability: Predictability = Predictability(*reference)
+        self.predictability = Predictability(*reference)
+        self.losses = losses
+        self.certifier = certifier
+        self.inside: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=bool)
+        self.predictions: Tensor | None = None
+
+    def look_at(self, candidates: Candidates) -> None:
+        """Prepares ``inside`` (K x n) and ``predictions`` (n,) for the candidates of a draw."""
+        if self.certifier is not None:
+            self.inside = self.certifier.members(candidates.question.numpy())
+        if self.losses is not None:
+            self.predictions = self.losses.posterior(candidates).mean
+
+    def stakes(self) -> Tensor:
+        """(n,): what variance at each candidate costs the targets that are still open."""
+        assert self.certifier is not None
+        return torch.from_numpy(self.certifier.importance() @ self.inside)
+
+    def variance(self) -> Tensor:
+        """(n,): variance of each candidate's loss, f (1 - f), by the best prediction there is."""
+        assert self.certifier is not None
+        if self.predictions is not None:
+            f = self.predictions.cpu()
+        else:  # the mean of the targets it belongs to
+            share = self.inside / np.maximum(self.inside.sum(axis=0), 1)
+            f = torch.from_numpy(self.certifier.sequences.centre @ share)
+        return f * (1 - f)
 
     def learn(self, outcomes: Sequence[Learnt]) -> None:
-        """Takes in judged questions, in order. Those unanswered teach the GPs nothing."""
-        from .surrogates import AnswerPoints
-
+        """Takes in judged questions, in order. Those unanswered teach the answer GPs nothing."""
+        if self.losses is not None and outcomes:
+            self.losses.observe(self._losses(outcomes))
         answered = [o for o in outcomes if o.answer is not None and o.coordinate is not None]
         if not answered:
             return
@@ -62,3 +114,14 @@ class Belief:
     def uncertainty(self) -> Tensor:
         """C x 2 on the CPU: u- and u+ of every concept, as shares of their prior value."""
         return (self.answers.uncertainty() / self.answers.prior_uncertainty).cpu()
+
+    def _losses(self, outcomes: Sequence[Learnt]) -> Losses:
+        numbers = np.array([o.question for o in outcomes])
+        sample, variant, concept = (torch.from_numpy(p) for p in self.space.parts(numbers))
+        return Losses(
+            sample,
+            variant,
+            concept,
+            torch.tensor([o.truth for o in outcomes]),
+            torch.tensor([o.loss for o in outcomes], dtype=torch.float64),
+        )

@@ -5,9 +5,10 @@ sent; an answer is committed, whole, before anything is learnt from it. The jour
 the cache: a call that stands here is never paid for again.
 """
 
+import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any, Protocol
 from .errors import JournalError, one_line
 
 VERSION = 1
+FIGURES = 15
+"""Numbers per move; the columns of "moves" after the first four."""
 SCHEMA = """
 CREATE TABLE facts (          -- the audit's settings, its space, and how it ended; JSON
   name TEXT PRIMARY KEY,
@@ -32,6 +35,23 @@ CREATE TABLE draws (          -- one random choice each, written before its call
   why TEXT NOT NULL,          -- what the strategy saw; JSON
   elapsed REAL NOT NULL       -- seconds of audit so far
 );
+CREATE TABLE moves (          -- what each draw fixed for each target before its call was sent
+  draw INTEGER NOT NULL REFERENCES draws (draw),
+  target INTEGER NOT NULL,    -- its place in the fact "certificate"
+  members TEXT NOT NULL,      -- the call's questions that belong to it; JSON
+  active INTEGER NOT NULL,    -- 0 where no candidate belonged to it
+  low_base REAL NOT NULL, high_base REAL NOT NULL,
+  low_predicted REAL NOT NULL, high_predicted REAL NOT NULL,
+  scale REAL NOT NULL, lo REAL NOT NULL, hi REAL NOT NULL, foreseen REAL NOT NULL,
+  tilt REAL NOT NULL, tilt_bound REAL NOT NULL, uniform REAL NOT NULL,
+  next_down REAL NOT NULL, next_up REAL NOT NULL, next_tilt REAL NOT NULL,
+  next_foreseen REAL NOT NULL,
+  PRIMARY KEY (draw, target)
+) WITHOUT ROWID;
+CREATE TABLE seals (          -- a hash of each draw and each call, chained; 'avtt verify' checks
+  row TEXT PRIMARY KEY,       -- "draw 0", "call 17"
+  seal TEXT NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE calls (          -- one paid answer each
   position INTEGER PRIMARY KEY,  -- order of commit
   call INTEGER NOT NULL UNIQUE REFERENCES draws (call),
@@ -69,6 +89,17 @@ class DrawRow:
     law: bytes
     why: dict[str, Any]
     elapsed: float
+    moves: tuple["MoveRow", ...] = ()
+
+
+@dataclass(frozen=True)
+class MoveRow:
+    """What a draw fixed for one target; the figures are those of certify.Move, in order."""
+
+    target: int
+    members: tuple[int, ...]
+    active: bool
+    figures: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -119,6 +150,9 @@ class Journal(Protocol):
     def pictures(self) -> dict[int, tuple[bytes, bytes]]:
         """Source and follow-up PNG by call."""
 
+    def seals(self) -> dict[str, str]:
+        """The seal of every draw and call, by name ("draw 0", "call 17")."""
+
     def close(self) -> None:
         """Releases the file; the journal cannot be used after."""
 
@@ -130,6 +164,7 @@ class MemoryJournal:
         self._facts: dict[str, Any] = {}
         self._draws: dict[int, DrawRow] = {}
         self._calls: dict[int, CallRow] = {}
+        self._seals: dict[str, str] = {}
 
     def facts(self) -> dict[str, Any]:
         return dict(self._facts)
@@ -145,7 +180,9 @@ class MemoryJournal:
             used.add(row.call)
         if len({r.draw for r in rows}) < len(rows):
             raise JournalError("journal: the same draw twice in one write")
-        self._draws.update({r.draw: r for r in rows})
+        for row in rows:
+            self._draws[row.draw] = row
+            self._seals[f"draw {row.draw}"] = seal_draw(row, self._seals)
 
     def add_calls(self, rows: list[CallRow]) -> None:
         drawn = {r.call for r in self._draws.values()}
@@ -159,6 +196,9 @@ class MemoryJournal:
             new[row.call] = row
             answered.update(questions)
         self._calls.update(new)
+        for row in rows:
+            draw = next(d.draw for d in self._draws.values() if d.call == row.call)
+            self._seals[f"call {row.call}"] = seal_call(row, draw, self._seals)
 
     def draws(self) -> list[DrawRow]:
         return [self._draws[d] for d in sorted(self._draws)]
@@ -172,8 +212,39 @@ class MemoryJournal:
     def pictures(self) -> dict[int, tuple[bytes, bytes]]:
         return {c.call: c.pictures for c in self._calls.values() if c.pictures is not None}
 
+    def seals(self) -> dict[str, str]:
+        return dict(self._seals)
+
     def close(self) -> None:
         pass
+
+
+def seal_draw(row: DrawRow, seals: Mapping[str, str]) -> str:
+    """A hash of a draw and, by the seal of the draw before it, of all earlier draws."""
+    before = seals.get(f"draw {row.draw - 1}", "")
+    law = hashlib.blake2b(row.law, digest_size=16).hexdigest()
+    moves = [(m.target, m.members, int(m.active), m.figures) for m in row.moves]
+    return _seal(
+        before,
+        row.draw,
+        row.question,
+        row.call,
+        row.sample,
+        row.learned,
+        row.probability,
+        law,
+        moves,
+    )
+
+
+def seal_call(row: CallRow, draw: int, seals: Mapping[str, str]) -> str:
+    """A hash of an answered call and of the draw it answers."""
+    answers = [tuple(vars(a).values()) for a in sorted(row.answers, key=lambda a: a.question)]
+    return _seal(seals.get(f"draw {draw}", ""), row.call, float(row.cost), answers)
+
+
+def _seal(*parts: Any) -> str:
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
 class SQLiteJournal:
@@ -245,8 +316,22 @@ class SQLiteJournal:
              json.dumps(r.why), r.elapsed)
             for r in rows
         ]  # fmt: skip
+        if not rows:
+            return
         with self._writing() as db:
             db.executemany("INSERT INTO draws VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            db.executemany(
+                f"INSERT INTO moves VALUES ({', '.join('?' * (4 + FIGURES))})",
+                [
+                    (r.draw, m.target, json.dumps(m.members), m.active, *m.figures)
+                    for r in rows
+                    for m in r.moves
+                ],
+            )
+            seals = {f"draw {rows[0].draw - 1}": self._seal_of(db, f"draw {rows[0].draw - 1}")}
+            for row in rows:
+                seals[f"draw {row.draw}"] = seal_draw(row, seals)
+                self._add_seal(db, f"draw {row.draw}", seals[f"draw {row.draw}"])
 
     def add_calls(self, rows: list[CallRow]) -> None:
         with self._writing() as db:
@@ -264,10 +349,23 @@ class SQLiteJournal:
                 )
                 if row.pictures is not None:
                     db.execute("INSERT INTO pictures VALUES (?, ?, ?)", (row.call, *row.pictures))
+                (draw,) = db.execute(
+                    "SELECT draw FROM draws WHERE call = ?", (row.call,)
+                ).fetchone()
+                seals = {f"draw {draw}": self._seal_of(db, f"draw {draw}")}
+                self._add_seal(db, f"call {row.call}", seal_call(row, draw, seals))
 
     def draws(self) -> list[DrawRow]:
+        moves: dict[int, list[MoveRow]] = {}
+        for draw, target, members, active, *figures in self._read(
+            "SELECT * FROM moves ORDER BY draw, target"
+        ):
+            row = MoveRow(target, tuple(json.loads(members)), bool(active), tuple(figures))
+            moves.setdefault(draw, []).append(row)
         rows = self._read("SELECT * FROM draws ORDER BY draw")
-        return [DrawRow(*(*r[:7], json.loads(r[7]), r[8])) for r in rows]
+        return [
+            DrawRow(*(*r[:7], json.loads(r[7]), r[8], tuple(moves.get(r[0], [])))) for r in rows
+        ]
 
     def calls(self) -> list[CallRow]:
         answers: dict[int, list[AnswerRow]] = {}
@@ -281,6 +379,16 @@ class SQLiteJournal:
             "SELECT call, source, follow_up FROM pictures JOIN calls USING (call) ORDER BY position"
         )
         return {call: (source, follow_up) for call, source, follow_up in rows}
+
+    def seals(self) -> dict[str, str]:
+        return dict(self._read("SELECT row, seal FROM seals"))
+
+    def _seal_of(self, db: sqlite3.Connection, row: str) -> str:
+        found = db.execute("SELECT seal FROM seals WHERE row = ?", (row,)).fetchone()
+        return str(found[0]) if found else ""
+
+    def _add_seal(self, db: sqlite3.Connection, row: str, seal: str) -> None:
+        db.execute("INSERT INTO seals VALUES (?, ?)", (row, seal))
 
     def _read(self, query: str) -> list[tuple[Any, ...]]:
         try:

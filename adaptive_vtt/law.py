@@ -1,4 +1,4 @@
-"""The law a question is drawn from: a strategy's weights, mixed with a uniform floor."""
+"""The law a call is drawn from: a strategy's weights, mixed with a floor."""
 
 import zlib
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Law:
-    """n questions (n,) and their probabilities (n,), which sum to one."""
+    """m calls (m,) and their probabilities (m,), which sum to one."""
 
-    questions: Indices
+    calls: Indices
     probabilities: Floats
 
     def draw(self, rng: np.random.Generator) -> int:
-        """The place (0..n-1) of one question, by inverse transform."""
+        """The place (0..m-1) of one call, by inverse transform."""
         ends = np.cumsum(self.probabilities)
         place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
-        # rounding may point past the end, or at a question of probability zero there
+        # rounding may point past the end, or at a call of probability zero there
         place = min(place, len(ends) - 1)
         while self.probabilities[place] == 0:
             place -= 1
@@ -32,27 +32,28 @@ class Law:
     def pack(self) -> bytes:
         """The law as bytes for the journal: those of probability zero are left out."""
         kept = np.flatnonzero(self.probabilities)
-        kept = kept[np.argsort(self.questions[kept])]
-        numbers = np.diff(self.questions[kept], prepend=0)
+        kept = kept[np.argsort(self.calls[kept])]
+        numbers = np.diff(self.calls[kept], prepend=0)
         body = numbers.astype("<i8").tobytes() + self.probabilities[kept].astype("<f8").tobytes()
         return zlib.compress(body, level=1)
 
     @classmethod
     def unpack(cls, packed: bytes) -> "Law":
-        """The law that ``pack`` wrote, in order of question number."""
+        """The law that ``pack`` wrote, in order of call number."""
         body = zlib.decompress(packed)
         half = len(body) // 2
         numbers = np.cumsum(np.frombuffer(body[:half], "<i8"))
         return cls(numbers, np.frombuffer(body[half:], "<f8"))
 
 
-def mix(questions: Indices, weights: Floats, floor: float) -> Law:
-    """q = (1 - floor) w / sum(w) + floor / n, for n weights >= 0.
+def mix(calls: Indices, weights: Floats, floor: float, even: Floats | None = None) -> Law:
+    """q = (1 - floor) w / sum(w) + floor * even, for m weights >= 0.
 
-    Raises AvttError where a strategy returned something that is no set of weights.
+    ``even`` (m,) is a law of its own, uniform by default. Raises AvttError where a strategy
+    returned something that is no set of weights.
     """
-    if weights.shape != questions.shape:
-        raise AvttError(f"strategy: expected {questions.shape} weights, got {weights.shape}")
+    if weights.shape != calls.shape:
+        raise AvttError(f"strategy: expected {calls.shape} weights, got {weights.shape}")
     total = weights.sum()
     # a sum is finite only where every weight is
     if not (np.isfinite(total) and weights.min(initial=0.0) >= 0):
@@ -60,5 +61,6 @@ def mix(questions: Indices, weights: Floats, floor: float) -> Law:
     if total <= 0:
         raise AvttError(f"strategy: expected weight on some of {len(weights)} candidates, got none")
     if floor == 0:
-        return Law(questions, weights / total)
-    return Law(questions, (1 - floor) * weights / total + floor / len(weights))
+        return Law(calls, weights / total)
+    spread = 1 / len(weights) if even is None else even
+    return Law(calls, (1 - floor) * weights / total + floor * spread)

@@ -1,6 +1,7 @@
-"""The questions that may be drawn next: all of them, or a uniform subset of the unseen."""
+"""The questions that may be drawn next: all of them, or those of a uniform subset of calls."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +12,16 @@ from .datasets.base import Indices
 from .randomness import generator
 from .space import QuestionSpace
 
+Table = npt.NDArray[np.int64]
+
 
 @dataclass(frozen=True)
 class Candidates:
-    """n questions that may be drawn. Every field is an int64 tensor (n,).
+    """n questions that may be drawn, and the m calls that answer them: int64 tensors.
 
-    ``truth`` is 0 or 1; ``image`` numbers the follow-up image a question is about.
+    ``truth`` is 0 or 1; ``image`` numbers the follow-up image a question is about; ``unit``
+    is the place (0..m-1) of its call in ``call`` (m,). The others are (n,). They are views:
+    good until the next draw.
     """
 
     question: Tensor
@@ -25,6 +30,8 @@ class Candidates:
     variant: Tensor
     concept: Tensor
     truth: Tensor
+    unit: Tensor
+    call: Tensor
 
     def __len__(self) -> int:
         return len(self.question)
@@ -36,18 +43,28 @@ class Candidates:
 
 
 class Pool:
-    """The unseen questions of a space, of which at most ``limit`` are looked at per draw.
+    """The unseen questions of a space, of which about ``limit`` are looked at per draw.
 
-    A space of up to ``limit`` questions is held as arrays; a larger one is sampled anew for
-    each draw, at a cost that does not depend on its size.
+    A space of up to ``limit`` questions is held as arrays; of a larger one, calls are
+    sampled uniformly anew for each draw, at a cost that does not depend on its size. With
+    ``answers`` "all" a call is an image with all its questions, else one question.
     """
 
-    def __init__(self, space: QuestionSpace, *, seed: int, limit: int = 4096) -> None:
+    def __init__(
+        self,
+        space: QuestionSpace,
+        *,
+        seed: int,
+        limit: int = 4096,
+        answers: Literal["one", "all"] = "one",
+    ) -> None:
         self.space = space
         self.seed = seed
         self.limit = limit
+        self.answers = answers
         self.remaining: npt.NDArray[np.int64] = space.cell_counts.copy()
         self._seen: set[int] = set()
+        self._seen_images: set[int] = set()
         self._listed: _Listed | None = None
         if space.size <= limit:
             self._listed = _Listed(_columns(space, space.nth(np.arange(space.size))))
@@ -57,13 +74,17 @@ class Pool:
         return int(self.space.size) - len(self._seen)
 
     def candidates(self, draw: int) -> Candidates:
-        """The candidates of draw number ``draw``: all unseen, or ``limit`` uniform ones."""
-        columns = self._listed.columns() if self._listed else self._sampled(draw)
-        return Candidates(*(torch.from_numpy(column) for column in columns))
+        """The candidates of draw number ``draw``."""
+        table = self._listed.columns() if self._listed else self._sampled(draw)
+        if self.answers == "one":
+            unit, call = _counting(table.shape[1]), table[0]
+        else:
+            call, unit = np.unique(table[1], return_inverse=True)
+        return Candidates(*(torch.from_numpy(column) for column in (*table, unit, call)))
 
     def remove(self, questions: Indices) -> None:
         """Takes eligible questions out; those already out stay out."""
-        fresh = [q for q in questions.tolist() if q not in self._seen]
+        fresh = [q for q in dict.fromkeys(questions.tolist()) if q not in self._seen]
         if not fresh:
             return
         numbers = np.array(fresh)
@@ -74,38 +95,67 @@ class Pool:
         self._seen.update(fresh)
         if self._listed:
             self._listed.remove(fresh)
+        elif self.answers == "all":
+            self._seen_images.update(self.space.image_of(numbers).tolist())
 
-    def _sampled(self, draw: int) -> npt.NDArray[np.int64]:
+    def _sampled(self, draw: int) -> Table:
         rng = generator(self.seed, "candidates", draw)
-        if len(self) <= self.limit or len(self) * 2 < self.space.size:
-            everything = self.space.nth(np.arange(self.space.size))
-            seen = np.fromiter(self._seen, np.int64, len(self._seen))
-            unseen = np.setdiff1d(everything, seen, assume_unique=True)
-            if len(unseen) > self.limit:
-                unseen = unseen[np.sort(rng.choice(len(unseen), self.limit, replace=False))]
-            return _columns(self.space, unseen)
-        return _columns(self.space, self._rejection(rng))
+        if self.answers == "one":
+            return _columns(self.space, self._some(rng, self.space.size, self.limit))
+        concepts = len(self.space.concepts)
+        images = self._some(rng, self.space.images, max(1, self.limit // concepts))
+        questions = (images[:, None] * concepts + np.arange(concepts)).ravel()
+        return _columns(self.space, questions[self.space.eligible(questions)])
 
-    def _rejection(self, rng: np.random.Generator) -> Indices:
-        """``limit`` distinct unseen questions, uniform: ranks drawn until enough are new."""
+    def _some(self, rng: np.random.Generator, everything: int, most: int) -> Indices:
+        """``most`` distinct unseen questions or images, uniform, or all where fewer are left."""
+        seen = self._seen if self.answers == "one" else self._seen_images
+        unseen = everything - len(seen)
+        if unseen > most and 2 * unseen >= everything:
+            return self._rejection(rng, seen, most)
+        rest = np.setdiff1d(self._all(), np.fromiter(seen, np.int64, len(seen)), assume_unique=True)
+        if len(rest) > most:
+            rest = rest[np.sort(rng.choice(len(rest), most, replace=False))]
+        return rest
+
+    def _rejection(self, rng: np.random.Generator, seen: set[int], most: int) -> Indices:
+        """Uniform draws until enough of them are new."""
         chosen: dict[int, None] = {}
-        while len(chosen) < self.limit:
-            ranks = rng.integers(self.space.size, size=self.limit)
-            for question in self.space.nth(ranks).tolist():
-                if question not in self._seen and len(chosen) < self.limit:
-                    chosen[question] = None
+        while len(chosen) < most:
+            for number in self._any(rng, most).tolist():
+                if number not in seen and len(chosen) < most:
+                    chosen[number] = None
         return np.fromiter(chosen, np.int64, len(chosen))
+
+    def _any(self, rng: np.random.Generator, count: int) -> Indices:
+        """Uniform questions, or images with anything to ask about; at most ``count``."""
+        if self.answers == "one":
+            return self.space.nth(rng.integers(self.space.size, size=count))
+        total = self.space.total // len(self.space.concepts)
+        images = rng.integers(total, size=count)
+        return images[self._askable(images)]
+
+    def _all(self) -> Indices:
+        if self.answers == "one":
+            return self.space.nth(np.arange(self.space.size))
+        images = np.arange(self.space.total // len(self.space.concepts))
+        return images[self._askable(images)]
+
+    def _askable(self, images: Indices) -> npt.NDArray[np.bool_]:
+        concepts = len(self.space.concepts)
+        eligible = self.space.eligible(images[:, None] * concepts + np.arange(concepts))
+        return np.logical_or.reduce(eligible, axis=1)
 
 
 class _Listed:
     """Columns of questions from which any can be taken out in constant time."""
 
-    def __init__(self, table: npt.NDArray[np.int64]) -> None:
+    def __init__(self, table: Table) -> None:
         self._table = table
         self._size = table.shape[1]
         self._place = {q: i for i, q in enumerate(table[0].tolist())}
 
-    def columns(self) -> npt.NDArray[np.int64]:
+    def columns(self) -> Table:
         return self._table[:, : self._size]
 
     def remove(self, questions: list[int]) -> None:
@@ -117,8 +167,16 @@ class _Listed:
             self._size = last
 
 
-def _columns(space: QuestionSpace, questions: Indices) -> npt.NDArray[np.int64]:
-    """6 x n: the fields of Candidates."""
+_NUMBERS = np.arange(4096)
+
+
+def _counting(count: int) -> Indices:
+    """0, 1 ... count - 1, without making them anew for the usual sizes."""
+    return _NUMBERS[:count] if count <= len(_NUMBERS) else np.arange(count)
+
+
+def _columns(space: QuestionSpace, questions: Indices) -> Table:
+    """6 x n: question, image, sample, variant, concept and truth."""
     sample, variant, concept = space.parts(questions)
     truth = space.dataset.truth(sample, concept)
     return np.stack([questions, space.image_of(questions), sample, variant, concept, truth])

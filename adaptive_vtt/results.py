@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .journal import Journal
+from .certify import Certifier
+from .certify.verify import recompute
+from .journal import DrawRow, Journal
 
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
 
@@ -17,7 +19,9 @@ class Result:
     """How an audit ended.
 
     ``targets``: one row per target with target, estimate, lower, upper, half_width,
-    certified, questions. Estimates are raw sample figures and carry no interval (NaN).
+    certified, questions, and, in audits that certify, size, variance_ratio (of the draws
+    against uniform ones), effective_draws and more_calls. In others, estimates are raw
+    sample figures and carry no interval (NaN).
     ``reason``: why it stopped, None while it has not.
     """
 
@@ -101,19 +105,51 @@ def _metrics(counts: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(figures).replace([np.inf, -np.inf], np.nan)
 
 
-def summarise(journal: Journal) -> Result:
-    """The result of a journal: raw figures per concept side, per relation, and overall."""
-    table = outcomes(journal)
+def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
+    """The result of a journal: certified targets where there are any, else raw figures.
+
+    While an audit is running its ``certifier`` knows the intervals; without one they are
+    taken from the journal, or recomputed from its rows.
+    """
+    table, facts = outcomes(journal), journal.facts()
     calls, draws = journal.calls(), journal.draws()
-    ended = journal.facts().get("ended")
+    ended = facts.get("ended")
+    targets = _targets(table)
+    if facts.get("certificate"):
+        targets = _certified(journal, facts, certifier, draws)
     return Result(
-        targets=_targets(table),
+        targets=targets,
         calls=len(draws),
         questions=len(table),
         cost=sum(c.cost for c in calls),
         reason=ended["reason"] if ended else None,
         waiting=len(draws) - len(calls),
     )
+
+
+def _certified(
+    journal: Journal, facts: dict[str, Any], certifier: Certifier | None, draws: list[DrawRow]
+) -> pd.DataFrame:
+    rows = certifier.table() if certifier is not None else facts.get("intervals")
+    if rows is None:
+        aim = facts["certificate"]["aim"]
+        rows = [
+            {
+                "target": i.target,
+                "estimate": i.estimate,
+                "lower": i.lower,
+                "upper": i.upper,
+                "half_width": (i.upper - i.lower) / 2,
+                "certified": (i.upper - i.lower) / 2 <= aim,
+            }
+            for i in recompute(journal, draws)
+        ]
+    answered = {c.call for c in journal.calls()}
+    asked = [0] * len(rows)
+    for draw in draws:
+        for move in draw.moves if draw.call in answered else ():
+            asked[move.target] += len(move.members)
+    return pd.DataFrame(rows).assign(questions=asked)
 
 
 def _targets(table: pd.DataFrame) -> pd.DataFrame:

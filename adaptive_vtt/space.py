@@ -168,6 +168,29 @@ class QuestionSpace:
         counts = np.asarray(self.dataset.counts, np.int64) * variants[:, None]
         return int(counts[np.ix_(columns, sides)].sum())
 
+    def count_images(
+        self,
+        wanted: npt.NDArray[np.bool_],
+        copies: Indices,
+        variants: npt.NDArray[np.bool_] | slice = slice(None),
+    ) -> int:
+        """How many follow-up images hold an applicable question among those wanted.
+
+        ``wanted`` r x C marks truths of profile rows, ``copies`` (r,) says how many samples
+        have each row, ``variants`` (V,) which variants count.
+        """
+        patterns, times = np.unique(self.applicable[variants], axis=0, return_counts=True)
+        return sum(
+            int(copies[wanted[:, pattern].any(axis=1)].sum()) * int(number)
+            for pattern, number in zip(patterns, times, strict=True)
+        )
+
+    @cached_property
+    def images(self) -> int:
+        """How many follow-up images there are with anything to ask about."""
+        truths, copies = self.dataset.profile
+        return self.count_images(truths != UNKNOWN, copies)
+
     def truth(self, questions: npt.ArrayLike) -> Truths:
         """The source truth of each question: 0, 1 or UNKNOWN."""
         sample, _, concept = self.parts(questions)

@@ -15,13 +15,16 @@ class State:
 
     ``calls`` drawn so far, ``questions`` judged so far, seconds ``elapsed``, and
     ``uncertainty`` C x 2: u- and u+ of each concept as shares of their value before any
-    question, NaN on a side where nothing is left to ask.
+    question, NaN on a side where nothing is left to ask. ``lower`` and ``upper`` (K,):
+    every target's interval, None in audits that do not certify.
     """
 
     calls: int
     questions: int
     elapsed: float
     uncertainty: npt.NDArray[np.float64]
+    lower: npt.NDArray[np.float64] | None = None
+    upper: npt.NDArray[np.float64] | None = None
 
     @property
     def widest(self) -> float:
@@ -117,6 +120,41 @@ class UncertaintyBelow(_Combinable):
 
     def __str__(self) -> str:
         return f"{self.over} uncertainty at most {self.tau:g} of its prior"
+
+
+@dataclass(frozen=True)
+class Certified(_Combinable):
+    """Stop once every target's interval is at most ``half_width`` to either side."""
+
+    half_width: float
+
+    def reached(self, state: State) -> str | None:
+        if state.lower is None or state.upper is None:
+            return None
+        if ((state.upper - state.lower) / 2 > self.half_width).any():
+            return None
+        return f"all {len(state.lower)} targets are certified to +-{self.half_width:g}"
+
+    def __str__(self) -> str:
+        return f"every target within +-{self.half_width:g}"
+
+
+@dataclass(frozen=True)
+class Decided(_Combinable):
+    """Stop once every target's interval lies on one side of ``at_most``."""
+
+    at_most: float
+
+    def reached(self, state: State) -> str | None:
+        if state.lower is None or state.upper is None:
+            return None
+        if ((state.lower <= self.at_most) & (state.upper > self.at_most)).any():
+            return None
+        above = int((state.lower > self.at_most).sum())
+        return f"every target is decided: {above} of {len(state.lower)} above {self.at_most:g}"
+
+    def __str__(self) -> str:
+        return f"every target on one side of {self.at_most:g}"
 
 
 @dataclass(frozen=True)

@@ -42,14 +42,35 @@ class Uncertainty:
 
 
 class Combined:
-    """(d): of the most uncertain side's candidates, those that are unpredictable."""
+    """(d): of the most uncertain side's candidates, those that are unpredictable.
+
+    In an audit that certifies, the same two criteria in their exact form: uncertainty picks
+    the targets that are still open, unpredictability the questions whose loss is least
+    foreseeable. The law that makes the widest interval shrink fastest has weights
+    sqrt(sum over open targets of importance * variance of the loss); CERTIFICATION.md.
+    """
 
     def __init__(self, epsilon: float = EPSILON) -> None:
         self.epsilon = epsilon
 
     def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+        if belief.certifier is not None:
+            return _by_variance(candidates, belief)
         side = _most_uncertain(candidates, belief)
         return _open(candidates, belief, self.epsilon, among=side).double()
+
+
+def _by_variance(candidates: "Candidates", belief: "Belief") -> Tensor:
+    """Each call's sqrt(sum of stakes * variance), in equal parts on its questions (n,)."""
+    calls = len(candidates.call)
+    cost = belief.stakes() * belief.variance()
+    if not bool((cost > 0).any()):  # all that is open lies outside these candidates
+        return torch.ones(len(candidates), dtype=torch.float64)
+    if calls == len(candidates):
+        return cost.sqrt()
+    by_call = torch.zeros(calls, dtype=torch.float64).index_add_(0, candidates.unit, cost)
+    share = torch.bincount(candidates.unit, minlength=calls)
+    return (by_call.sqrt() / share)[candidates.unit]
 
 
 def _most_uncertain(candidates: "Candidates", belief: "Belief") -> Tensor:

@@ -5,6 +5,18 @@ if __name__ != "adaptive_vtt.surrogates":
 
 from .answer_gp import AnswerGP, AnswerPoints
 from .base import Posterior, Surrogate
+from .features import sample_features
+from .loss_mean import Losses
 from .predictability import Predictability
+from .question_gp import QuestionGP
 
-__all__ = ["AnswerGP", "AnswerPoints", "Posterior", "Predictability", "Surrogate"]
+__all__ = [
+    "AnswerGP",
+    "AnswerPoints",
+    "Losses",
+    "Posterior",
+    "Predictability",
+    "QuestionGP",
+    "Surrogate",
+    "sample_features",
+]

@@ -44,7 +44,9 @@ def sample_features(
     decoded when first asked about and never again.
     """
     reference, _ = dataset.reference(REFERENCE, generator(seed, "features"))
-    parts = [_Scaled(_Truths(dataset), reference, dataset.counts.shape[0], TRUTH_SCALE)]
+    parts: list[Callable[[Indices], Floats]] = [
+        _Scaled(_Truths(dataset), reference, len(dataset.concepts), TRUTH_SCALE)
+    ]
     given = getattr(dataset, "features", None)
     if given is not None:
         table = np.asarray(given, np.float64)

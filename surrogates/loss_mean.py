@@ -1,11 +1,11 @@
 """How often questions of a kind fail: the mean under the question GP.
 
-A penalised logistic regression, logit F = a[variant] + b[concept, truth] + x'beta, in which
-a and b have Gaussian priors that tie what belongs together (severities of a relation, the
-sides of a concept) and x are the logits of what cheaper models would lose. Every effect
-starts at 0 (F = .5) and moves as far as the answers carry it. The proxies' variance tau^2 is
-estimated along with beta (MacKay, Neural Computation 1992, equation 2.23 in expectation-
-maximisation form), so proxies that tell nothing are shrunk to nothing.
+A penalised logistic regression, logit F = c + a[variant] + b[concept, truth] + x'beta. The
+Gaussian priors of a and b tie together what belongs together (severities of a relation, the
+sides of a concept); x are the logits of what cheaper models would lose. Effects start at 0
+(F = .5) and move as far as the answers carry them. The variances of a, b and beta are
+estimated along with them by expectation-maximisation (MacKay, Neural Computation 4, 1992),
+so that proxies which tell nothing, or relations which do not differ, are shrunk to nothing.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,15 @@ LOWEST, HIGHEST = 0.02, 0.98
 
 SIDES = 3
 """Truth 0, 1, and unknown (-1, kept as the third)."""
+
+SCALES = (1.0, 1.0, 0.25)
+"""Variances of a, b and beta to begin with; each is held by one pseudo-observation."""
+
+ROUNDS = 5
+"""Rounds of expectation-maximisation per fit; the next fit goes on from there."""
+
+CAUTION = 10.0
+"""F is drawn to .5 as if that many answers had said so: early estimates are too sure."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +67,6 @@ class Judged:
         return Judged(*(torch.cat(pair) for pair in pairs))
 
 
-ROUNDS = 4
-PSEUDO = 4
-
 class LossMean:
     """F(variant, concept, truth, proxies) in [.02, .98], from n judged questions.
 
@@ -86,8 +92,9 @@ class LossMean:
             torch.linalg.inv(_variant_prior(relations, severities)),
             torch.linalg.inv(_side_prior(concepts, self.device)),
         ]
-        self._scales = [1.0, 1.0, 0.25]
-        self._scales0 = [1.0, 1.0, 0.25]
+        self._scales = list(SCALES)
+        self._count = 0
+        self._offset = torch.zeros((), dtype=torch.float64, device=self.device)
         self._prior = prior
         cells = self._variants + self._sides + 1
         self._effects = torch.zeros(cells, dtype=torch.float64, device=self.device)
@@ -100,6 +107,7 @@ class LossMean:
 
     def fit(self, judged: Judged) -> None:
         """Learns from all judged questions."""
+        self._count = len(judged.loss)
         self._weight = torch.bincount(judged.side, minlength=self._sides).double()
         proxies = judged.features.shape[1]
         if len(self.beta) != proxies:
@@ -108,6 +116,7 @@ class LossMean:
             self._blocks.append(torch.eye(proxies, dtype=torch.float64, device=self.device))
         for _ in range(ROUNDS):
             self._rescale(self._newton(judged))
+        self._offset = (judged.features @ self.beta).mean() if proxies else self._offset
 
     def _rescale(self, inverse: Tensor) -> None:
         """Expectation-maximisation of the effects' variances."""
@@ -116,28 +125,32 @@ class LossMean:
             stop = start + len(block)
             effects = self._effects[start:stop]
             second = effects @ block @ effects + (block * inverse[start:stop, start:stop]).sum()
-            scale = (float(second) + PSEUDO * self._scales0[number]) / (len(block) + PSEUDO)
+            scale = (float(second) + SCALES[number]) / (len(block) + 1)
             self._scales[number] = min(max(scale, 1e-3), 4.0)
             start = stop + (number == 1)
 
     def features(self, proxies: Tensor) -> Tensor:
-        """(n, P'): centred logits of the proxies' losses (n, P), and of their mean."""
+        """(n, P'): logits of the proxies' losses (n, P), and of their mean."""
         if proxies.shape[1] > 1:
             proxies = torch.cat([proxies, proxies.mean(1, keepdim=True)], 1)
         return torch.logit(proxies.clamp(LOWEST, HIGHEST))
 
     def expected(self, variant: Tensor, side: Tensor, features: Tensor) -> Tensor:
         """F (n,) of n questions; ``side`` = concept * 3 + truth (unknown: 2)."""
-        return torch.sigmoid(self._logits(variant, side, features)).clamp(LOWEST, HIGHEST)
+        return self._cautious(torch.sigmoid(self._logits(variant, side, features)))
 
     def variant_rates(self) -> Tensor:
-        """(V,): F of each variant, averaged over the sides asked about (without proxies)."""
+        """(V,): F of each variant, over the sides asked about, where proxies say the usual."""
         effects = self._effects
         a, b = effects[: self._variants], effects[self._variants :][: self._sides]
-        a = a + effects[self._variants + self._sides]
+        a = a + effects[self._variants + self._sides] + self._offset
         rates = torch.sigmoid(a[:, None] + b)
         weight = self._weight + 1e-9
-        return (rates @ (weight / weight.sum())).clamp(LOWEST, HIGHEST)
+        return self._cautious(rates @ (weight / weight.sum()))
+
+    def _cautious(self, rates: Tensor) -> Tensor:
+        share = self._count / (self._count + CAUTION)
+        return (share * rates + (1 - share) / 2).clamp(LOWEST, HIGHEST)
 
     def _logits(self, variant: Tensor, side: Tensor, features: Tensor) -> Tensor:
         effects, sides = self._effects, self._variants
@@ -149,8 +162,9 @@ class LossMean:
         variant, side = judged.variant, judged.side
         features = torch.cat([torch.ones_like(judged.loss)[:, None], judged.features], 1)
         one = self._effects.new_full((1, 1), self._prior**-2)
-        parts = [block / scale for block, scale in zip(self._blocks, self._scales)]
-        precision = torch.block_diag(*parts[:2], one, *parts[2:])
+        parts = [block / scale for block, scale in zip(self._blocks, self._scales, strict=False)]
+        block_diagonal: Any = torch.block_diag
+        precision = block_diagonal(*parts[:2], one, *parts[2:])
         for _ in range(8):
             rate = torch.sigmoid(self._logits(variant, side, judged.features))
             slope = self._collect(variant, side, judged.loss - rate, features)
@@ -188,13 +202,6 @@ class LossMean:
         )
         outer = torch.cat([across.mT, features.mT @ weighted], 1)
         return torch.cat([torch.cat([inner, across], 1), outer])
-
-
-def _block_diagonal(one: Tensor, other: Tensor) -> Tensor:
-    total = one.new_zeros(len(one) + len(other), len(one) + len(other))
-    total[: len(one), : len(one)] = one
-    total[len(one) :, len(one) :] = other
-    return total
 
 
 def _variant_prior(relation: Tensor, severity: Tensor) -> Tensor:

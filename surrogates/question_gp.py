@@ -168,7 +168,7 @@ class QuestionGP:
         """Appends to the factor the units it does not hold yet."""
         old, new = units[: self._factor.size], units[self._factor.size :]
         block = self.kernel.between(new, new)
-        block.diagonal().add_(self.kernel.noise + 1e-6)
+        block.diagonal().add_(self.kernel.noise)
         self._factor.append(self.kernel.between(old, new), block, residual, known)
 
     def _residuals(self, judged: Judged, start: int, count: int) -> tuple[Tensor, Tensor]:

@@ -25,6 +25,7 @@ from typing import Any
 
 import gpytorch
 import torch
+from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 WEIGHTS = {
@@ -37,10 +38,14 @@ WEIGHTS = {
     "image_relation": 0.2,
     "noise": 0.4,
 }
-"""Prior medians of the shares of variance."""
+"""Prior medians of the shares of variance, in the order of ``raw``; then come the lengthscale
+and the logit of rho."""
 
 BLOCK = 1 << 19
 """Numbers per block of a prediction: few enough to stay in a core's cache."""
+
+LEAST_NOISE = 0.01
+"""Of a variance of about 1: keeps the covariance well-conditioned."""
 
 SPREAD = 1.0
 """Standard deviation of the log-normal priors: a factor of three either way."""
@@ -59,16 +64,12 @@ class Units:
         return len(self.sample)
 
     def __getitem__(self, rows: Any) -> "Units":
-        return Units(self.sample[rows], self.variant[rows], self.concept[rows], self.features[rows])
+        return Units(*(column[rows] for column in vars(self).values()))
 
     def join(self, other: "Units") -> "Units":
         """These and then the others."""
-        return Units(
-            torch.cat([self.sample, other.sample]),
-            torch.cat([self.variant, other.variant]),
-            torch.cat([self.concept, other.concept]),
-            torch.cat([self.features, other.features]),
-        )
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Units(*(torch.cat(pair) for pair in pairs))
 
     def packed(self) -> Tensor:
         """(n, 3 + d) float64, as gpytorch wants its inputs."""
@@ -95,16 +96,7 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
 
     @property
     def noise(self) -> Tensor:
-        return self.raw[7].exp()
-
-    @property
-    def lengthscale(self) -> Tensor:
-        return self.raw[8].exp()
-
-    @property
-    def rho(self) -> Tensor:
-        """Correlation between the residuals of two concepts of one image."""
-        return torch.sigmoid(self.raw[9])
+        return self.raw[7].exp() + LEAST_NOISE
 
     def set_rates(self, rates: Tensor) -> None:
         """T from the failing rate (V,) of every variant."""
@@ -122,8 +114,8 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
 
     def similarity(self, one: Tensor, other: Tensor) -> Tensor:
         """G (n, m) of features (n, d) and (m, d), in their precision."""
-        root = self.lengthscale.to(one.dtype).reciprocal()
-        one, other = one * root, other * root
+        lengthscale = self.raw[8].exp().to(one.dtype)
+        one, other = one / lengthscale, other / lengthscale
         # one product gives the exponent: -|x - y|^2 / 2 = x'y - |x|^2 / 2 - |y|^2 / 2
         ones, others = torch.ones_like(one[:, :1]), torch.ones_like(other[:, :1])
         left = torch.cat([one, _half_square(one), ones], 1)
@@ -145,7 +137,8 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         if self.columns:
             return torch.ones_like(self.same[:1, :1]).expand(self.concepts, self.concepts)
         same = torch.eye(self.concepts, dtype=torch.float64, device=self.same.device)
-        return self.rho + (1 - self.rho) * same
+        rho = torch.sigmoid(self.raw[9])
+        return rho + (1 - rho) * same
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
         """(n, m) covariance of packed units (n, 3 + d) and (m, 3 + d), or the diagonal."""
@@ -178,7 +171,6 @@ def fit(kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor, steps
     """
     x = units.packed()
     optimiser: Any = torch.optim.LBFGS([kernel.raw], max_iter=steps, line_search_fn="strong_wolfe")
-    before = kernel.raw.detach().clone()
 
     def closure() -> Tensor:
         optimiser.zero_grad()
@@ -191,8 +183,6 @@ def fit(kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor, steps
         return value + penalty.detach()
 
     optimiser.step(closure)
-    if not bool(torch.isfinite(kernel.raw).all()):
-        kernel.raw.data.copy_(before)
 
 
 def _likelihood(
@@ -200,13 +190,13 @@ def _likelihood(
 ) -> tuple[Tensor, Tensor]:
     """- log p(residual) and its derivative by the covariance (n, n), summed over columns."""
     identity = torch.eye(len(covariance), dtype=torch.float64, device=covariance.device)
-    total, columns, repeats = covariance + (noise + 1e-6) * identity, residual, residual.shape[1]
+    total, columns, repeats = covariance + noise * identity, residual, residual.shape[1]
     complete = bool(known.all())
     if not complete:  # each column has its own gaps: C matrices, gaps on the diagonal
         gaps = known.mT.double()
         total = total * gaps[:, :, None] * gaps[:, None, :] + torch.diag_embed(1 - gaps)
         columns, repeats = (residual * known).mT[:, :, None], 1
-    factor = torch.linalg.cholesky(total)
+    factor = psd_safe_cholesky(total)
     solved = torch.cholesky_solve(columns, factor)
     value = 0.5 * (columns * solved).sum() + repeats * factor.diagonal(dim1=-2, dim2=-1).log().sum()
     slope = 0.5 * (repeats * torch.cholesky_inverse(factor) - solved @ solved.mT)
@@ -240,7 +230,7 @@ class Factor:
         """b more units: ``cross`` n x b, ``block`` b x b (with noise), residuals b x C."""
         rows = slice(self.size, self.size + len(block))
         left = self.halve(cross)
-        corner = torch.linalg.cholesky(block - left.mT @ left)
+        corner = psd_safe_cholesky(block - left.mT @ left)
         self.lower[rows, : self.size] = left.mT
         self.lower[rows, rows] = corner
         self._half[rows] = _forward(corner, residual - left.mT @ self._half[: self.size], known)
@@ -311,6 +301,7 @@ def _columns(
 def _matches(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     """All pairs (i, j) with one[i] == other[j]."""
     ordered, order = other.sort()
+    one = one.contiguous()
     low = torch.searchsorted(ordered, one)
     count = torch.searchsorted(ordered, one, right=True) - low
     first = torch.arange(len(one), device=one.device).repeat_interleave(count)

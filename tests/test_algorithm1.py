@@ -36,7 +36,7 @@ class Game:
         if draw is None:
             return {}
         assert draw.probability > 0
-        law = zip(draw.law.questions.tolist(), draw.law.probabilities.tolist(), strict=True)
+        law = zip(draw.law.calls.tolist(), draw.law.probabilities.tolist(), strict=True)
         return {self.name(question): p for question, p in law if p > 0}
 
     def name(self, question: int) -> str:
@@ -228,9 +228,9 @@ def test_every_law_of_an_audit_is_that_of_algorithm_1(strategy: str) -> None:
     heard: list[float] = []
     for row in journal.draws():
         law = Law.unpack(row.law)
-        assert set(law.questions.tolist()) == allowed(strategy, space, labels, history, heard)
-        assert law.probabilities == pytest.approx(1 / len(law.questions), abs=1e-12)
-        assert row.probability == pytest.approx(1 / len(law.questions), abs=1e-12)
+        assert set(law.calls.tolist()) == allowed(strategy, space, labels, history, heard)
+        assert law.probabilities == pytest.approx(1 / len(law.calls), abs=1e-12)
+        assert row.probability == pytest.approx(1 / len(law.calls), abs=1e-12)
         history.append(row.question)
         heard.append(answers[row.call])
     assert len(history) == space.size == 48

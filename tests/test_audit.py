@@ -296,8 +296,8 @@ def test_every_law_sums_to_one_and_holds_the_draw(space: QuestionSpace) -> None:
     for row in journal.draws():
         law = Law.unpack(row.law)
         assert law.probabilities.sum() == pytest.approx(1, abs=1e-12)
-        assert law.probabilities.min() >= 0.1 / len(law.questions) * (1 - 1e-9)
-        drawn = law.probabilities[law.questions == row.question]
+        assert law.probabilities.min() >= 0.1 / len(law.calls) * (1 - 1e-9)
+        drawn = law.probabilities[law.calls == row.call]
         assert drawn.tolist() == [row.probability]
 
 
@@ -479,7 +479,7 @@ def test_strategy_without_weights_is_refused_and_nothing_is_journaled(space: Que
             return torch.zeros(len(candidates))
 
     audit = Audit(space, ScriptedModel(), strategy=Nothing())
-    with pytest.raises(AvttError, match=r"strategy: expected weight on some of 72 candidates"):
+    with pytest.raises(AvttError, match=r"strategy: expected weight on some of 36 candidates"):
         audit.run()
     assert audit.journal.draws() == []
 

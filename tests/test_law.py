@@ -48,7 +48,7 @@ def test_packing_keeps_every_probability_above_zero_exactly(
     law = Law(np.array(questions, np.int64), np.array([rows[q] for q in questions]))
     back = Law.unpack(law.pack())
     kept = sorted((q, p) for q, p in rows.items() if p > 0)
-    assert list(zip(back.questions.tolist(), back.probabilities.tolist(), strict=True)) == kept
+    assert list(zip(back.calls.tolist(), back.probabilities.tolist(), strict=True)) == kept
 
 
 def test_draws_follow_the_law() -> None:

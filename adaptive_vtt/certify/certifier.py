@@ -24,13 +24,14 @@ difference, as far as its own bound allows (``tilt``).
 Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both".
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ..datasets.base import Indices
+from ..journal import MoveRow
 from ..space import QuestionSpace
 from .sequences import Sequences
 from .targets import Target, calls, largest, member, size
@@ -47,6 +48,8 @@ FADE = 0.95
 FIRST_REACH = 2.0
 """How far the first draw may reach, as a share of the target's unseen questions."""
 TINY = 1e-300
+PRIOR = 20.0
+"""Draws that the first guess of the variance ratio, 1, counts for."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,8 @@ class Move:
     ``active``: m > 0. ``low_base`` and ``high_base`` are r times the sum of F, for a+ and
     a-; ``low_predicted`` and ``high_predicted`` are F_I; ``scale`` is r / q(I). ``lo`` <=
     N a+ - S and N a- - S <= ``hi``. ``foreseen`` is the likely variance of N a. ``tilt`` is
-    what moving every f by one adds to N a; it lies within +- ``tilt_bound``.
+    what moving every f by one adds to N a; it lies within +- ``tilt_bound``. ``uniform`` is
+    what ``scale`` would be under a uniform law. The last four are for the draw after.
     """
 
     active: Bools
@@ -70,6 +74,29 @@ class Move:
     foreseen: Floats
     tilt: Floats
     tilt_bound: Floats
+    uniform: Floats
+    next_down: Floats
+    next_up: Floats
+    next_tilt: Floats
+    next_foreseen: Floats
+
+    def rows(self, questions: Indices, inside: Bools) -> tuple[MoveRow, ...]:
+        """One row per target for the journal; ``inside`` K x n says whose the questions are."""
+        figures = np.stack([getattr(self, name) for name in _FIGURES], axis=1)
+        return tuple(
+            MoveRow(k, tuple(questions[inside[k]].tolist()), bool(self.active[k]), tuple(row))
+            for k, row in enumerate(figures.tolist())
+        )
+
+    @classmethod
+    def of(cls, rows: tuple[MoveRow, ...]) -> "Move":
+        """The move that ``rows`` tell of."""
+        table = np.array([row.figures for row in rows])
+        active = np.array([row.active for row in rows])
+        return cls(active, *table.T)
+
+
+_FIGURES = [field.name for field in fields(Move) if field.name != "active"]
 
 
 class Certifier:
@@ -103,7 +130,11 @@ class Certifier:
         self._reach_down = np.full(count, FIRST_REACH)
         self._reach_up = np.full(count, FIRST_REACH)
         self._reach_tilt = np.full(count, FIRST_REACH)
-        self._foreseen: Floats | None = None
+        # the first bets foresee fair coins drawn uniformly
+        self._foreseen = 0.25 * self.sizes * self.calls.max(initial=1.0)
+        # squared corrections, N = 1: ours, and those a uniform law with f = centre would have
+        self._ours = np.full(count, 0.0)
+        self._uniform = np.full(count, 0.0)
 
     @property
     def certified(self) -> Bools:
@@ -141,8 +172,6 @@ class Certifier:
         high = np.minimum(1.0, self._reach_up / np.maximum(up, TINY))
         lean = np.minimum(1.0, self._reach_tilt / np.maximum(swing, TINY))
         likely = (predicted * missing / np.maximum(count, 1) / law).sum(axis=1) * ratio**2
-        # the first bets foresee fair coins drawn uniformly
-        foreseen = 0.25 * self.sizes * self.calls.max() if self._foreseen is None else self._foreseen
         move = Move(
             active=touching > 0,
             low_base=ratio * low * predicted.sum(axis=1),
@@ -152,17 +181,27 @@ class Certifier:
             scale=ratio / law[drawn],
             lo=-self._reach_down * room,
             hi=self.calls * self.largest + self._reach_up * room,
-            foreseen=foreseen,
+            foreseen=self._foreseen,
             tilt=lean * ratio * (count.sum(axis=1) - count[:, drawn] / law[drawn]),
             tilt_bound=self._reach_tilt * room,
+            uniform=ratio * len(law),
+            next_down=np.maximum(FADE * self._reach_down, ROOM * down),
+            next_up=np.maximum(FADE * self._reach_up, ROOM * up),
+            next_tilt=np.maximum(FADE * self._reach_tilt, ROOM * swing),
+            next_foreseen=np.where(touching > 0, likely, self._foreseen),
         )
-        self._reach_down = np.maximum(FADE * self._reach_down, ROOM * down)
-        self._reach_up = np.maximum(FADE * self._reach_up, ROOM * up)
-        self._reach_tilt = np.maximum(FADE * self._reach_tilt, ROOM * swing)
-        self._foreseen = np.where(touching > 0, likely, foreseen)
-        self.unseen -= count[:, drawn]
-        self.calls -= count[:, drawn] > 0
+        self._advance(move, count[:, drawn])
         return move
+
+    def restore(self, move: Move, inside: Bools) -> None:
+        """A move that the journal tells of, and the membership K x n of its call's questions."""
+        self._advance(move, inside.sum(axis=1).astype(float))
+
+    def _advance(self, move: Move, count: Floats) -> None:
+        self._reach_down, self._reach_up = move.next_down, move.next_up
+        self._reach_tilt, self._foreseen = move.next_tilt, move.next_foreseen
+        self.unseen = self.unseen - count
+        self.calls = self.calls - (count > 0)
 
     def learn(self, move: Move, inside: Bools, least: Floats, most: Floats) -> None:
         """The losses of the draw's questions: ``inside`` K x n, ``least`` and ``most`` (n,).
@@ -171,6 +210,7 @@ class Certifier:
         be learnt from in the order of their moves.
         """
         low, high = inside @ least, inside @ most
+        self._compare(move, (low + high) / 2, inside.sum(axis=1))
         a_low = self.least + move.low_base + move.scale * (low - move.low_predicted)
         a_high = self.most + move.high_base + move.scale * (high - move.high_predicted)
         self.sequences.move(
@@ -188,6 +228,53 @@ class Certifier:
         self.waiting -= inside.sum(axis=1)
         self.sequences.bound(self.least / self.sizes, (self.most + self.waiting) / self.sizes)
 
+    def table(self) -> list[dict[str, Any]]:
+        """One row per target: interval, estimate, and how the draws compare with uniform ones."""
+        sequences, ratios = self.sequences, self.variance_ratios()
+        draws = sequences.moves
+        estimate = np.where(draws > 0, np.nan_to_num(sequences.estimate, nan=0.5), 0.5)
+        growth = np.maximum((sequences.half_width / self.half_width) ** 2 - 1, 0)
+        return [
+            {
+                "target": target.name,
+                "estimate": float(estimate[k]),
+                "lower": float(sequences.lower[k]),
+                "upper": float(sequences.upper[k]),
+                "half_width": float(sequences.half_width[k]),
+                "certified": bool(self.certified[k]),
+                "size": int(self.sizes[k]),
+                "variance_ratio": float(ratios[k]),
+                "effective_draws": float(draws / ratios[k]),
+                "more_calls": int(np.ceil(draws * growth[k])),
+            }
+            for k, target in enumerate(self.targets)
+        ]
+
+    def importance(self) -> Floats:
+        """(K,): what variance at one question costs, 0 for targets that are certified.
+
+        A law with weights sqrt(importance) * sd gives disjoint targets draws in proportion to
+        their variance, which is how many they need for equal widths.
+        """
+        centre = self.sequences.centre
+        return np.where(self.certified, 0.0, centre * (1 - centre) / self.sizes**2)
+
+    def variance_ratios(self) -> Floats:
+        """(K,): variance of the draws so far over that of uniform ones; 1 before any."""
+        prior = PRIOR * self.sequences.centre * (1 - self.sequences.centre)
+        return (self._ours + prior) / (self._uniform + prior)
+
+    def variance_ratio(self) -> float:
+        """The mean ratio over the targets that are open (1 where none is)."""
+        open_ = ~self.certified
+        return float(self.variance_ratios()[open_].mean()) if open_.any() else 1.0
+
+    def _compare(self, move: Move, losses: Floats, count: npt.NDArray[np.int64]) -> None:
+        ours = move.scale * (losses - (move.low_predicted + move.high_predicted) / 2)
+        plain = losses - count * self.sequences.centre
+        self._ours += (ours / self.sizes) ** 2
+        self._uniform += move.scale * move.uniform * (plain / self.sizes) ** 2
+
 
 def _excess(values: Floats, law: Floats) -> Floats:
     """(K,): how far the largest of values / law lies above the sum of values; K x m in."""
@@ -199,5 +286,5 @@ def per_unit(values: npt.NDArray[np.generic], unit: Indices, units: int) -> Floa
     if len(unit) == units:  # one question per call, in order
         return values.astype(float)
     sums = np.zeros((len(values), units))
-    np.add.at(sums, (slice(None), unit), values)
+    np.add.at(sums.T, unit, values.T)
     return sums

@@ -41,11 +41,7 @@ def calls(space: QuestionSpace, target: Target, answers: str) -> int:
     if answers == "one":
         return size(space, target)
     truths, copies = _rows(space, target)
-    wanted = _wanted(truths, target)
-    return sum(
-        int(copies[wanted[:, pattern].any(axis=1)].sum()) * variants
-        for pattern, variants in _patterns(space, target)
-    )
+    return space.count_images(_wanted(truths, target), copies, target.variants)
 
 
 def largest(space: QuestionSpace, target: Target, answers: str) -> int:
@@ -53,8 +49,8 @@ def largest(space: QuestionSpace, target: Target, answers: str) -> int:
     if answers == "one":
         return 1
     wanted = _wanted(_rows(space, target)[0], target)
-    counts = [wanted[:, pattern].sum(axis=1).max() for pattern, _ in _patterns(space, target)]
-    return int(max(counts))
+    patterns = np.unique(space.applicable[target.variants], axis=0)
+    return int(max(wanted[:, pattern].sum(axis=1).max() for pattern in patterns))
 
 
 def member(
@@ -63,10 +59,10 @@ def member(
     sample: npt.NDArray[np.int64],
     variant: npt.NDArray[np.int64],
     concept: npt.NDArray[np.int64],
-    truth: npt.NDArray[np.int64],
+    truth: npt.NDArray[np.integer],
 ) -> Bools:
     """K x n: which of n questions belong to which of K targets."""
-    found = np.empty((len(targets), len(sample)), dtype=bool)
+    found = np.empty((len(targets), len(sample)), dtype=np.bool_)
     for k, target in enumerate(targets):
         inside = target.variants[variant] & target.concepts[concept] & target.sides[truth]
         if target.rows is not None:
@@ -145,32 +141,33 @@ def _family(
 
 def _target(space: QuestionSpace, name: str, **fields: Sequence[object]) -> Target:
     """A target from field -> allowed values; raises InputError for values that are not there."""
-    rows: Bools | None = None
-    masks = {
+    own: dict[str, list[object]] = {
         "relation": [v.relation.name for v in space.variants],
         "severity": [v.severity for v in space.variants],
-        "concept": list(space.concepts),
+        "concept": [*space.concepts],
         "truth": [0, 1],
     }
-    chosen = {field: np.ones(len(values), dtype=bool) for field, values in masks.items()}
+    masks = {field: np.full(len(values), True) for field, values in own.items()}
+    rows: Bools | None = None
     for field, allowed in fields.items():
-        if isinstance(allowed, str) or not isinstance(allowed, Sequence):
-            raise InputError(f"target {name!r}: {field}: expected a list of values, got {allowed!r}")
-        there: list[object] = (
-            list(masks[field])
-            if field in masks
-            else space.dataset.metadata_values(field).tolist()
-        )
-        for value in allowed:
-            if value not in there:
-                raise unknown(field, str(value), {str(v) for v in there}, f"target {name!r}")
-        mask = np.array([v in allowed for v in there])
-        if field in masks:
-            chosen[field] = mask
+        if field in own:
+            masks[field] = _mask(own[field], allowed, field, name)
         else:
+            there = space.dataset.metadata_values(field).tolist()
+            mask = _mask(there, allowed, field, name)
             rows = mask if rows is None else rows & mask
-    variants = chosen["relation"] & chosen["severity"]
-    return Target(name, variants, chosen["concept"], chosen["truth"], rows)
+    variants = masks["relation"] & masks["severity"]
+    return Target(name, variants, masks["concept"], masks["truth"], rows)
+
+
+def _mask(there: list[object], allowed: object, field: str, target: str) -> Bools:
+    """Which of the values that are there are allowed."""
+    if isinstance(allowed, str) or not isinstance(allowed, Sequence):
+        raise InputError(f"target {target!r}: {field}: expected a list of values, got {allowed!r}")
+    for value in allowed:
+        if value not in there:
+            raise unknown(field, str(value), {str(v) for v in there}, f"target {target!r}")
+    return np.array([value in allowed for value in there], dtype=np.bool_)
 
 
 def _rows(
@@ -195,9 +192,3 @@ def _tally(space: QuestionSpace, target: Target) -> npt.NDArray[np.int64]:
     truths, copies = _rows(space, target)
     samples = _wanted(truths, target).T @ copies
     return np.asarray(samples * space.applicable[target.variants].sum(axis=0), np.int64)
-
-
-def _patterns(space: QuestionSpace, target: Target) -> list[tuple[Bools, int]]:
-    """The distinct rows of ``applicable`` among the target's variants, and how often each."""
-    rows, counts = np.unique(space.applicable[target.variants], axis=0, return_counts=True)
-    return [(row, int(count)) for row, count in zip(rows, counts, strict=True)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from ..datasets.base import Image
 
@@ -42,6 +42,7 @@ class Answer:
     cost: float = 0.0
 
 
+@runtime_checkable
 class ModelUnderTest(Protocol):
     """``answers`` is "all" where one call answers every concept of an image, else "one".
 

@@ -1,0 +1,117 @@
+"""What an audit is to certify, and what it needs for that."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import InputError, unknown
+from ..space import QuestionSpace
+from ..stopping import Certified, Decided, StoppingRule
+from .certifier import Certifier
+from .targets import named_targets
+
+if TYPE_CHECKING:
+    from ..belief import Belief
+    from ..proxies import Proxies
+
+Filters = Mapping[str, Mapping[str, Sequence[object]]]
+DECISION_WIDTH = 0.1
+"""Where only a decision is asked for, bets aim at intervals this wide to either side."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The arguments of an Audit that are about certificates; see there."""
+
+    half_width: float | None
+    at_most: float | None
+    confidence: float
+    targets: tuple[str, ...]
+    where: Filters | None
+    unanswered: Literal["loss", "both"]
+
+    @property
+    def certifies(self) -> bool:
+        return self.half_width is not None or self.at_most is not None
+
+    def check(self, floor: float) -> None:
+        """Raises InputError for anything out of range."""
+        for name, value in (("half_width", self.half_width), ("at_most", self.at_most)):
+            if value is not None and not 0 < value < 1:
+                raise InputError(f"{name}: expected a number between 0 and 1, got {value}")
+        if not 0 < self.confidence < 1:
+            raise InputError(
+                f"confidence: expected a number between 0 and 1, got {self.confidence}"
+            )
+        if self.unanswered not in ("loss", "both"):
+            raise unknown("policy", str(self.unanswered), ("loss", "both"), "unanswered")
+        if self.certifies and floor <= 0:
+            raise InputError(
+                f"floor: expected a share above 0 where targets are certified, got {floor}"
+            )
+
+    def rule(self) -> StoppingRule | None:
+        """Certified or decided, whichever is asked for; both where both are."""
+        rules: list[Any] = []
+        if self.half_width is not None:
+            rules.append(Certified(self.half_width))
+        if self.at_most is not None:
+            rules.append(Decided(self.at_most))
+        if not rules:
+            return None
+        return rules[0] if len(rules) == 1 else rules[0] & rules[1]
+
+    def belief(
+        self,
+        space: QuestionSpace,
+        answers: Literal["one", "all"],
+        *,
+        seed: int,
+        device: str,
+        proxies: "Proxies",
+        surrogate: bool,
+    ) -> "Belief":
+        """A fresh belief, with certifier and question GP where targets are certified."""
+        from ..belief import Belief
+        from ..surrogates import QuestionGP, sample_features
+
+        if not self.certifies:
+            return Belief(space, seed=seed, device=device)
+        certifier = Certifier(
+            space,
+            named_targets(space, self.targets, self.where),
+            answers=answers,
+            half_width=self.half_width or DECISION_WIDTH,
+            confidence=self.confidence,
+        )
+        relations = list(dict.fromkeys(v.relation.name for v in space.variants))
+        losses = QuestionGP(
+            [relations.index(v.relation.name) for v in space.variants],
+            [v.severity for v in space.variants],
+            len(space.concepts),
+            shared=answers == "all",
+            features=sample_features(space.dataset, seed=seed),
+            proxies=proxies if proxies.names else None,
+            device=device,
+        )
+        return Belief(
+            space,
+            seed=seed,
+            device=device,
+            losses=losses if surrogate else None,
+            certifier=certifier,
+        )
+
+    def describe(self, certifier: Certifier | None) -> dict[str, Any] | None:
+        """For the journal: what is certified, to what, and how sure."""
+        if certifier is None:
+            return None
+        return {
+            "half_width": self.half_width,
+            "at_most": self.at_most,
+            "aim": certifier.half_width,
+            "confidence": self.confidence,
+            "unanswered": self.unanswered,
+            "targets": [t.name for t in certifier.targets],
+            "sizes": [int(n) for n in certifier.sizes],
+        }

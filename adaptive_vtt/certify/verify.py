@@ -1,0 +1,205 @@
+"""Every interval anew, from the rows of a journal, by code that shares nothing with the engine.
+
+One target at a time, one draw at a time, as CERTIFICATION.md and the docstrings of
+``certifier`` and ``sequences`` define it: no GP, no candidates, no vectors over targets.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import JournalError
+from ..journal import DrawRow, Journal, MoveRow, seal_call, seal_draw
+from ..law import Law
+
+GRID = [i / 1000 for i in range(1001)]
+CAP, EAGERNESS, PRIOR, SKEW, LEAST = 0.75, 1.2, 8.0, 3.0, 1e-9
+AGREE = 1e-7
+"""Sums taken in another order differ by rounding; by no more than this."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What one target's rows come to."""
+
+    target: str
+    lower: float
+    upper: float
+    estimate: float
+
+
+def verify(journal: Journal) -> list[Interval]:
+    """Checks every row, and recomputes every interval.
+
+    Raises JournalError naming the first thing that is wrong: a draw that is missing, a row
+    that was altered, a law that does not sum to one, a question that counts for a target
+    twice, an interval that is not what the rows come to.
+    """
+    draws = journal.draws()
+    _check_draws(journal, draws)
+    intervals = recompute(journal, draws)
+    stated = journal.facts().get("intervals")
+    if stated is not None:
+        _compare(intervals, stated)
+    return intervals
+
+
+def recompute(journal: Journal, draws: list[DrawRow] | None = None) -> list[Interval]:
+    """Every target's interval; [] where the audit certifies nothing."""
+    certificate = journal.facts().get("certificate")
+    if not certificate:
+        return []
+    rows = journal.draws() if draws is None else draws
+    losses = _losses(journal, certificate["unanswered"] == "both")
+    calls = {c.call for c in journal.calls()}
+    answered = []
+    for draw in rows:
+        if draw.call not in calls:
+            break  # what comes after an open call is not learnt from yet
+        answered.append(draw)
+    return [
+        _interval(name, k, certificate, answered, losses)
+        for k, name in enumerate(certificate["targets"])
+    ]
+
+
+def _losses(journal: Journal, both: bool) -> dict[int, tuple[float, float]]:
+    """Question -> the loss at least and at most."""
+    found = {}
+    for call in journal.calls():
+        for row in call.answers:
+            if row.loss is not None:
+                open_ = both and row.answer is None
+                found[row.question] = (0.0, 1.0) if open_ else (row.loss, row.loss)
+    return found
+
+
+def _interval(
+    name: str,
+    k: int,
+    certificate: dict[str, Any],
+    draws: list[DrawRow],
+    losses: dict[int, tuple[float, float]],
+) -> Interval:
+    size = certificate["sizes"][k]
+    alpha = (1 - certificate["confidence"]) / len(certificate["sizes"])
+    game = _Game(size, certificate["aim"], alpha)
+    seen: set[int] = set()
+    for draw in draws:
+        row = draw.moves[k]
+        if seen.intersection(row.members):
+            raise JournalError(f"verify: draw {draw.draw} counts a question of {name!r} twice")
+        seen.update(row.members)
+        least = sum(losses[q][0] for q in row.members)
+        most = sum(losses[q][1] for q in row.members)
+        game.play(row, least, most)
+    lower, upper = game.interval(len(seen))
+    return Interval(name, lower, upper, game.centre())
+
+
+class _Game:
+    """The two bettors of one target."""
+
+    def __init__(self, size: int, aim: float, alpha: float) -> None:
+        self.size, self.aim, self.alpha = size, aim, alpha
+        self.rising = np.zeros(len(GRID))
+        self.falling = np.zeros(len(GRID))
+        self.m = np.array(GRID)
+        self.least = self.most = 0.0
+        self.lower, self.upper = 0.0, 1.0
+        self.strayed, self.plays = PRIOR, 0
+        self.precision = self.weighted = self.prior = 0.0
+
+    def centre(self) -> float:
+        if self.precision + self.prior == 0:
+            return 0.5
+        mean = (self.weighted + 0.5 * self.prior) / (self.precision + self.prior)
+        return min(max(mean, 0.02), 0.98)
+
+    def play(self, row: MoveRow, least: float, most: float) -> None:
+        """One draw: bets fixed by the past, then the losses."""
+        (low_base, high_base, low_predicted, high_predicted, scale, lo, hi, foreseen, tilt,
+         tilt_bound) = row.figures[:10]  # fmt: skip
+        size = self.size
+        low = (self.least + low_base + scale * (least - low_predicted)) / size
+        high = (self.most + high_base + scale * (most - high_predicted)) / size
+        if row.active:
+            away = self.m - self.centre()
+            bottom = (self.least + lo) / size - abs(away) * tilt_bound / size
+            top = (self.most + hi) / size + abs(away) * tilt_bound / size
+            bet = self._bet(foreseen / size**2)
+            with np.errstate(divide="ignore"):
+                up = np.where(self.m > bottom, CAP / (self.m - bottom), math.inf)
+                down = np.where(self.m < top, CAP / (top - self.m), math.inf)
+            lean = away * tilt / size
+            self.rising += np.log1p(np.minimum(bet, up) * (low + lean - self.m))
+            self.falling += np.log1p(-np.minimum(bet, down) * (high + lean - self.m))
+        self._note(row.active, (low + high) / 2, max(foreseen / size**2, LEAST))
+        self._cut()
+        self.least += least
+        self.most += most
+
+    def _bet(self, foreseen: float) -> Any:
+        centre = self.centre()
+        skew = np.clip(self.m * (1 - self.m) / (centre * (1 - centre)), 1 / SKEW, SKEW)
+        variance = max(foreseen * self.strayed / (PRIOR + self.plays), LEAST)
+        return EAGERNESS * self.aim / (variance * skew)
+
+    def _note(self, active: bool, outcome: float, foreseen: float) -> None:
+        if self.plays == 0:
+            self.prior = PRIOR / foreseen
+        self.strayed += (outcome - self.centre()) ** 2 / foreseen if active else 1.0
+        if active:
+            self.precision += 1 / foreseen
+            self.weighted += outcome / foreseen
+        self.plays += 1
+
+    def _cut(self) -> None:
+        wealth = np.logaddexp(self.rising, self.falling) - math.log(2)
+        left = np.flatnonzero(wealth < -math.log(self.alpha))
+        if len(left):
+            self.lower = max(self.lower, GRID[left[0]] - GRID[1])
+            self.upper = min(self.upper, GRID[left[-1]] + GRID[1])
+
+    def interval(self, seen: int) -> tuple[float, float]:
+        """What the bets leave, and what the questions seen leave."""
+        least = self.least / self.size
+        most = (self.most + self.size - seen) / self.size
+        return max(self.lower, least), min(self.upper, most)
+
+
+def _check_draws(journal: Journal, draws: list[DrawRow]) -> None:
+    seals = journal.seals()
+    for number, draw in enumerate(draws):
+        if draw.draw != number:
+            raise JournalError(f"verify: draw {number} is missing")
+        if seals.get(f"draw {number}") != seal_draw(draw, seals):
+            raise JournalError(f"verify: draw {number} was altered after it was written")
+        law = Law.unpack(draw.law)
+        if abs(float(law.probabilities.sum()) - 1) > AGREE or (law.probabilities < 0).any():
+            raise JournalError(f"verify: the law of draw {number} does not sum to one")
+        place = np.flatnonzero(law.calls == draw.call)
+        if len(place) != 1 or abs(law.probabilities[place[0]] - draw.probability) > AGREE:
+            raise JournalError(f"verify: draw {number} was not drawn from its law")
+    numbers = {draw.call: draw.draw for draw in draws}
+    for call in journal.calls():
+        if call.call not in numbers:
+            raise JournalError(f"verify: the draw of call {call.call} is missing")
+        if seals.get(f"call {call.call}") != seal_call(call, numbers[call.call], seals):
+            raise JournalError(f"verify: an answer of call {call.call} was altered")
+    expected = {f"draw {d.draw}" for d in draws} | {f"call {c.call}" for c in journal.calls()}
+    lost = sorted(set(seals) - expected)
+    if lost:
+        raise JournalError(f"verify: {lost[0]} is missing")
+
+
+def _compare(intervals: list[Interval], stated: list[dict[str, Any]]) -> None:
+    for found, row in zip(intervals, stated, strict=True):
+        worst = max(abs(found.lower - row["lower"]), abs(found.upper - row["upper"]))
+        if worst > AGREE:
+            raise JournalError(
+                f"verify: {found.target!r}: the rows come to [{found.lower:.4f}, "
+                f"{found.upper:.4f}], the journal says [{row['lower']:.4f}, {row['upper']:.4f}]"
+            )

@@ -1,0 +1,57 @@
+"""What an audit was begun with: checked, described for the journal, compared on resuming."""
+
+from typing import Any
+
+from .errors import InputError, JournalError, ModelError
+from .models.base import ModelUnderTest
+from .models.checking import name_of
+from .space import QuestionSpace
+from .strategies import Strategy
+
+
+def check(
+    model: ModelUnderTest, space: QuestionSpace, floor: float, candidates: int, batch: int
+) -> None:
+    if model.answers not in ("one", "all"):
+        raise ModelError(f"model {name_of(model)!r}: answers must be 'one' or 'all'")
+    if getattr(model, "needs_image", True) and not space.dataset.has_images:
+        raise InputError(
+            f"model {name_of(model)!r} looks at images, but dataset {space.dataset.name!r} has none"
+        )
+    if not 0 <= floor <= 1:
+        raise InputError(f"floor: expected a share between 0 and 1, got {floor}")
+    for name, value in (("candidates", candidates), ("batch", batch)):
+        if value < 1:
+            raise InputError(f"{name}: expected at least 1, got {value}")
+
+
+def public_options(strategy: Strategy) -> dict[str, Any]:
+    """A strategy's options, as its plain attributes."""
+    plain = (int, float, str, bool)
+    return {k: v for k, v in vars(strategy).items() if k[0] != "_" and isinstance(v, plain)}
+
+
+def describe_space(space: QuestionSpace) -> dict[str, Any]:
+    return {
+        "fingerprint": space.fingerprint,
+        "dataset": space.dataset.name,
+        "samples": len(space.dataset),
+        "concepts": list(space.concepts),
+        "variants": [[v.relation.name, v.severity] for v in space.variants],
+        "size": space.size,
+        "cell_counts": space.cell_counts.tolist(),
+    }
+
+
+def same_audit(facts: dict[str, Any], space: QuestionSpace, settings: dict[str, Any]) -> None:
+    """Raises JournalError where the journal was begun with another space or settings."""
+    then = facts["space"]
+    if then["fingerprint"] != space.fingerprint:
+        raise JournalError(
+            f"journal: belongs to another space: {then['dataset']!r} with {then['size']} "
+            f"questions, not {space.dataset.name!r} with {space.size}"
+        )
+    for name, value in settings.items():
+        before = facts["certificate"] if name == "certificate" else facts["settings"].get(name)
+        if before != value:
+            raise JournalError(f"journal: was begun with {name} {before!r}, not {value!r}")
