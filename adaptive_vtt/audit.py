@@ -219,6 +219,12 @@ class Audit:
         """The stopping rules in words; the first one met ends the audit."""
         return [str(rule) for rule in self._rules]
 
+    @property
+    def targets(self) -> list[str]:
+        """The names of the targets that are certified, in the order of their intervals."""
+        certifier = self._questioner.certifier
+        return [t.name for t in certifier.targets] if certifier else []
+
     def state(self) -> State:
         """Where the audit stands."""
         uncertainty = self._questioner.open_uncertainty()

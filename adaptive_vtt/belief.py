@@ -17,6 +17,9 @@ from .surrogates import AnswerGP, AnswerPoints, Losses, Predictability, Question
 REFERENCE = 2_000
 """At most this many samples are counted over for predictability."""
 
+FAILURE = 0.5
+"""A loss from here on is a failure."""
+
 
 @dataclass(frozen=True)
 class Learnt:
@@ -48,7 +51,9 @@ class Belief:
     """The answer GPs per concept, how predictable each image's next answer is, and, in audits
     that certify, the expected loss of every question and how far each target is.
 
-    ``losses``: a QuestionGP or None; ``certifier``: a Certifier or None.
+    ``losses``: a QuestionGP or None; ``certifier``: a Certifier or None. ``heard``: counts of
+    answers C x 2 x V x 51, by concept, side, variant and bin of that side's half. ``asked``:
+    the samples that anything was judged of, in order; ``failed``: (sample, concept) pairs.
     """
 
     def __init__(
@@ -66,6 +71,12 @@ class Belief:
         self.predictability = Predictability(*reference)
         self.losses = losses
         self.certifier = certifier
+        # answers by concept, side, variant, and bin counted from the side's lower end
+        self._places = len(self.answers.grid) - 1
+        shape = (len(space.concepts), 2, len(space.variants), self._places // 2 + 1)
+        self.heard = np.zeros(shape, dtype=np.float32)
+        self.asked: dict[int, None] = {}
+        self.failed: set[tuple[int, int]] = set()
         self.inside: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=bool)
         self.predictions: Tensor | None = None
 
@@ -76,10 +87,13 @@ class Belief:
         if self.losses is not None:
             self.predictions = self.losses.posterior(candidates).mean
 
-    def stakes(self) -> Tensor:
-        """(n,): what variance at each candidate costs the targets that are still open."""
+    def stakes(self, candidates: Candidates) -> Tensor:
+        """(m,): what each candidate call is worth to the targets that are still open."""
         assert self.certifier is not None
-        return torch.from_numpy(self.certifier.importance() @ self.inside)
+        unit, calls = candidates.unit.numpy(), len(candidates.call)
+        return torch.from_numpy(
+            self.certifier.stakes(self.inside, unit, calls, self.variance().numpy())
+        )
 
     def variance(self) -> Tensor:
         """(n,): variance of each candidate's loss, f (1 - f), by the best prediction there is."""
@@ -95,21 +109,35 @@ class Belief:
         """Takes in judged questions, in order. Those unanswered teach the answer GPs nothing."""
         if self.losses is not None and outcomes:
             self.losses.observe(self._losses(outcomes))
+        self._remember(outcomes)
         answered = [o for o in outcomes if o.answer is not None and o.coordinate is not None]
         if not answered:
             return
         # the space's numbering on plain integers: for the usual one question, arrays are slower
         concepts, variants = len(self.space.concepts), len(self.space.variants)
+        half = self._places // 2
         for outcome in answered:
             assert outcome.answer is not None
+            assert outcome.coordinate is not None
             image, concept = divmod(outcome.question, concepts)
-            sample = image // variants
+            sample, variant = divmod(image, variants)
+            place = round(outcome.coordinate * self._places) - outcome.truth * half
+            self.heard[concept, outcome.truth, variant, min(max(place, 0), half)] += 1
             self.predictability.observe(image, sample, concept, outcome.truth, outcome.answer)
         points = AnswerPoints(
             torch.tensor([o.question % concepts for o in answered]),
             torch.tensor([o.coordinate for o in answered], dtype=torch.float64),
         )
         self.answers.observe(points)
+
+    def _remember(self, outcomes: Sequence[Learnt]) -> None:
+        """Keeps which samples were judged, and which concepts failed on which of them."""
+        concepts, variants = len(self.space.concepts), len(self.space.variants)
+        for outcome in outcomes:
+            image, concept = divmod(outcome.question, concepts)
+            self.asked[image // variants] = None
+            if outcome.loss >= FAILURE:
+                self.failed.add((image // variants, concept))
 
     def uncertainty(self) -> Tensor:
         """C x 2 on the CPU: u- and u+ of every concept, as shares of their prior value."""

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from .audit import Audit
 from .datasets import Dataset, fashion, read_table
 from .errors import InputError, one_line, unknown
 from .models import ModelUnderTest, Recorded, Simulated, load
@@ -78,7 +79,12 @@ class AuditSpec(_Section):
     strategy: str = Field("uncertainty+unpredictability", description="which questions come next")
     budget: int | None = Field(None, description="at most so many calls, ever", ge=1)
     seed: int = Field(0, description="same seed, same audit")
-    floor: float = Field(0.0, description="share of the law that is uniform", ge=0, le=1)
+    floor: float | None = Field(
+        None,
+        description="share of the law that is even (default: 0.2 to certify, else 0)",
+        ge=0,
+        le=1,
+    )
     candidates: int = Field(4096, description="unseen questions looked at per draw", ge=1)
     batch: int = Field(1, description="calls asked at a time, beliefs frozen", ge=1)
     device: str = Field("cpu", description="where the GPs live: cpu, cuda or auto")
@@ -115,6 +121,40 @@ class StopSpec(_Section):
         return joined
 
 
+class CertifySpec(_Section):
+    """What to certify. With neither half_width nor at_most nothing is certified."""
+
+    half_width: float | None = Field(
+        None, description="stop when every target is known to this, either way", gt=0, lt=1
+    )
+    at_most: float | None = Field(
+        None, description="stop when every target is surely above, or at most, this", gt=0, lt=1
+    )
+    confidence: float = Field(
+        0.95, description="probability that all intervals hold at all times", gt=0, lt=1
+    )
+    targets: list[str] = Field(
+        ["concepts", "relations"],
+        description="overall, concepts, relations, severities, group:COLUMN, or names of filters",
+        min_length=1,
+    )
+    where: dict[str, dict[str, list[Any]]] | None = Field(
+        None,
+        description="filters: name -> field -> allowed values; fields: relation, severity, "
+        "concept, truth (0 or 1), or a metadata column",
+    )
+    unanswered: Literal["loss", "both"] = Field(
+        "loss", description="unanswered questions count as wrong, or (both) as either"
+    )
+    surrogate: bool = Field(True, description="predict losses with the question GP")
+    proxies: dict[str, str] | None = Field(
+        None, description="cheaper models: name -> CSV of answers, or file.py:name"
+    )
+    prior_journal: str | None = Field(
+        None, description="journal.db of an audit of an earlier version of the model"
+    )
+
+
 class Spec(_Section):
     """A whole SPEC.toml."""
 
@@ -123,6 +163,7 @@ class Spec(_Section):
     space: SpaceSpec = SpaceSpec.model_validate({})
     audit: AuditSpec = AuditSpec.model_validate({})
     stop: StopSpec = StopSpec.model_validate({})
+    certify: CertifySpec = CertifySpec.model_validate({})
 
 
 DEMO = Spec.model_validate(
@@ -182,6 +223,26 @@ def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
     if section.name is not None and hasattr(model, "name"):
         model.name = section.name
     return model
+
+
+def build_audit(spec: Spec, base: Path, **options: Any) -> Audit:
+    """The audit of a spec; ``options`` (journal, notes, seed, strategy ...) go before it."""
+    space = build_space(spec, base)
+    section, certify = spec.audit, spec.certify
+    chosen: dict[str, Any] = {
+        **section.model_dump(),
+        **certify.model_dump(exclude={"proxies", "prior_journal"}),
+        "stop": spec.stop.rule(),
+        "proxies": {n: _proxy(s, base, n) for n, s in (certify.proxies or {}).items()},
+        "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
+    }
+    return Audit(space, build_model(spec, base, space.dataset), **{**chosen, **options})
+
+
+def _proxy(source: str, base: Path, name: str) -> ModelUnderTest:
+    if source.endswith(".csv"):
+        return _recorded(base / source, name)
+    return load(source, base=base)
 
 
 def _dataset(section: DatasetSpec, base: Path) -> Dataset:

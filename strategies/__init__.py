@@ -5,17 +5,44 @@ if __name__ != "adaptive_vtt.strategies":
 
 from adaptive_vtt.errors import InputError, one_line, unknown
 
+from .active_testing import Lure, Neyman
 from .base import Strategy
+from .expected_reduction import ExpectedReduction
+from .failure_search import FailureSearch
+from .information import Bald, Nipv
+from .k_centre import KCentre
 from .uniform import Random
 from .visual_turing_test import Combined, Uncertainty, Unpredictability
 
-__all__ = ["Combined", "Random", "Strategy", "Uncertainty", "Unpredictability", "get", "names"]
+__all__ = [
+    "Bald",
+    "Combined",
+    "ExpectedReduction",
+    "FailureSearch",
+    "KCentre",
+    "Lure",
+    "Neyman",
+    "Nipv",
+    "Random",
+    "Strategy",
+    "Uncertainty",
+    "Unpredictability",
+    "get",
+    "names",
+]
 
 _REGISTRY: dict[str, type[Strategy]] = {
     "random": Random,
     "unpredictability": Unpredictability,
     "uncertainty": Uncertainty,
     "uncertainty+unpredictability": Combined,
+    "expected-reduction": ExpectedReduction,
+    "neyman": Neyman,
+    "lure": Lure,
+    "bald": Bald,
+    "nipv": Nipv,
+    "k-centre": KCentre,
+    "failure-search": FailureSearch,
 }
 
 

@@ -61,16 +61,12 @@ class Combined:
 
 
 def _by_variance(candidates: "Candidates", belief: "Belief") -> Tensor:
-    """Each call's sqrt(sum of stakes * variance), in equal parts on its questions (n,)."""
-    calls = len(candidates.call)
-    cost = belief.stakes() * belief.variance()
-    if not bool((cost > 0).any()):  # all that is open lies outside these candidates
+    """Each call's sqrt(stakes), in equal parts on its questions (n,)."""
+    stakes = belief.stakes(candidates)
+    if not bool((stakes > 0).any()):  # all that is open lies outside these candidates
         return torch.ones(len(candidates), dtype=torch.float64)
-    if calls == len(candidates):
-        return cost.sqrt()
-    by_call = torch.zeros(calls, dtype=torch.float64).index_add_(0, candidates.unit, cost)
-    share = torch.bincount(candidates.unit, minlength=calls)
-    return (by_call.sqrt() / share)[candidates.unit]
+    share = torch.bincount(candidates.unit, minlength=len(stakes))
+    return (stakes.sqrt() / share)[candidates.unit]
 
 
 def _most_uncertain(candidates: "Candidates", belief: "Belief") -> Tensor:

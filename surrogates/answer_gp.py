@@ -24,6 +24,9 @@ from .base import Posterior
 
 Form = Literal["std", "variance"]
 
+BLOCK = 64
+"""Concepts looked ahead for at a time: bounds memory to BLOCK x bins x bins numbers."""
+
 
 @dataclass(frozen=True)
 class AnswerPoints:
@@ -70,6 +73,8 @@ class AnswerGP:
         self._counts = np.zeros((concepts, bins))
         self._area = _half_areas(self.grid)
         self._uncertainty = self._measure(self.covariance)
+        self._reductions = torch.zeros(concepts, bins, dtype=torch.float64, device=self.device)
+        self._outdated = set(range(concepts))
 
     @property
     def concepts(self) -> int:
@@ -93,6 +98,7 @@ class AnswerGP:
         for concept, place in zip(observations.concept.tolist(), bins, strict=True):
             if self.repeats == "questions" or self._counts[concept, place] == 0:
                 fresh.append((concept, place))
+                self._outdated.add(concept)
             self._counts[concept, place] += 1
         for concepts, places in _rounds(fresh):
             self._downdate(concepts, places)
@@ -104,6 +110,20 @@ class AnswerGP:
     def uncertainty(self) -> Tensor:
         """C x 2: u- and u+, the area of the 95 % region over each half (equation 3)."""
         return self._uncertainty
+
+    def reductions(self) -> Tensor:
+        """C x bins: by how much u- + u+ of a concept would fall with an answer in each bin.
+
+        An answer at b leaves the variance S_ii - S_ib^2 / (S_bb + noise) at i: exact, and the
+        same whatever the answer adds to the count. Only concepts whose covariance has changed
+        since the last call are computed anew. Treat as read-only.
+        """
+        outdated = sorted(self._outdated)
+        for start in range(0, len(outdated), BLOCK):
+            concepts = outdated[start : start + BLOCK]
+            self._reductions[concepts] = self._lookahead(concepts)
+        self._outdated.clear()
+        return self._reductions
 
     def posterior(self, candidates: AnswerPoints) -> Posterior:
         """Mean and latent variance of the counts at n points, each (n,); points are binned."""
@@ -136,6 +156,20 @@ class AnswerGP:
             covariance -= column[:, :, None] * (column / pivot)[:, None, :]
             self.covariance[concepts] = covariance
             self._uncertainty[concepts] = self._measure(covariance)
+
+    def _lookahead(self, concepts: list[int]) -> Tensor:
+        """k x bins: the fall of u- + u+ of these concepts, for an answer in every bin."""
+        covariance = self.covariance[concepts]
+        height = covariance.diagonal(dim1=1, dim2=2)
+        after = (
+            height[:, None, :] - covariance.square() / (height + self.noise_variance)[:, :, None]
+        )
+        after = after.clamp_(min=0.0)
+        total = (after.sqrt_() if self.form == "std" else after) @ self._area.sum(1)
+        fall = (self._uncertainty[concepts].sum(1, keepdim=True) - total).clamp_(min=0.0)
+        if self.repeats == "bins":
+            fall[torch.from_numpy(self._counts[concepts] > 0).to(self.device)] = 0.0
+        return fall
 
     def _measure(self, covariance: Tensor) -> Tensor:
         height = covariance.diagonal(dim1=1, dim2=2).clamp(min=0.0)

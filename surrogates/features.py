@@ -50,7 +50,8 @@ def sample_features(
     given = getattr(dataset, "features", None)
     if given is not None:
         table = np.asarray(given, np.float64)
-        parts.append(_Scaled(lambda samples: table[samples], reference, 2 * COMPONENTS, 1.0))
+        brought = _Scaled(lambda samples: table[samples], reference, 2 * COMPONENTS, 1.0)
+        parts.append(_Remembered(brought, len(dataset)))
     elif dataset.has_images and len(dataset) <= most_images:
         looks = _Scaled(_Looks(dataset), reference, COMPONENTS, 1.0)
         parts.append(_Remembered(looks, len(dataset)))

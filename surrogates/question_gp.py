@@ -27,6 +27,10 @@ Features = Callable[[Tensor], Tensor]
 Proxies = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
+REMEMBERED = 200_000
+"""At most this many forgotten answers still count for F."""
+
+
 class Questions(Protocol):
     """n questions to predict, int64 (n,) each: ``adaptive_vtt.pool.Candidates``, for one."""
 
@@ -46,9 +50,9 @@ class QuestionGP:
     ``relation`` and ``severity`` (V each) describe the variants. ``shared``: one call answers
     all concepts of an image. ``features``: samples (n,) -> (n, d) on a scale of about 1.
     ``proxies``: (sample, variant, concept, truth) (n,) each -> (n, P), the losses that cheaper
-    models would have. Beyond ``exact_limit`` units the least telling fifth is forgotten by
-    the GP (never by F). ``first_fit``: units at which hyper-parameters are first fitted, in
-    at most ``fit_steps`` steps on at most ``fit_limit`` units.
+    models would have. Beyond ``exact_limit`` units the GP forgets the oldest fifth (F does
+    not). ``first_fit``: units at which hyper-parameters are first fitted, in at most
+    ``fit_steps`` steps on at most ``fit_limit`` units.
     """
 
     def __init__(
@@ -125,21 +129,17 @@ class QuestionGP:
         return first[order], order.argsort()[unit]
 
     def _thinned(self, units: Units, judged: Judged) -> tuple[Units, Judged]:
-        """The units that tell most, and the answers; all of them up to ``exact_limit``."""
+        """All units up to ``exact_limit``, else the newest four fifths of as many.
+
+        Which to keep matters little, as long as it does not depend on their losses: keeping
+        what surprised most leaves a GP that has only seen surprises.
+        """
         if len(units) <= self.exact_limit:
             return units, judged
-        most = max(1, self.exact_limit * 4 // 5)
-        telling = self._telling(len(units))
-        kept = telling.topk(most).indices.sort().values
-        place = torch.full((len(units) + 1,), -1, device=self.device)
-        place[kept] = torch.arange(most, device=self.device)
-        return units[kept], judged.moved(place[judged.unit])
-
-    def _telling(self, count: int) -> Tensor:
-        """(count,): how much each unit weighs in predictions; the newest weigh most."""
-        weight = torch.full((count,), torch.inf, dtype=torch.float64, device=self.device)
-        weight[: self._factor.size] = self._factor.alpha.square().sum(1)
-        return weight
+        gone = len(units) - max(1, self.exact_limit * 4 // 5)
+        judged = judged.moved((judged.unit - gone).clamp(min=-1))
+        newest = torch.arange(len(judged.unit), device=self.device) >= len(judged.unit) - REMEMBERED
+        return units[gone:], judged[(judged.unit >= 0) | newest]
 
     def _renew(self, units: Units, judged: Judged) -> None:
         """Makes F, when it is time the kernel, and the factor anew."""
@@ -213,6 +213,17 @@ class QuestionGP:
         if self.shared:  # columns are independent given the kernel
             covariance = covariance * (asked.concept[:, None] == asked.concept)
         return (covariance * spread[:, None] * spread).to(candidates.sample.device)
+
+    @torch.no_grad()
+    def noise(self, candidates: Questions) -> Tensor:
+        """(n,): what the variance of a loss has over that of f, in units of ``joint``."""
+        expected = self._expected(self._here(candidates))
+        return (self.kernel.noise * expected * (1 - expected)).to(candidates.sample.device)
+
+    @torch.no_grad()
+    def features(self, samples: Tensor) -> Tensor:
+        """(n, d) features of samples (n,); d is 0 where the GP was given none."""
+        return self._sample_features(samples).to(samples.device)
 
     def _expected(self, asked: Questions) -> Tensor:
         return self.mean.expected(asked.variant, _side(asked), self._proxy_features(asked))

@@ -38,8 +38,7 @@ WEIGHTS = {
     "image_relation": 0.2,
     "noise": 0.4,
 }
-"""Prior medians of the shares of variance, in the order of ``raw``; then come the lengthscale
-and the logit of rho."""
+"""Prior medians of the shares of variance; in ``raw``, lengthscale and logit of rho follow."""
 
 BLOCK = 1 << 19
 """Numbers per block of a prediction: few enough to stay in a core's cache."""
@@ -78,8 +77,7 @@ class Units:
 
 
 class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
-    """The kernel above. Unless concepts are ``columns`` of the residuals, it is multiplied by
-    rho + (1 - rho) 1{same concept}."""
+    """The kernel above; times rho + (1 - rho) 1{same concept} unless concepts are ``columns``."""
 
     def __init__(
         self, relation: Sequence[int], concepts: int, *, columns: bool, device: torch.device
@@ -118,8 +116,8 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         one, other = one / lengthscale, other / lengthscale
         # one product gives the exponent: -|x - y|^2 / 2 = x'y - |x|^2 / 2 - |y|^2 / 2
         ones, others = torch.ones_like(one[:, :1]), torch.ones_like(other[:, :1])
-        left = torch.cat([one, _half_square(one), ones], 1)
-        right = torch.cat([other, others, _half_square(other)], 1)
+        left = torch.cat([one, -0.5 * one.square().sum(1, keepdim=True), ones], 1)
+        right = torch.cat([other, others, -0.5 * other.square().sum(1, keepdim=True)], 1)
         return (left @ right.mT).exp_()
 
     def variance(self, variant: Tensor) -> Tensor:
@@ -159,10 +157,6 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
             return self.forward(one.packed(), other.packed())
 
 
-def _half_square(features: Tensor) -> Tensor:
-    return -0.5 * features.square().sum(1, keepdim=True)
-
-
 @torch.enable_grad()
 def fit(kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor, steps: int) -> None:
     """Moves the kernel's weights to the (penalised) most likely, by at most ``steps`` L-BFGS steps.
@@ -189,10 +183,9 @@ def _likelihood(
     covariance: Tensor, noise: Tensor, residual: Tensor, known: Tensor
 ) -> tuple[Tensor, Tensor]:
     """- log p(residual) and its derivative by the covariance (n, n), summed over columns."""
-    identity = torch.eye(len(covariance), dtype=torch.float64, device=covariance.device)
-    total, columns, repeats = covariance + noise * identity, residual, residual.shape[1]
-    complete = bool(known.all())
-    if not complete:  # each column has its own gaps: C matrices, gaps on the diagonal
+    total, columns, repeats = covariance.clone(), residual, residual.shape[1]
+    total.diagonal().add_(noise)
+    if not (complete := bool(known.all())):  # gaps differ by column: C matrices, 1 at the gaps
         gaps = known.mT.double()
         total = total * gaps[:, :, None] * gaps[:, None, :] + torch.diag_embed(1 - gaps)
         columns, repeats = (residual * known).mT[:, :, None], 1
@@ -261,9 +254,8 @@ def predict(
     """(m,): K(asked, units) alpha, without ever making K in full.
 
     ``asked``: sample, its row in ``features``, variant and concept of each of m questions.
-    A row of K is the row of a sample in G times the row of a variant in a V x n table
-    (where concepts enter the kernel: of a variant and concept), and a few terms more.
-    """
+    A row of K is the row of a sample in G times that of a variant (and a concept, where these
+    enter the kernel) in a table, and a few terms more."""
     sample, sample_of, variant, concept = asked
     cells, alike, image = kernel.tables()
     weights = kernel.weights(units, alpha)
@@ -290,8 +282,7 @@ def _columns(
 ) -> Tensor:
     """(m,): sum over n of left[row, n] right[other, n] weights[n, column].
 
-    Questions that differ in the column alone share the products of their rows.
-    """
+    Questions that differ in the column alone share the products of their rows."""
     pairs, pair = torch.unique(row * len(right) + other, return_inverse=True)
     blocks = torch.split(pairs, max(1, BLOCK // left.shape[1]))
     sums = [left[block // len(right)].mul_(right[block % len(right)]) @ weights for block in blocks]
@@ -300,8 +291,7 @@ def _columns(
 
 def _matches(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     """All pairs (i, j) with one[i] == other[j]."""
-    ordered, order = other.sort()
-    one = one.contiguous()
+    (ordered, order), one = other.sort(), one.contiguous()
     low = torch.searchsorted(ordered, one)
     count = torch.searchsorted(ordered, one, right=True) - low
     first = torch.arange(len(one), device=one.device).repeat_interleave(count)

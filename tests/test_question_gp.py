@@ -165,28 +165,24 @@ def test_order_within_a_batch_does_not_matter(shared: bool) -> None:
 @pytest.mark.parametrize("shared", [True, False])
 def test_growing_the_factor_is_the_same_as_making_it_anew(shared: bool) -> None:
     seen = some(90)
-    whole, grown = model(shared=shared, first_fit=10**9), model(shared=shared, first_fit=10**9)
-    whole.observe(seen)
+    grown = model(shared=shared)
     grown.observe(rows(seen, slice(0, 240)))
-    # as if the schedule said that nothing is due
-    grown.mean, grown.kernel = whole.mean, whole.kernel
-    grown._renew = lambda *_: None  # type: ignore[method-assign]
-    fresh = model(shared=shared, first_fit=10**9)
-    fresh.mean, fresh.kernel = whole.mean, whole.kernel
-    fresh._units, fresh._judged = grown._units, grown._judged
-    assert fresh._units is not None
-    assert fresh._judged is not None
-    fresh._factor = Factor(400, fresh._columns, fresh.device)
-    with torch.no_grad():
-        fresh._grow(fresh._units, *fresh._residuals(fresh._judged, 0, len(fresh._units)))
-    fresh._next_renewal = 10**9
+    grown._next_renewal = 10**9
     for start in range(240, 270, 3):
-        fresh.observe(rows(seen, slice(start, start + 3)))
-    size = whole._factor.size
-    torch.testing.assert_close(
-        fresh._factor.lower[:size, :size], whole._factor.lower[:size, :size], atol=1e-8, rtol=0
-    )
-    torch.testing.assert_close(fresh._factor.alpha, whole._factor.alpha, atol=1e-8, rtol=0)
+        grown.observe(rows(seen, slice(start, start + 3)))
+    assert grown._units is not None
+    assert grown._judged is not None
+    size = len(grown._units)
+    anew = Factor(size + 5, grown._columns, grown.device)
+    with torch.no_grad():
+        covariance = grown.kernel.between(grown._units, grown._units)
+        covariance.diagonal().add_(grown.kernel.noise)
+        residual, known = grown._residuals(grown._judged, 0, size)
+        anew.append(covariance[:0], covariance, residual, known)
+    lower = grown._factor.lower[:size, :size]
+    torch.testing.assert_close(lower, anew.lower[:size, :size], atol=1e-8, rtol=0)
+    torch.testing.assert_close(lower @ lower.mT, covariance, atol=1e-8, rtol=0)
+    torch.testing.assert_close(grown._factor.alpha, anew.alpha, atol=1e-8, rtol=0)
 
 
 def dense(gp: QuestionGP, questions: Losses) -> tuple[Tensor, Tensor]:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from base64 import b64encode
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import adaptive_vtt as avtt
+from adaptive_vtt.certify.verify import recompute
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
 from adaptive_vtt.models.base import Answer, Unanswered
@@ -22,12 +25,13 @@ from adaptive_vtt.models.fashion_cnn import predict
 from adaptive_vtt.report import render, write_report
 from adaptive_vtt.report.counts import FIGURES
 from adaptive_vtt.report.evidence import Evidence
-from adaptive_vtt.report.section import duration, figure, percent, plain
-from adaptive_vtt.results import confusion, outcomes
-from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.report.section import duration, figure, percent, plain, span
+from adaptive_vtt.results import confusion, outcomes, summarise
+from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
 
 EVIL = "<script>alert(1)</script>"
 SECTIONS = ["overview", "beliefs", "uncertainty", "counts", "gallery", "asked"]
+CERTIFIED = ["overview", "certified", "widths", "cost", *SECTIONS[1:]]
 
 
 class Tags(HTMLParser):
@@ -238,6 +242,191 @@ def test_threshold_is_drawn_where_a_rule_names_one() -> None:
     assert [shape["y0"] for shape in layout["shapes"]] == [0.4]
 
 
+# -- certificates ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certified() -> Journal:
+    """An audit that certifies, of 60 calls and 13 targets."""
+    options = {"targets": ["overall", "concepts", "relations"], "unanswered": "both"}
+    options["surrogate"] = False
+    model = ScriptedModel(answers="one", refuse=0.1)
+    relations = ["identity", "rotation", "gaussian_noise"]
+    return audit(
+        tiny_dataset(), model, relations, budget=60, half_width=0.3, at_most=0.6, **options
+    )
+
+
+def rows_of(page: str, label: str) -> dict[str, list[str]]:
+    """The cells of a table, as written in the page, by the name of their row."""
+    found = re.search(rf'aria-label="{label}">(.*?)</table>', page, re.DOTALL)
+    assert found is not None
+    rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', found[1], re.DOTALL)
+    return {
+        unescape(name.split(" <span")[0]): re.findall(r"<td(.*?)</td>", cells, re.DOTALL)
+        for name, cells in rows
+    }
+
+
+def values_of(cell: str) -> list[float]:
+    return [float(v) for v in re.findall(r'data-\w+="(.*?)"', cell)]
+
+
+@pytest.mark.parametrize("answered", [60, 41, 0])
+def test_certified_intervals_are_those_of_the_result(answered: int) -> None:
+    """Of an audit that ended, of one that still runs, of one that has heard nothing."""
+    space = avtt.QuestionSpace(tiny_dataset(), ["identity", "rotation"])
+    model = ScriptedModel(answers="one", refuse=0.1)
+    running = avtt.Audit(
+        space,
+        model,
+        budget=60,
+        half_width=0.05,
+        unanswered="both",
+        surrogate=False,
+        journal=(journal := MemoryJournal()),
+    )
+    while calls := running.ask(6):
+        for call in calls[: max(answered - model_calls(journal), 0)]:
+            running.tell(call, model.ask([call.prompt])[0])
+        if model_calls(journal) == answered and answered < 60:
+            break
+    expected = summarise(journal).targets.set_index("target")
+    page = render(journal)
+    rows = rows_of(page, "Certified targets")
+    assert sorted(rows) == sorted(expected.index)
+    for name, cells in rows.items():
+        row = expected.loc[name]
+        assert values_of(cells[1]) == [row["questions"]]
+        assert values_of(cells[3]) == pytest.approx([row["upper"], row["lower"]], abs=1e-7)
+        assert values_of(cells[4]) == pytest.approx([row["half_width"]], abs=1e-7)
+        assert ("not yet" in cells[5]) != row["certified"]
+        if answered == 60:
+            known = [row["size"], row["estimate"], row["variance_ratio"], row["effective_draws"]]
+            found = [values_of(cells[i])[0] for i in (0, 2, 6, 7)]
+            assert found == pytest.approx(known)
+
+
+def model_calls(journal: Journal) -> int:
+    return len(journal.calls())
+
+
+@pytest.mark.parametrize("moment", [0, 1, 30, 60])
+def test_widths_are_what_the_rows_come_to(certified: Journal, moment: int) -> None:
+    tracks = Evidence.of(certified).history
+    rows = recompute(certified, certified.draws()[:moment])
+    assert [t.lower[moment] for t in tracks] == pytest.approx([r.lower for r in rows], abs=1e-9)
+    assert [t.upper[moment] for t in tracks] == pytest.approx([r.upper for r in rows], abs=1e-9)
+    figure = block(render(certified), "widths-chart-data")["linear"]
+    widest = figure["data"][-1]
+    assert widest["x"][moment] == moment
+    wide = max((r.upper - r.lower) / 2 for r in rows)
+    assert widest["y"][moment] == pytest.approx(wide, abs=1e-4)
+    assert figure["layout"]["shapes"][0]["y0"] == 0.3
+
+
+def test_long_histories_are_exact_over_their_chunks() -> None:
+    dataset = TiledDataset([[0], [1], [0]], 3000)
+    model = ScriptedModel(answers="one")
+    options = {"targets": ["overall", "concepts"], "surrogate": False, "candidates": 32}
+    journal = audit(dataset, model, ["identity"], budget=300, half_width=0.01, **options)
+    tracks, rows = Evidence.of(journal).history, recompute(journal)
+    assert [t.lower[-1] for t in tracks] == pytest.approx([r.lower for r in rows], abs=1e-9)
+    assert [t.upper[-1] for t in tracks] == pytest.approx([r.upper for r in rows], abs=1e-9)
+    stated = journal.facts()["intervals"]
+    assert [t.estimate for t in tracks] == pytest.approx([r["estimate"] for r in stated])
+
+
+def test_guarantee_is_given_only_with_certificates(certified: Journal, page: str) -> None:
+    sentence = (
+        "With probability at least 95 % all 10 intervals hold, at every moment of the audit, "
+        "although the questions were chosen adaptively"
+    )
+    tags = Tags(render(certified))
+    assert sentence in tags.text
+    assert "count as right in the lower end" in tags.text
+    assert [a["id"] for t, a in tags.tags if t == "section"] == CERTIFIED
+    assert "With probability" not in Tags(page).text
+    assert "certified" not in Tags(page).text.lower()
+
+
+def test_headline_counts_and_quotes_certified_targets(certified: Journal) -> None:
+    rows = summarise(certified).targets
+    decided = (rows["lower"] > 0.6) | (rows["upper"] <= 0.6)
+    done = int((rows["certified"] & decided).sum())
+    text = Tags(render(certified)).text
+    assert f"Certified and decided {done} of {len(rows)} targets" in text
+    worst = rows.loc[rows["upper"].idxmax()]
+    assert f"Highest upper bound {np.ceil(1000 * worst['upper'] - 1e-6) / 1000:.3f}" in text
+    overall = rows.set_index("target").loc["overall error"]
+    low, high = span(overall["lower"], overall["upper"]).split(" to ")
+    assert f"overall error : between {low} and {high}" in text
+
+
+class Greedy:
+    """Asks mostly about every twentieth sample."""
+
+    def weights(self, candidates: Any, belief: Any) -> torch.Tensor:
+        return torch.where(candidates.question % 20 == 0, 200.0, 1.0)
+
+
+def test_beliefs_outside_of_their_interval_are_flagged() -> None:
+    """The model misses whatever is there; the strategy asks of it far more often than it is."""
+    labels = pd.DataFrame({"rare": np.arange(4000) % 20 == 0}).astype(int)
+    dataset = avtt.datasets.from_table(None, labels)
+    model = ScriptedModel(answers="one")
+    model.ask = lambda prompts: [Answer((0.1,)) for _ in prompts]  # type: ignore[method-assign]
+    options = {"targets": ["overall"], "half_width": 0.1, "budget": 150, "surrogate": False}
+    journal = audit(dataset, model, ["identity"], strategy=Greedy(), **options)
+    (row,) = Evidence.of(journal).standings
+    assert row.raw is not None
+    assert row.lower <= 0.05 <= row.upper < row.raw
+    page = render(journal)
+    assert (
+        f"overall error: the raw mean, {100 * row.raw:.1f} %, lies above the certified interval "
+        f"{span(row.lower, row.upper)}: the questions chosen were harder than the rest."
+    ) in Tags(page).text
+    assert page.count('title="a belief lies outside the interval"') == 1
+    (_, target) = block(page, "certified-data")["rows"]
+    assert target["astray"]
+
+
+def test_agreeing_beliefs_are_not_flagged() -> None:
+    options = {"targets": ["overall"], "half_width": 0.2, "strategy": "random"}
+    model = ScriptedModel(answers="one")
+    page = render(audit(tiny_dataset(), model, ["identity", "rotation"], **options))
+    assert "Where belief and certificate disagree" not in page
+    assert "the interval holds, at every moment of the audit." in Tags(page).text
+
+
+def test_cost_tells_when_each_target_was_done(certified: Journal) -> None:
+    rows = rows_of(render(certified), "Calls until each target was done")
+    for standing in Evidence.of(certified).standings:
+        cells = rows[standing.name]
+        moment = standing.settled_at
+        assert values_of(cells[0]) == [61 if moment is None else moment]
+        if moment is None:
+            assert ">open<" in cells[0]
+            continue
+        for n, done in ((moment - 1, False), (moment, True)):
+            interval = recompute(certified, certified.draws()[:n])[standing.place]
+            narrow = interval.upper - interval.lower <= 0.6 + 1e-9
+            assert (narrow and not interval.lower <= 0.6 < interval.upper) is done
+
+
+def test_answer_gp_implies_rates() -> None:
+    labels = pd.DataFrame({"c": [0, 1] * 40})
+    dataset = avtt.datasets.from_table(None, labels)
+    model = ScriptedModel(answers="one")
+    model.ask = lambda prompts: [Answer((0.02,)) for _ in prompts]  # type: ignore[method-assign]
+    journal = audit(dataset, model, ["identity"], half_width=0.05, targets=["concepts"])
+    found = {s.name: s.belief for s in Evidence.of(journal).standings}
+    assert found["c: miss rate"] is not None
+    assert found["c: miss rate"] > 0.9
+    assert found["c: false-alarm rate"] is not None
+    assert found["c: false-alarm rate"] < 0.5
+
+
 # -- pictures and draws ---------------------------------------------------------------------
 
 
@@ -279,13 +468,18 @@ def test_many_draws_are_cut_and_counted() -> None:
 # -- odd audits -----------------------------------------------------------------------------
 
 
-def unfinished(ask: int) -> Journal:
+def unfinished(ask: int, **options: Any) -> Journal:
     """An audit with some calls sent and none answered."""
-    space = avtt.QuestionSpace(tiny_dataset())
-    running = avtt.Audit(space, ScriptedModel(), budget=9, journal=(journal := MemoryJournal()))
+    space, journal = avtt.QuestionSpace(tiny_dataset()), MemoryJournal()
+    running = avtt.Audit(space, ScriptedModel(), budget=9, journal=journal, **options)
     if ask:
         running.ask(ask)
     return journal
+
+
+def many_targets(concepts: int = 50, **options: Any) -> Journal:
+    dataset = tiny_dataset(concepts=concepts)
+    return audit(dataset, ScriptedModel(), budget=5, half_width=0.2, surrogate=False, **options)
 
 
 ODD = {
@@ -302,6 +496,18 @@ ODD = {
         tiny_dataset(4), ScriptedModel(answers="one"), ["identity"], strategy="random"
     ),
 }
+ODD_CERTIFIED = {
+    "nothing asked": lambda: unfinished(0, half_width=0.1),
+    "nothing answered": lambda: unfinished(3, at_most=0.2),
+    "all refused": lambda: audit(
+        tiny_dataset(), ScriptedModel(refuse=1.0), budget=20, half_width=0.1, unanswered="both"
+    ),
+    "one target": lambda: many_targets(2, targets=["overall"]),
+    "100 targets": lambda: many_targets(targets=["concepts"]),
+    "everything asked": lambda: audit(
+        tiny_dataset(4), ScriptedModel(answers="one"), ["identity"], half_width=0.01, at_most=0.4
+    ),
+}
 
 
 @pytest.mark.filterwarnings("error")
@@ -314,6 +520,27 @@ def test_odd_audits_have_a_whole_page(name: str) -> None:
     for id in ("beliefs-data", "uncertainty-chart-data", "map-data"):
         block(page, id)
     assert not re.search(r"\bnan\b|\bNone\b", tags.text)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ODD_CERTIFIED)
+def test_odd_certified_audits_have_a_whole_page(name: str) -> None:
+    page = render(ODD_CERTIFIED[name]())
+    tags = Tags(page)
+    assert [a["id"] for t, a in tags.tags if t == "section"] == CERTIFIED
+    assert page.rstrip().endswith("</html>")
+    for id in ("certified-data", "widths-chart-data"):
+        block(page, id)
+    assert not re.search(r"\bnan\b|\bNone\b", tags.text)
+
+
+def test_unfinished_certified_audit_says_what_is_open() -> None:
+    text = Tags(render(unfinished(3, half_width=0.1, targets=["concepts"]))).text
+    assert "Still running" in text
+    assert "0 of 6 targets are certified. Still open: c0: miss rate (±0.500 so far)" in text
+    assert "0.000 to 1.000" in text
+    text = Tags(render(unfinished(3, at_most=0.1, targets=["overall"]))).text
+    assert "overall error is not decided yet: between 0.000 and 1.000." in text
 
 
 def test_unfinished_audit_says_so() -> None:
@@ -354,7 +581,11 @@ def hostile_journal() -> Journal:
     dataset = avtt.datasets.from_table(images, labels, name=f"</title>{EVIL}")
     model = Hostile(answers="one", refuse=0.3)
     model.name = f"--><svg onload=alert(3)>{EVIL}"
-    return audit(dataset, model, budget=40)
+    where = {f"where {EVIL} %{{y}}": {"truth": [1]}}
+    targets = ["concepts", "relations", *where]
+    return audit(
+        dataset, model, budget=40, half_width=0.1, targets=targets, where=where, surrogate=False
+    )
 
 
 def test_hostile_text_stays_text() -> None:
@@ -367,6 +598,8 @@ def test_hostile_text_stays_text() -> None:
     assert "{{ 7*7 }}" in tags.text
     for id in ("beliefs-data", "uncertainty-chart-data", "map-data"):
         assert "<" not in json.dumps(block(page, id))
+    for id in ("certified-data", "widths-chart-data"):
+        assert "<script" not in json.dumps(block(page, id))
 
 
 # -- writing --------------------------------------------------------------------------------
@@ -402,6 +635,8 @@ def test_numbers_are_written_for_people() -> None:
     assert percent(0.1234) == f"12.3{space}%"
     assert percent(0.0) == f"0{space}%"
     assert percent(0.00002) == f"0.0020{space}%"
+    assert span(0.13, 0.2) == "0.130 to 0.200"
+    assert span(0.1309, 0.2001) == "0.130 to 0.201"
     assert percent(float("nan")) == figure(float("nan")) == figure(None) == "–"
     assert duration(3.21) == f"3.2{space}s"
     assert duration(125) == "2 min 05 s"
@@ -426,5 +661,5 @@ def test_scripts_run_in_a_browser(tmp_path: Path) -> None:
         [*command, path.as_uri()], capture_output=True, text=True, timeout=120, check=True
     )
     assert "CONSOLE" not in done.stderr
-    assert done.stdout.count('class="main-svg"') >= 3
+    assert done.stdout.count('class="main-svg"') >= 5
     assert " shown</span>" in done.stdout

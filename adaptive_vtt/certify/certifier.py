@@ -45,9 +45,12 @@ ROOM = 1.25
 """A draw may reach this much further than the furthest of late."""
 FADE = 0.95
 """The furthest reach is forgotten at this rate per draw."""
-FIRST_REACH = 2.0
+FIRST_REACH = 0.5
 """How far the first draw may reach, as a share of the target's unseen questions."""
 TINY = 1e-300
+RANGE = 1.0
+"""Draws needed go with variance + RANGE * half-width: 2 v ln(1/alpha) / w^2, and, as a bet is
+at most CAP over the range, ln(1/alpha) / (CAP w)."""
 PRIOR = 20.0
 """Draws that the first guess of the variance ratio, 1, counts for."""
 
@@ -60,7 +63,8 @@ class Move:
     a-; ``low_predicted`` and ``high_predicted`` are F_I; ``scale`` is r / q(I). ``lo`` <=
     N a+ - S and N a- - S <= ``hi``. ``foreseen`` is the likely variance of N a. ``tilt`` is
     what moving every f by one adds to N a; it lies within +- ``tilt_bound``. ``uniform`` is
-    what ``scale`` would be under a uniform law. The last four are for the draw after.
+    what ``scale`` would be were the law's mass on the target spread evenly over it. The
+    last four are for the draw after.
     """
 
     active: Bools
@@ -123,6 +127,7 @@ class Certifier:
         self.largest = np.array([largest(space, t, answers) for t in targets], float)
         self.sequences = Sequences(np.full(count, half_width), (1 - confidence) / count)
         self.calls = np.array([calls(space, t, answers) for t in targets], float)  # M
+        self.first_calls = np.maximum(self.calls, 1)
         self.unseen = self.sizes.copy()  # questions not drawn; answers may be on their way
         self.waiting = self.sizes.copy()  # questions not answered
         self.least = np.zeros(count)  # S, unanswered losses as 0
@@ -132,9 +137,10 @@ class Certifier:
         self._reach_tilt = np.full(count, FIRST_REACH)
         # the first bets foresee fair coins drawn uniformly
         self._foreseen = 0.25 * self.sizes * self.calls.max(initial=1.0)
-        # squared corrections, N = 1: ours, and those a uniform law with f = centre would have
-        self._ours = np.full(count, 0.0)
-        self._uniform = np.full(count, 0.0)
+        # squared corrections, N = 1: ours, and those of an even law with f = centre
+        self._ours = np.zeros(count)
+        self._uniform = np.zeros(count)
+        self.hits = np.zeros(count)  # draws that fell into the target
 
     @property
     def certified(self) -> Bools:
@@ -184,7 +190,7 @@ class Certifier:
             foreseen=self._foreseen,
             tilt=lean * ratio * (count.sum(axis=1) - count[:, drawn] / law[drawn]),
             tilt_bound=self._reach_tilt * room,
-            uniform=ratio * len(law),
+            uniform=ratio * touching / np.maximum((count > 0) @ law, TINY),
             next_down=np.maximum(FADE * self._reach_down, ROOM * down),
             next_up=np.maximum(FADE * self._reach_up, ROOM * up),
             next_tilt=np.maximum(FADE * self._reach_tilt, ROOM * swing),
@@ -225,6 +231,7 @@ class Certifier:
         )
         self.least += low
         self.most += high
+        self.hits += inside.any(axis=1)
         self.waiting -= inside.sum(axis=1)
         self.sequences.bound(self.least / self.sizes, (self.most + self.waiting) / self.sizes)
 
@@ -244,23 +251,35 @@ class Certifier:
                 "certified": bool(self.certified[k]),
                 "size": int(self.sizes[k]),
                 "variance_ratio": float(ratios[k]),
-                "effective_draws": float(draws / ratios[k]),
+                "effective_draws": float(self.hits[k] / ratios[k]),
                 "more_calls": int(np.ceil(draws * growth[k])),
             }
             for k, target in enumerate(self.targets)
         ]
 
-    def importance(self) -> Floats:
-        """(K,): what variance at one question costs, 0 for targets that are certified.
+    def stakes(self, inside: Bools, unit: Indices, units: int, variance: Floats) -> Floats:
+        """(m,): what leaving each candidate call out of the law costs the open targets.
 
-        A law with weights sqrt(importance) * sd gives disjoint targets draws in proportion to
-        their variance, which is how many they need for equal widths.
+        ``variance`` (n,) is that of each question's loss. A call costs a target the variance
+        of the target's losses in it, and, because bets are bounded by the worst that could
+        come back, RANGE * half-width * (its questions)^2. Targets count by the draws they
+        need, which go with their mean cost, and less when they are nearly there. The law
+        with weights sqrt(stakes) then lets the widest interval shrink fastest.
         """
-        centre = self.sequences.centre
-        return np.where(self.certified, 0.0, centre * (1 - centre) / self.sizes**2)
+        count = per_unit(inside, unit, units)
+        cost = per_unit(inside * variance, unit, units) + RANGE * self.half_width * count**2
+        touching = np.maximum((count > 0).sum(axis=1), 1)
+        mean = cost.sum(axis=1) / touching
+        typical = np.maximum(count.sum(axis=1) / touching, 1)
+        left = 1 - np.minimum(self.half_width / np.maximum(self.sequences.half_width, TINY), 1) ** 2
+        # sqrt(weight * mean) * calls is what the law spends on a target: let it be its need
+        need = mean / typical**2
+        weight = np.where(self.certified, 0.0, need**2 * left / np.maximum(mean, TINY))
+        return np.asarray((weight / self.first_calls**2) @ cost)
 
     def variance_ratios(self) -> Floats:
-        """(K,): variance of the draws so far over that of uniform ones; 1 before any."""
+        """(K,): variance of the draws so far over that of as many uniform ones within the
+        target; 1 before any."""
         prior = PRIOR * self.sequences.centre * (1 - self.sequences.centre)
         return (self._ours + prior) / (self._uniform + prior)
 

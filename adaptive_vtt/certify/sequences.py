@@ -17,7 +17,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 GRID = 1001
-CAP = 0.75
+CAP = 0.9
 """c: how much of the way to ruin a single bet may go."""
 EAGERNESS = 1.2
 """Bets are best for excluding a mean this many half-widths away."""

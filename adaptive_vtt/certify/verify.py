@@ -15,7 +15,7 @@ from ..journal import DrawRow, Journal, MoveRow, seal_call, seal_draw
 from ..law import Law
 
 GRID = [i / 1000 for i in range(1001)]
-CAP, EAGERNESS, PRIOR, SKEW, LEAST = 0.75, 1.2, 8.0, 3.0, 1e-9
+CAP, EAGERNESS, PRIOR, SKEW, LEAST = 0.9, 1.2, 8.0, 3.0, 1e-9
 AGREE = 1e-7
 """Sums taken in another order differ by rounding; by no more than this."""
 

@@ -38,19 +38,48 @@ def audit(
     uncertainty: Annotated[
         float | None, typer.Option(help="Stop at this share of the prior uncertainty.")
     ] = None,
+    half_width: Annotated[
+        float | None, typer.Option(help="Stop when every target is known to this, either way.")
+    ] = None,
+    at_most: Annotated[
+        float | None, typer.Option(help="Stop when every target is surely on one side of this.")
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option(help="Probability that all intervals hold at all times.")
+    ] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(help="overall, concepts, relations, severities, group:COLUMN; commas."),
+    ] = None,
+    require_certified: Annotated[
+        bool, typer.Option("--require-certified", help="Exit with 3 if a target is not certified.")
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Same seed, same audit.")] = None,
     out: Out = Path("runs/audit"),
     as_json: Json = False,
 ) -> None:
     """Ask a model until a stopping rule is met, and leave a report.
 
-    Example: avtt audit SPEC.toml --budget 500 --out runs/first
+    Example: avtt audit SPEC.toml --half-width 0.05 --budget 500 --out runs/first
     """
     from .running import begin, read, run_and_report
 
-    changes = {"budget": budget, "strategy": strategy, "uncertainty": uncertainty, "seed": seed}
+    changes = {
+        "budget": budget,
+        "strategy": strategy,
+        "uncertainty": uncertainty,
+        "half_width": half_width,
+        "at_most": at_most,
+        "confidence": confidence,
+        "targets": _names(targets),
+        "seed": seed,
+    }
     chosen, base = read(spec, demo, changes)
-    run_and_report(begin(chosen, base, out), out, as_json)
+    run_and_report(begin(chosen, base, out), out, as_json, require_certified)
+    if demo and not as_json:
+        from .uniform import compare_with_uniform
+
+        compare_with_uniform(chosen, base, out)
 
 
 @app.command()
@@ -76,6 +105,17 @@ def report(directory: RunDir) -> None:
 
 
 @app.command()
+def verify(directory: RunDir) -> None:
+    """Recompute every interval from the journal's rows, with code of its own.
+
+    Example: avtt verify runs/first
+    """
+    from .running import check
+
+    typer.echo(check(directory))
+
+
+@app.command()
 def compare(
     spec: Annotated[Path | None, typer.Argument(help="What to audit.", metavar="SPEC.toml")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Compare on the bundled model.")] = False,
@@ -97,8 +137,7 @@ def compare(
     from .running import read
 
     chosen, base = read(spec, demo, {"budget": budget})
-    names = [name.strip() for name in strategies.split(",") if name.strip()]
-    run_compare(chosen, base, names, repeats, out, as_json)
+    run_compare(chosen, base, _names(strategies) or [], repeats, out, as_json)
 
 
 @app.command()
@@ -142,9 +181,12 @@ def preview(
     """
     from .showing import preview as draw
 
-    names = None if relations is None else [n.strip() for n in relations.split(",") if n.strip()]
-    draw(image, out, names, seed)
+    draw(image, out, _names(relations), seed)
     typer.echo(f"wrote {out}")
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
@@ -16,7 +18,7 @@ from ..results import Result
 REFRESH = 0.1
 """Seconds between redraws; the audit itself may be far quicker."""
 SHOWN = 12
-"""So many of the worst targets are printed at the end; the rest is in the report."""
+"""So many targets are printed at the end; the rest is in the report."""
 
 
 class Live:
@@ -28,8 +30,7 @@ class Live:
         self._last = 0.0
         self._bar = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
+            BarColumn(bar_width=14),
             TextColumn("{task.fields[status]}"),
             console=self.console,
             transient=True,
@@ -58,27 +59,61 @@ class Live:
         if self._task is None or now - self._last < REFRESH:
             return
         self._last = now
-        side = "present" if step.side else "absent"
-        status = (
-            f"{step.state.calls} calls, {step.state.questions} questions, cost {step.cost:g}, "
-            f"{step.state.elapsed:.0f} s, uncertainty {step.state.mean:.2f} of prior, "
-            f"most at {step.concept} ({side}) {step.state.widest:.2f}"
-        )
-        self._bar.update(self._task, completed=step.state.calls, status=status)
+        state = step.state
+        status = f"{state.calls} calls, {state.questions} questions, {state.elapsed:.0f} s"
+        if step.cost:
+            status += f", cost {step.cost:g}"
+        self._bar.update(self._task, completed=state.calls, status=f"{status}; {self._open(step)}")
+
+    def _open(self, step: Step) -> str:
+        """What keeps the audit going."""
+        state, plan = step.state, self._audit.plan
+        if state.lower is None or state.upper is None:
+            side = "present" if step.side else "absent"
+            return f"uncertainty {state.mean:.2f}, most at {step.concept} ({side})"
+        widths = (state.upper - state.lower) / 2
+        widest = int(np.argmax(widths))
+        names = self._audit.targets
+        if plan.half_width is None:
+            return f"widest +-{widths[widest]:.3f} {names[widest]}"
+        done = int((widths <= plan.half_width).sum())
+        return f"{done}/{len(widths)} certified, widest +-{widths[widest]:.3f} {names[widest]}"
 
     def finish(self, result: Result, out: Path) -> None:
-        """Why it stopped, the worst targets, and where the report is."""
+        """Why it stopped, the targets that matter most, and where the report is."""
         console = Console(highlight=False)
         console.print(
             f"stopped: {result.reason} - {result.calls} calls, {result.questions} questions, "
             f"cost {result.cost:g}",
             markup=False,
         )
-        table = Table(title="highest error rates (raw sample figures, no guarantee)")
-        for column in ("target", "error", "questions"):
-            table.add_column(column, justify="left" if column == "target" else "right")
-        worst = result.targets.sort_values("estimate", ascending=False).head(SHOWN)
-        for _, row in worst.iterrows():
-            table.add_row(str(row["target"]), f"{row['estimate']:.3f}", str(row["questions"]))
-        console.print(table)
+        console.print(_table(result.targets))
+        if "more_calls" in result.targets and not result.targets["certified"].all():
+            console.print(_not_certified(result.targets), markup=False)
         console.print(f"report: {out / 'report.html'}", markup=False)
+
+
+def _table(targets: pd.DataFrame) -> Table:
+    certified = "more_calls" in targets
+    title = "highest error rates" + ("" if certified else " (raw sample figures, no guarantee)")
+    if len(targets) > SHOWN:
+        title += f", {SHOWN} of {len(targets)} targets"
+    table = Table(title=title)
+    for column in ("target", "estimate", *(["interval"] if certified else []), "questions"):
+        table.add_column(column, justify="left" if column == "target" else "right")
+    for _, row in targets.sort_values("estimate", ascending=False).head(SHOWN).iterrows():
+        interval = [f"{row['lower']:.3f} - {row['upper']:.3f}"] if certified else []
+        table.add_row(
+            str(row["target"]), f"{row['estimate']:.3f}", *interval, str(row["questions"])
+        )
+    return table
+
+
+def _not_certified(targets: pd.DataFrame) -> str:
+    open_ = targets[~targets["certified"].astype(bool)]
+    worst = open_.sort_values("more_calls", ascending=False).iloc[0]
+    return (
+        f"{len(open_)} of {len(targets)} targets are not certified; the furthest, "
+        f"{worst['target']!r}, is at +-{worst['half_width']:.3f} and would take about "
+        f"{worst['more_calls']} more calls"
+    )

@@ -8,14 +8,23 @@ from typing import Any
 import typer
 
 from ..audit import Audit
+from ..certify.verify import AGREE, Interval, verify
 from ..errors import InputError, JournalError
 from ..files import write_text
 from ..journal import Journal, SQLiteJournal
 from ..results import Result, summarise
-from ..spec import DEMO, Spec, build_model, build_space, parse_spec, read_spec
+from ..spec import DEMO, Spec, build_audit, parse_spec, read_spec
 from .progress import Live
 
 JOURNAL = "journal.db"
+_SECTIONS = {
+    "uncertainty": "stop",
+    "half_width": "certify",
+    "at_most": "certify",
+    "confidence": "certify",
+    "targets": "certify",
+}
+"""Where an option of the command line stands in a spec, if not under [audit]."""
 
 
 def read(path: Path | None, demo: bool, changes: dict[str, Any]) -> tuple[Spec, Path]:
@@ -28,7 +37,7 @@ def read(path: Path | None, demo: bool, changes: dict[str, Any]) -> tuple[Spec, 
     table = spec.model_dump()
     for name, value in changes.items():
         if value is not None:
-            table["stop" if name == "uncertainty" else "audit"][name] = value
+            table[_SECTIONS.get(name, "audit")][name] = value
     return parse_spec(table, "command line"), base
 
 
@@ -49,8 +58,13 @@ def go_on(out: Path) -> Audit:
     return _build(spec, base, journal)
 
 
-def run_and_report(audit: Audit, out: Path, as_json: bool) -> None:
-    """Runs the audit with live progress, then writes result.json and report.html."""
+def run_and_report(
+    audit: Audit, out: Path, as_json: bool, require_certified: bool = False
+) -> Result:
+    """Runs the audit with live progress, then writes result.json and report.html.
+
+    Exits with 3 where every target had to be certified and one was not.
+    """
     with audit, Live(audit, quiet=as_json) as live:
         audit.run(live.update)
         result = _write(audit.journal, out)
@@ -58,6 +72,45 @@ def run_and_report(audit: Audit, out: Path, as_json: bool) -> None:
         typer.echo(json.dumps(result.as_dict(), indent=1, allow_nan=False))
     else:
         live.finish(result, out)
+    if require_certified and not bool(result.targets["certified"].all()):
+        open_ = int((~result.targets["certified"].astype(bool)).sum())
+        typer.echo(f"avtt: {open_} of {len(result.targets)} targets are not certified", err=True)
+        raise typer.Exit(3)
+    return result
+
+
+def check(out: Path) -> str:
+    """Recomputes every interval from the journal; a sentence saying what was checked.
+
+    Raises JournalError for anything that is wrong, in the journal or in result.json.
+    """
+    journal = SQLiteJournal(out / JOURNAL, must_exist=True)
+    try:
+        intervals = verify(journal)
+        draws, calls = len(journal.draws()), len(journal.calls())
+    finally:
+        journal.close()
+    if (out / "result.json").is_file():
+        _compare(intervals, out / "result.json")
+    what = f"{draws} draws and {calls} answers are as they were written"
+    if not intervals:
+        return f"{what}; the audit certifies nothing"
+    return f"{what}; all {len(intervals)} intervals follow from them"
+
+
+def _compare(intervals: list[Interval], path: Path) -> None:
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))["targets"]
+        stated = {row["target"]: (row["lower"], row["upper"]) for row in rows}
+    except (ValueError, KeyError, TypeError):
+        raise JournalError(f"{path}: expected the result of an audit, got something else") from None
+    for found in intervals:
+        lower, upper = stated.get(found.target, (None, None))
+        if lower is None or max(abs(found.lower - lower), abs(found.upper - upper)) > AGREE:
+            raise JournalError(
+                f"{path}: target {found.target!r}: the journal comes to [{found.lower:.4f}, "
+                f"{found.upper:.4f}], the file says [{lower}, {upper}]"
+            )
 
 
 def rewrite(out: Path) -> Path:
@@ -83,21 +136,8 @@ def _write(journal: Journal, out: Path) -> Result:
 
 
 def _build(spec: Spec, base: Path, journal: Journal | Path) -> Audit:
-    space = build_space(spec, base)
-    return Audit(
-        space,
-        build_model(spec, base, space.dataset),
-        strategy=spec.audit.strategy,
-        budget=spec.audit.budget,
-        stop=spec.stop.rule(),
-        seed=spec.audit.seed,
-        journal=journal,
-        notes={"spec": spec.model_dump(), "base": os.path.abspath(base)},
-        floor=spec.audit.floor,
-        candidates=spec.audit.candidates,
-        batch=spec.audit.batch,
-        device=spec.audit.device,
-    )
+    notes = {"spec": spec.model_dump(), "base": os.path.abspath(base)}
+    return build_audit(spec, base, journal=journal, notes=notes)
 
 
 def _spec_of(journal: Journal, out: Path) -> tuple[Spec, Path]:

@@ -1,4 +1,4 @@
-"""Section 6: every draw: what was asked, why, and what came of it."""
+"""Every draw: what was asked, why, and what came of it."""
 
 from dataclasses import dataclass
 

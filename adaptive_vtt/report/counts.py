@@ -1,4 +1,4 @@
-"""Section 4: right and wrong answers, per concept and per change of the image."""
+"""Right and wrong answers, per concept and per change of the image."""
 
 from dataclasses import dataclass
 from typing import Any

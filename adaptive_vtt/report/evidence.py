@@ -11,7 +11,9 @@ from ..journal import AnswerRow, CallRow, DrawRow, Journal
 from ..results import outcomes
 
 if TYPE_CHECKING:
+    from .history import Track
     from .replay import Replay
+    from .standing import Standing
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ class Evidence:
         return bool(self.settings["strategy"] != "random")
 
     @property
+    def certificate(self) -> dict[str, Any] | None:
+        """What is certified, to what, and how sure; None in audits that certify nothing."""
+        return self.facts.get("certificate") or None
+
+    @property
     def elapsed(self) -> float:
         """Seconds of audit until the last thing journaled."""
         times = [d.elapsed for d in self.draws] + [c.elapsed for c in self.calls]
@@ -82,6 +89,20 @@ class Evidence:
         from .replay import replay
 
         return replay(self)
+
+    @cached_property
+    def history(self) -> "list[Track]":
+        """Every target's interval over the draws, in the order of the certificate."""
+        from .history import history
+
+        return history(self)
+
+    @cached_property
+    def standings(self) -> "list[Standing]":
+        """Where every target stands, in the order of the certificate."""
+        from .standing import standings
+
+        return standings(self)
 
     def asked(self, question: int) -> Asked:
         """What the question of this number is about."""

@@ -1,4 +1,4 @@
-"""The worst raw figures, picked for a plain summary."""
+"""The worst figures, certified and raw, picked for a plain summary."""
 
 from dataclasses import dataclass
 
@@ -6,9 +6,13 @@ import pandas as pd
 
 from .evidence import Evidence
 from .section import FEW, amount
+from .standing import Standing
 
 SIDES = 3
 CHANGES = 2
+CERTIFIED = 6
+SOME = 0.005
+"""Where a lower bound is below this, hardly anything is known to go wrong."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,17 @@ class Finding:
     @property
     def rate(self) -> float:
         return self.wrong / self.questions
+
+
+def certified_findings(evidence: Evidence) -> list[Standing]:
+    """The targets of which most is known to go wrong: the highest lower bounds, worst first.
+
+    Targets about everything come before. Those of which nothing is known are left out.
+    """
+    told = [s for s in evidence.standings if s.lower > 0 or s.upper < 1]
+    solid = [s for s in told if s.lower >= SOME or s.kind == "overall"] or told
+    solid.sort(key=lambda s: (s.kind != "overall", -s.lower, s.upper))
+    return solid[:CERTIFIED]
 
 
 def findings(evidence: Evidence) -> list[Finding]:

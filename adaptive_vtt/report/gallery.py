@@ -1,4 +1,4 @@
-"""Section 5: what went wrong, in pictures."""
+"""What went wrong, in pictures."""
 
 import struct
 from base64 import b64encode

@@ -1,11 +1,16 @@
-"""Section 1: what was audited, how it ended, and the worst that was found."""
+"""What was audited, how it ended, and the worst that was found."""
 
 from dataclasses import dataclass
 from typing import Any
 
+from .certified import words
 from .evidence import Evidence
-from .findings import findings
-from .section import FEW, Section, amount, duration, fragment, percent
+from .findings import certified_findings, findings
+from .section import FEW, Section, amount, duration, fragment, outward, percent, precise
+from .standing import Standing
+
+OPEN = 5
+"""So many open targets are named."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,10 @@ def section(evidence: Evidence) -> Section:
         tiles=_tiles(evidence),
         status=_status(evidence),
         findings=findings(evidence),
+        certified=certified_findings(evidence),
+        standing=_standing(evidence),
         few=FEW,
+        outward=outward,
         unanswered=int(evidence.table["answer"].isna().sum()),
         adaptive=evidence.adaptive,
         settings=_settings(evidence),
@@ -42,12 +50,53 @@ def _status(evidence: Evidence) -> dict[str, Any]:
     }
 
 
+def _standing(evidence: Evidence) -> dict[str, Any] | None:
+    """How many targets are settled, and which are not; None where nothing is certified."""
+    certificate, found = evidence.certificate, evidence.standings
+    if certificate is None:
+        return None
+    open_ = sorted((s for s in found if not s.settled), key=lambda s: -s.half_width)
+    return {
+        "words": words(certificate),
+        "settled": len(found) - len(open_),
+        "targets": len(found),
+        "open": [(s.name, _lacking(s, certificate)) for s in open_[:OPEN]],
+        "more": len(open_) - OPEN,
+    }
+
+
+def _lacking(standing: Standing, certificate: dict[str, Any]) -> str:
+    """What an open target still takes."""
+    if certificate["half_width"] is not None and not standing.certified:
+        if standing.more_calls is None:
+            return f"±{precise(standing.half_width)} so far"
+        return f"about {amount(standing.more_calls)} more calls"
+    lower, upper = outward(standing.lower, standing.upper)
+    return f"between {precise(lower)} and {precise(upper)}"
+
+
+def _certified_tiles(evidence: Evidence) -> list[Tile]:
+    standing, found = _standing(evidence), evidence.standings
+    if standing is None:
+        return []
+    worst = max(found, key=lambda s: s.upper)
+    return [
+        Tile(
+            standing["words"]["done"].capitalize(),
+            f"{amount(standing['settled'])} of {amount(len(found))}",
+            "target" if len(found) == 1 else "targets",
+        ),
+        Tile("Highest upper bound", precise(outward(0, worst.upper)[1]), worst.name),
+    ]
+
+
 def _tiles(evidence: Evidence) -> list[Tile]:
     table = evidence.table
     asked, size = len(table), evidence.facts["space"]["size"]
     answered = int(table["answer"].notna().sum())
     every = "every concept at once" if evidence.settings["answers"] == "all" else "one question"
     return [
+        *_certified_tiles(evidence),
         Tile("Calls of the model", amount(len(evidence.calls)), f"each answers {every}"),
         Tile("Questions answered", amount(answered), f"of {amount(asked)} asked"),
         Tile("Unanswered", amount(asked - answered), "refused, timed out or unusable"),

@@ -7,19 +7,22 @@ from markupsafe import Markup
 
 from ..files import write_text
 from ..journal import Journal
-from . import asked, beliefs, counts, gallery, headline, uncertainty
+from . import asked, beliefs, certified, cost, counts, gallery, headline, uncertainty, widths
 from .evidence import Evidence
 from .section import Section, fragment
 
-SECTIONS: tuple[Callable[[Evidence], Section], ...] = (
+SECTIONS: tuple[Callable[[Evidence], Section | None], ...] = (
     headline.section,
+    certified.section,
+    widths.section,
+    cost.section,
     beliefs.section,
     uncertainty.section,
     counts.section,
     gallery.section,
     asked.section,
 )
-"""What the page shows, top to bottom. A new part is a module and a line here."""
+"""What the page shows, top to bottom. A new part is a module and a line here; None is left out."""
 
 HERE = Path(__file__).parent
 
@@ -32,9 +35,9 @@ def render(journal: Journal) -> str:
             "page.html",
             settings=evidence.settings,
             dataset=evidence.facts["space"]["dataset"],
-            sections=[make(evidence) for make in SECTIONS],
+            sections=[part for make in SECTIONS if (part := make(evidence)) is not None],
             style=_ours("page.css"),
-            scripts=[_plotly(), _ours("page.js"), _ours("charts.js")],
+            scripts=[_plotly(), _ours("page.js"), _ours("charts.js"), _ours("certified.js")],
         )
     )
 

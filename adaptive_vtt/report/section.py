@@ -93,6 +93,28 @@ def figure(value: float | None) -> str:
     return f"{value + 0.0:.2f}"
 
 
+def precise(value: float | None) -> str:
+    """A figure to three decimals; nothing known is a dash."""
+    return "–" if value is None or math.isnan(value) else f"{value + 0.0:.3f}"
+
+
+def outward(lower: float, upper: float) -> tuple[float, float]:
+    """An interval to three decimals, rounded so that it holds what it held."""
+    slack = 1e-6  # of a step: what floating point makes of 0.13
+    return math.floor(1000 * lower + slack) / 1000, math.ceil(1000 * upper - slack) / 1000
+
+
+def span(lower: float, upper: float) -> str:
+    """An interval in words, rounded outwards."""
+    low, high = outward(lower, upper)
+    return f"{low + 0.0:.3f} to {high + 0.0:.3f}"
+
+
+def sure(confidence: float) -> str:
+    """0.95 as 95 %."""
+    return f"{100 * confidence:g}{THIN}%"
+
+
 def amount(value: float) -> str:
     """A count or cost with thousands set apart and no idle decimals."""
     return f"{value:,.2f}".rstrip("0").rstrip(".")
@@ -117,5 +139,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(percent=percent, figure=figure, amount=amount, duration=duration)
+    for show in (percent, figure, precise, sure, amount, duration):
+        environment.filters[show.__name__] = show
     return environment

@@ -1,4 +1,4 @@
-"""Section 3: how certain the answer GPs became, question by question (VTT, Figure 4)."""
+"""How certain the answer GPs became, question by question (VTT, Figure 4)."""
 
 import re
 import warnings

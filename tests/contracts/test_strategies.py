@@ -1,6 +1,7 @@
 """What every registered strategy promises, after any history."""
 
 from dataclasses import fields
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -12,12 +13,16 @@ from torch import Tensor
 
 from adaptive_vtt import QuestionSpace, strategies
 from adaptive_vtt.belief import Belief, Learnt
+from adaptive_vtt.certify.plan import Plan
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.pool import Candidates, Pool
+from adaptive_vtt.proxies import Proxies
 from adaptive_vtt.strategies import Strategy
 
 NAMES = strategies.names()
+NEEDY = {"neyman", "lure", "bald", "nipv", "failure-search"}
+"""Those that need expected losses, or the question GP itself."""
 
 
 @st.composite
@@ -36,34 +41,63 @@ def situations(draw: st.DrawFn) -> tuple[Belief, Pool]:
     names = ["identity"] if severities is None else ["identity", "rotation"]
     labels = pd.DataFrame(table, columns=[f"c{i}" for i in range(concepts)])
     space = QuestionSpace(from_table(None, labels), names, severities=severities)
-    belief, pool = Belief(space, seed=0), Pool(space, seed=0)
+    answers: Literal["one", "all"] = draw(st.sampled_from(["one", "all"]))
+    # with a limit below the size, candidates are sampled anew for each draw
+    pool = Pool(space, seed=0, limit=draw(st.sampled_from([4096, 3])), answers=answers)
+    belief = all_knowing(space, answers)
     asked = draw(st.lists(st.integers(0, space.size - 1), unique=True, max_size=space.size - 1))
+    history: list[Learnt] = []
     for question in space.nth(np.array(asked, int)).tolist():
         f = draw(st.floats(0, 1) | st.sampled_from([None, 0.0, 0.5, 1.0]))
         truth_here = int(space.truth([question])[0])
         answer = None if f is None else (f, (f + truth_here) / 2)
-        belief.learn([Learnt(question, truth_here, 0.0, *(answer or ()))])
-        pool.remove(np.array([question]))
+        history.append(Learnt(question, truth_here, float(question % 2), *(answer or ())))
+    belief.learn(history)
+    gone = np.array([outcome.question for outcome in history], np.int64)
+    if answers == "all":  # a call takes all questions about its image out
+        every = space.nth(np.arange(space.size))
+        gone = every[np.isin(space.image_of(every), space.image_of(gone))]
+    pool.remove(gone)
+    assume(len(pool) > 0)
+    belief.look_at(pool.candidates(0))
     return belief, pool
 
 
+def all_knowing(space: QuestionSpace, answers: Literal["one", "all"]) -> Belief:
+    """A belief with everything a strategy may ask for."""
+    plan = Plan(0.1, None, 0.95, ("overall", "concepts"), None, "loss")
+    proxies = Proxies(space, 0, {}, None)
+    return plan.belief(space, answers, seed=0, device="cpu", proxies=proxies, surrogate=True)
+
+
 def of(candidates: Candidates, places: Tensor) -> Candidates:
-    return Candidates(*(getattr(candidates, f.name)[places] for f in fields(candidates)))
+    """The questions at these places, and their calls."""
+    kept, unit = torch.unique(candidates.unit[places], return_inverse=True)
+    rest = [f.name for f in fields(candidates) if f.name not in ("unit", "call")]
+    questions = (getattr(candidates, name)[places] for name in rest)
+    return Candidates(*questions, unit, candidates.call[kept])
 
 
 def columns(candidates: Candidates) -> Tensor:
-    return torch.stack([getattr(candidates, f.name) for f in fields(candidates)])
+    return torch.cat([getattr(candidates, f.name) for f in fields(candidates)])
 
 
 def contents(belief: Belief, candidates: Candidates) -> list[Tensor]:
     """Everything a belief says, as tensors of its own."""
     expected = belief.predictability.probability(candidates.image, candidates.concept)
     gp = belief.answers
-    said = [belief.uncertainty(), gp.mean(), gp.variance(), gp.counts, expected]
+    said = [belief.uncertainty(), gp.mean(), gp.variance(), gp.counts, gp.reductions(), expected]
+    assert belief.losses is not None
+    assert belief.certifier is not None
+    losses = belief.losses.posterior(candidates, latent=True)
+    said += [losses.mean, losses.variance, torch.from_numpy(belief.certifier.sequences.half_width)]
+    said += [torch.from_numpy(belief.heard), torch.tensor(sorted(belief.asked))]
+    said += [torch.tensor(sorted(belief.failed))]
     return [tensor.clone() for tensor in said]
 
 
 def check_weights(strategy: Strategy, candidates: Candidates, belief: Belief) -> Tensor:
+    belief.look_at(candidates)  # as the engine does before every draw
     weights = strategy.weights(candidates, belief)
     assert weights.shape == (len(candidates),)
     assert torch.isfinite(weights).all()
@@ -133,3 +167,18 @@ def test_unknown_option_is_refused() -> None:
         strategies.get("unpredictability", epsilom=0.1)
     with pytest.raises(InputError, match=r"strategy 'random': .*no arguments"):
         strategies.get("random", epsilon=0.1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(situation=situations())
+@settings(max_examples=15)
+def test_without_certificates_weights_are_weights_or_what_is_missing_is_named(
+    name: str, situation: tuple[Belief, Pool]
+) -> None:
+    plain = Belief(situation[0].space, seed=0)
+    candidates = situation[1].candidates(0)
+    if name in NEEDY:
+        with pytest.raises(InputError, match=rf"strategy '{name}' needs .*: give half_width"):
+            strategies.get(name).weights(candidates, plain)
+    else:
+        check_weights(strategies.get(name), candidates, plain)

@@ -1,0 +1,118 @@
+"""What is certified: an interval per target, beside what is merely believed of it."""
+
+from typing import Any
+
+from .evidence import Evidence
+from .section import Section, data, figure, fragment, percent, plot_text, shorten, span
+from .standing import Standing, ordered
+
+LABEL = 26
+"""Longer names of targets are cut short beside the chart."""
+FLAGS = 6
+"""So many disagreements are listed before the reader asks for all."""
+BELIEFS = {"raw": "the raw mean", "belief": "the answer GP's belief"}
+
+
+def section(evidence: Evidence) -> Section | None:
+    """Guarantee, chart, disagreements, table; None where nothing is certified."""
+    certificate = evidence.certificate
+    if certificate is None:
+        return None
+    found = evidence.standings
+    html = fragment(
+        "certified.html",
+        certificate=certificate,
+        width=certificate["half_width"],
+        limit=certificate["at_most"],
+        columns=_columns(certificate),
+        span=span,
+        targets=[s for _, part in ordered(found) for s in part],
+        flags=[flag for s in found for flag in _flags(s)],
+        most=FLAGS,
+        words=words(certificate),
+        settings=evidence.settings,
+        adaptive=evidence.adaptive,
+        size=evidence.facts["space"]["size"],
+        running=not evidence.facts.get("ended"),
+        believed=any(s.belief is not None for s in found),
+        data=data("certified-data", _chart(evidence)),
+    )
+    return Section("Certified", "certified", html)
+
+
+def words(certificate: dict[str, Any]) -> dict[str, str]:
+    """The aim of this audit in words, and what its targets are called once there and before."""
+    width, limit = certificate["half_width"], certificate["at_most"]
+    aims = []
+    if width is not None:
+        aims.append(f"an interval of at most ±{width:g}")
+    if limit is not None:
+        aims.append(f"an interval on one side of {limit:g}")
+    done = "certified" if limit is None else "decided" if width is None else "certified and decided"
+    wide = [] if width is None else ["wider than asked"]
+    lacking = " or ".join(wide + ([] if limit is None else ["undecided"]))
+    return {"aim": " and ".join(aims), "done": done, "open": lacking}
+
+
+def _columns(certificate: dict[str, Any]) -> list[tuple[str, str]]:
+    """Headings of the table after the first, and what they mean."""
+    width, limit = certificate["half_width"], certificate["at_most"]
+    aimed = [] if width is None else [("certified", f"the half-width is at most {width:g}")]
+    side = "on which side the whole interval lies"
+    decided = [] if limit is None else [(f"against {limit:g}", side)]
+    return [
+        ("questions", "of the target, in the whole space"),
+        ("seen", "questions of the target answered"),
+        ("estimate", "of its mean loss, unbiased by the choice"),
+        ("interval", "certified; sorted by its upper end"),
+        ("half-width", "half the length of the interval"),
+        *aimed,
+        *decided,
+        ("variance ratio", "of these draws against uniform ones"),
+        ("uniform draws", "effective sample size: so many uniform draws would tell as much"),
+        *([("more calls", "until the half-width is reached, roughly")] if aimed else []),
+    ]
+
+
+def _flags(standing: Standing) -> list[dict[str, str]]:
+    """Every belief about a target that its interval rules out, as parts of a sentence."""
+    return [
+        {
+            "name": standing.name,
+            "what": BELIEFS[what],
+            "value": percent(value),
+            "where": where,
+            "span": span(standing.lower, standing.upper),
+            "why": _why(what, where),
+        }
+        for what, value, where in standing.astray
+    ]
+
+
+def _why(what: str, where: str) -> str:
+    if what == "belief":
+        return "it blurs answers, also over the line between absent and present"
+    return f"the questions chosen were {'harder' if where == 'above' else 'easier'} than the rest"
+
+
+def _chart(evidence: Evidence) -> dict[str, Any]:
+    """Rows from top to bottom: headings, and targets with their figures."""
+    rows: list[dict[str, Any]] = []
+    for title, part in ordered(evidence.standings):
+        rows.append({"heading": title})
+        rows += [_row(s) for s in part]
+    certificate = evidence.certificate or {}
+    return {"rows": rows, "limit": certificate["at_most"], "words": words(certificate)}
+
+
+def _row(standing: Standing) -> dict[str, Any]:
+    return {
+        "label": plot_text(shorten(standing.label, LABEL)),
+        "name": plot_text(standing.name),
+        "span": span(standing.lower, standing.upper),
+        "seen": f"{standing.questions:,} of {standing.size:,}",
+        "settled": standing.settled,
+        "astray": bool(standing.astray),
+        **{k: getattr(standing, k) for k in ("lower", "upper", "estimate", "raw", "belief")},
+        "shown": [figure(v) for v in (standing.estimate, standing.raw, standing.belief)],
+    }

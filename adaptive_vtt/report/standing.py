@@ -1,0 +1,150 @@
+"""Where every target stands: what is certified of it, and what is believed beside that."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .beliefs import implied_rates
+from .evidence import Evidence
+from .history import Track
+
+KINDS = {
+    "overall": "All questions",
+    "relation": "Error rate per relation",
+    "severity": "Error rate per relation and severity",
+    "miss": "Miss rate: error where the concept is present",
+    "alarm": "False-alarm rate: error where the concept is absent",
+    "other": "Other targets",
+}
+"""Kinds of targets in the order of the page."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One target. ``label`` names it within its ``kind``.
+
+    ``raw`` is the mean loss of the questions seen and ``belief`` the answer GP's error rate,
+    each None where there is none. ``side``: "above" or "below" the limit of the certificate,
+    None while undecided or without a limit. ``settled``: all that was asked of it is reached,
+    after ``settled_at`` calls (None: not yet), when ``settled_seen`` of its questions were seen.
+    The last three are what the engine journaled at the end, None while the audit is running.
+    """
+
+    place: int
+    name: str
+    kind: str
+    label: str
+    size: int
+    questions: int
+    estimate: float
+    lower: float
+    upper: float
+    certified: bool
+    side: str | None
+    settled: bool
+    settled_at: int | None
+    settled_seen: int
+    raw: float | None
+    belief: float | None
+    variance_ratio: float | None
+    effective: float | None
+    more_calls: int | None
+
+    @property
+    def half_width(self) -> float:
+        return (self.upper - self.lower) / 2
+
+    @property
+    def astray(self) -> list[tuple[str, float, str]]:
+        """Beliefs outside the interval: what (raw or belief), its value, above or below."""
+        found = []
+        for what, value in (("raw", self.raw), ("belief", self.belief)):
+            if value is not None and not self.lower <= value <= self.upper:
+                found.append((what, value, "above" if value > self.upper else "below"))
+        return found
+
+
+def standings(evidence: Evidence) -> list[Standing]:
+    """One per target, in the order of the certificate; [] where nothing is certified."""
+    certificate = evidence.certificate
+    if certificate is None:
+        return []
+    names, believed = _names(evidence), implied_rates(evidence)
+    stated = {row["target"]: row for row in _stated(evidence)}
+    found = []
+    for k, (target, track) in enumerate(zip(certificate["targets"], evidence.history, strict=True)):
+        kind, label, cell = names.get(target, ("other", target, None))
+        belief = believed.get(cell) if cell is not None else None
+        name, row = (target, kind, label), stated.get(target, {})
+        found.append(_standing(k, name, certificate, track, belief, row))
+    return found
+
+
+def ordered(found: list[Standing]) -> list[tuple[str, list[Standing]]]:
+    """By kind, the highest estimate first."""
+    groups = [(title, [s for s in found if s.kind == kind]) for kind, title in KINDS.items()]
+    return [(t, sorted(part, key=lambda s: -s.estimate)) for t, part in groups if part]
+
+
+def _standing(
+    place: int,
+    name: tuple[str, str, str],
+    certificate: dict[str, Any],
+    track: Track,
+    belief: float | None,
+    stated: dict[str, Any],
+) -> Standing:
+    lower, upper = float(track.lower[-1]), float(track.upper[-1])
+    width, limit, aim = (certificate[k] for k in ("half_width", "at_most", "aim"))
+    reached = np.ones(len(track.lower), bool)
+    if width is not None:
+        reached &= track.half_width <= width
+    if limit is not None:
+        reached &= (track.lower > limit) | (track.upper <= limit)
+    moment = int(reached.argmax()) if reached.any() else None
+    return Standing(
+        place,
+        *name,
+        size=certificate["sizes"][place],
+        questions=int(track.questions[-1]),
+        estimate=track.estimate,
+        lower=lower,
+        upper=upper,
+        certified=(upper - lower) / 2 <= aim,
+        side=_side(lower, upper, limit),
+        settled=moment is not None,
+        settled_at=moment,
+        settled_seen=int(track.questions[-1 if moment is None else moment]),
+        raw=None if math.isnan(track.mean) else track.mean,
+        belief=belief,
+        variance_ratio=stated.get("variance_ratio"),
+        effective=stated.get("effective_draws"),
+        more_calls=stated.get("more_calls"),
+    )
+
+
+def _stated(evidence: Evidence) -> list[dict[str, Any]]:
+    """What the engine said of every target when the audit ended; [] while it is running."""
+    return (evidence.facts.get("intervals") or []) if evidence.facts.get("ended") else []
+
+
+def _side(lower: float, upper: float, limit: float | None) -> str | None:
+    if limit is None or lower <= limit < upper:
+        return None
+    return "above" if lower > limit else "below"
+
+
+def _names(evidence: Evidence) -> dict[str, tuple[str, str, tuple[int, int] | None]]:
+    """Kind, label, and concept and side, of every target the engine makes by itself."""
+    names: dict[str, tuple[str, str, tuple[int, int] | None]] = {}
+    names["overall error"] = ("overall", "overall error", None)
+    for relation, severity in evidence.variants:
+        names[f"relation {relation}: error"] = ("relation", relation, None)
+        name = f"relation {relation} severity {severity}: error"
+        names[name] = ("severity", evidence.change(relation, severity), None)
+    for i, concept in enumerate(evidence.concepts):
+        names[f"{concept}: miss rate"] = ("miss", concept, (i, 1))
+        names[f"{concept}: false-alarm rate"] = ("alarm", concept, (i, 0))
+    return names

@@ -1,0 +1,287 @@
+"""Benchmarks of the certificates: questions to a half-width, coverage, RMSE; against uniform.
+
+The data sets are those of CERTIFICATION.md: digits-severity and digits-proxy (real images,
+real models) and concept sides (the label statistics of ISIC 2018 task 2, simulated answers).
+Every run asks one question per call through the engine's own Questioner; only the journal
+is left out. "covered" counts runs in which every target's interval held the truth at every
+moment.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from adaptive_vtt.belief import Belief, Learnt
+from adaptive_vtt.certify import Certifier, named_targets
+from adaptive_vtt.files import write_text
+from adaptive_vtt.questioner import Questioner
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.strategies import get
+from adaptive_vtt.surrogates import QuestionGP
+
+Floats = npt.NDArray[np.float64]
+UNIFORM_FLOOR = 1e-9
+"""A floor has to be above 0; this one changes nothing."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to audit: ``prediction`` "gp", "proxies", "shuffled", "adversarial" or "none"."""
+
+    name: str
+    strategy: str = "uncertainty+unpredictability"
+    prediction: str = "none"
+    floor: float = 0.2
+    candidates: int = 1024
+    unanswered: float = 0.0
+    batch: int = 1
+
+
+UNIFORM = Setting("uniform", "random", floor=UNIFORM_FLOOR)
+ADAPTIVE = Setting("adaptive", prediction="gp")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A benchmark in one seed: what to audit, how, to which half-width."""
+
+    bench: str
+    setting: Setting
+    half_width: float
+    seed: int
+    most: int = 60_000
+    marks: tuple[int, ...] = ()
+
+
+@dataclass
+class Outcome:
+    """What came of a task: draws, whether every interval always held, errors at the marks."""
+
+    draws: int
+    covered: bool
+    certified: bool
+    seconds: float
+    errors: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Material:
+    """A space, the loss of each of its questions, what to certify, and what predicts."""
+
+    space: QuestionSpace
+    losses: Floats
+    targets: Sequence[str]
+    bench: Any = None
+
+
+def run(task: Task) -> Outcome:
+    """Audits until certified or ``most`` draws are made."""
+    import torch
+
+    torch.set_num_threads(1)
+    material = _material(task.bench, task.seed)
+    questioner = _questioner(task, material)
+    certifier = questioner.certifier
+    assert certifier is not None
+    truth = _truth(material, certifier)
+    rng = np.random.default_rng([task.seed, 77])
+    start, held, errors = time.perf_counter(), True, {}
+    waiting: list[Learnt] = []
+    while questioner.draws < task.most and not certifier.certified.all():
+        draw = questioner.draw()
+        if draw is None:
+            break
+        question = np.array([draw.question])
+        waiting.append(_answer(material, draw.question, task.setting, rng))
+        questioner.take(question, draw.move)
+        if len(waiting) < task.setting.batch:
+            continue
+        for learnt in waiting:
+            questioner.learn([learnt])
+            sequences = certifier.sequences
+            held &= bool(((sequences.lower <= truth) & (truth <= sequences.upper)).all())
+        waiting = []
+        if questioner.draws in task.marks:
+            errors[questioner.draws] = float(certifier.sequences.estimate[0] - truth[0])
+    seconds = time.perf_counter() - start
+    return Outcome(questioner.draws, held, bool(certifier.certified.all()), seconds, errors)
+
+
+def run_all(tasks: Sequence[Task], workers: int = 2) -> list[Outcome]:
+    """All tasks, in order, in parallel processes."""
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        return list(pool.map(run, tasks, chunksize=1))
+
+
+def table(
+    bench: str, settings: Sequence[Setting], widths: Sequence[float], seeds: int,
+    marks: tuple[int, ...] = (),
+) -> pd.DataFrame:  # fmt: skip
+    """One row per setting and half-width: median draws, ratio to uniform, coverage, RMSE."""
+    most = max(marks) if marks else 60_000
+    keys = [(s, w) for w in widths for s in settings]
+    tasks = [
+        Task(bench, s, w, seed, most, marks if w == 0 else ())
+        for s, w in keys
+        for seed in range(seeds)
+    ]
+    tasks = [t if t.marks else Task(t.bench, t.setting, t.half_width, t.seed) for t in tasks]
+    outcomes = run_all(tasks)
+    rows = []
+    for k, (setting, width) in enumerate(keys):
+        mine = outcomes[k * seeds : (k + 1) * seeds]
+        rows.append(_row(bench, setting, width, mine))
+    frame = pd.DataFrame(rows)
+    base = frame[frame["setting"] == "uniform"].set_index("half-width")["questions"]
+    frame.insert(4, "ratio", (frame["questions"] / frame["half-width"].map(base)).round(3))
+    return frame
+
+
+def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) -> dict[str, Any]:
+    covered = sum(o.covered for o in outcomes)
+    row: dict[str, Any] = {
+        "benchmark": bench,
+        "setting": setting.name,
+        "half-width": width,
+        "questions": float(np.mean([o.draws for o in outcomes])),
+        "covered": f"{covered}/{len(outcomes)}",
+        "ms per draw": round(1000 * float(np.mean([o.seconds / o.draws for o in outcomes])), 1),
+    }
+    for mark in outcomes[0].errors:
+        errors = [o.errors[mark] for o in outcomes if mark in o.errors]
+        row[f"RMSE at {mark}"] = round(float(np.sqrt(np.mean(np.square(errors)))), 4)
+    return row
+
+
+def _questioner(task: Task, material: Material) -> Questioner:
+    setting, space = task.setting, material.space
+    certifier = Certifier(
+        space, named_targets(space, material.targets), answers="one",
+        half_width=task.half_width or 0.01, confidence=0.95,
+    )  # fmt: skip
+    losses = None if setting.prediction == "none" else _gp(task, material)
+    belief = Belief(space, seed=task.seed, losses=losses, certifier=certifier)
+    return Questioner(
+        space, get(setting.strategy), seed=task.seed, floor=setting.floor,
+        candidates=setting.candidates, answers="one", belief=belief,
+    )  # fmt: skip
+
+
+def _gp(task: Task, material: Material) -> QuestionGP:
+    import torch
+
+    bench, prediction = material.bench, task.setting.prediction
+    features = torch.from_numpy(np.asarray(bench.features, float))
+    if prediction == "shuffled":
+        rng = np.random.default_rng([task.seed, 5])
+        features = features[torch.from_numpy(rng.permutation(len(features)))]
+    proxies: Callable[..., Any] | None = None
+    if prediction == "proxies":
+        proxies = bench.proxy_losses
+    if prediction == "adversarial":
+        losses = torch.from_numpy(material.losses.reshape(len(features), -1))
+
+        def proxies(sample: Any, variant: Any, concept: Any, truth: Any) -> Any:
+            return (1 - losses[sample, variant])[:, None]
+
+    return QuestionGP(
+        bench.relation, bench.severity, 1, shared=False, proxies=proxies,
+        features=lambda samples: features[samples],
+    )  # fmt: skip
+
+
+def _answer(
+    material: Material, question: int, setting: Setting, rng: np.random.Generator
+) -> Learnt:
+    """The question's loss; some come back unanswered and count both ways."""
+    loss = float(material.losses[question])
+    truth = int(material.space.truth([question])[0])
+    if setting.unanswered and rng.random() < setting.unanswered:
+        return Learnt(question, truth, 1.0, low=0.0, high=1.0)
+    return Learnt(question, truth, loss)
+
+
+def _truth(material: Material, certifier: Certifier) -> Floats:
+    everything = material.space.nth(np.arange(material.space.size))
+    inside = certifier.members(everything)
+    return (inside @ material.losses[everything]) / inside.sum(axis=1)
+
+
+def _material(bench: str, seed: int) -> Material:
+    if bench.startswith("sides"):
+        return _sides(float(bench.split()[1]), seed)
+    made = _digits(bench)
+    space = made.space()
+    return Material(space, np.asarray(made.losses, float).ravel(), ["overall"], made)
+
+
+@lru_cache(maxsize=2)
+def _digits(bench: str) -> Any:
+    from adaptive_vtt.experiments import digits
+
+    return digits.severity_bench() if bench == "digits-severity" else digits.proxy_bench()
+
+
+@lru_cache(maxsize=2)
+def _sides(accuracy: float, seed: int) -> Material:
+    """3,694 images with the ISIC attributes' statistics; right with ``accuracy`` everywhere."""
+    from adaptive_vtt.experiments.label_sets import isic
+
+    space = QuestionSpace(isic(samples=3694))
+    rng = np.random.default_rng([seed, 3])
+    losses = (rng.random(space.total) >= accuracy).astype(float)
+    return Material(space, losses, ["concepts"])
+
+
+def suites(quick: bool) -> dict[str, Callable[[], pd.DataFrame]]:
+    """The tables, by name."""
+    few, some, many = (2, 4, 8) if quick else (20, 60, 300)
+    unanswered = Setting("unanswered 5 %", unanswered=0.05, floor=0.2)
+    batched = Setting("batches of 16", batch=16)
+    proxies = Setting("adaptive + proxies", prediction="proxies")
+    shuffled = Setting("shuffled features", prediction="shuffled")
+    adversarial = Setting("adversarial proxy", prediction="adversarial")
+    plain = Setting("adaptive, no surrogate")
+    return {
+        "sides-0.7": lambda: table("sides 0.7", [UNIFORM, plain], [0.1, 0.05], few // 2 or 1),
+        "sides-0.9": lambda: table("sides 0.9", [UNIFORM, plain], [0.1, 0.05], few // 2 or 1),
+        "sides-coverage": lambda: table("sides 0.9", [plain, unanswered, batched], [0.1], many),
+        "severity": lambda: table(
+            "digits-severity", [UNIFORM, ADAPTIVE], [0.05] if quick else [0.05, 0.04, 0.03], few
+        ),
+        "severity-shuffled": lambda: table("digits-severity", [UNIFORM, shuffled], [0.05], few),
+        "proxy": lambda: table("digits-proxy", [UNIFORM, ADAPTIVE, proxies], [0.05], some),
+        "proxy-rmse": lambda: table(
+            "digits-proxy", [UNIFORM, proxies], [0.0], some, marks=(100, 200, 400)
+        ),
+        "proxy-coverage": lambda: table(
+            "digits-proxy", [UNIFORM, proxies, adversarial], [0.05], many
+        ),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument("--quick", action="store_true", help="few seeds, minutes instead of hours")
+    parser.add_argument("--only", default="", help="names of tables, separated by commas")
+    options = parser.parse_args(arguments)
+    made = suites(options.quick)
+    for name in options.only.split(",") if options.only else made:
+        frame = made[name]()
+        print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
+        write_text(options.out / f"certificates-{name}.csv", frame.to_csv(index=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Sampling proportional to what is expected of the loss: Neyman allocation and LURE.
+
+``neyman``: Neyman, On the Two Different Aspects of the Representative Method (Journal of the
+Royal Statistical Society 97, 1934). A stratum's share of the draws goes with the standard
+deviation of the loss in it; for a 0/1 loss of mean f that is sqrt(f (1 - f)). Taken per
+question, or with one value for each stratum (variant x concept side).
+
+``lure``: Farquhar, Gal & Rainforth, On Statistical Bias in Active Learning (ICLR 2021), and
+Kossen, Farquhar, Gal & Rainforth, Active Testing (ICML 2021), equation 8: draw in proportion
+to the expected loss. That minimises the variance of an estimate that weighs losses by 1/q
+and subtracts no prediction, where the losses are known. For a 0/1 loss that is only
+foreseen, E[loss^2] = f, so sqrt(f) would be best for such an estimate; f is what the papers
+use for accuracy. Certificates here do subtract predictions; for those ``neyman`` is nearer to
+the best law.
+"""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from .common import expected_losses, per_call, per_question, sharpened
+
+if TYPE_CHECKING:
+    from adaptive_vtt.belief import Belief
+    from adaptive_vtt.pool import Candidates
+
+
+class Neyman:
+    """sqrt(f (1 - f)); for a call that answers several questions, sqrt(sum of f (1 - f)).
+
+    f comes from the question GP, or is the mean of a question's targets where there is none.
+    ``stratified``: every question gets its stratum's mean of f (1 - f); questions of the same
+    relation, severity, concept and truth are one stratum.
+    """
+
+    def __init__(self, stratified: bool = False) -> None:
+        self.stratified = bool(stratified)
+
+    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+        f = expected_losses(candidates, belief, "neyman").clamp(0, 1)
+        variance = f * (1 - f)
+        if self.stratified:
+            variance = _stratum_means(candidates, variance)
+        return per_question(candidates, sharpened(per_call(candidates, variance), 0.5))
+
+
+class Lure:
+    """f, the expected loss; a call that answers several questions has the sum of theirs."""
+
+    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+        f = expected_losses(candidates, belief, "lure").clamp(0, 1)
+        return sharpened(f, 1.0)
+
+
+def _stratum_means(candidates: "Candidates", values: Tensor) -> Tensor:
+    """(n,): the mean of ``values`` over the candidates of the same variant and concept side."""
+    cells = int(candidates.cell.max()) + 1
+    _, stratum = torch.unique(candidates.variant * cells + candidates.cell, return_inverse=True)
+    total = torch.bincount(stratum, values)
+    return (total / torch.bincount(stratum))[stratum]

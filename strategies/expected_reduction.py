@@ -1,0 +1,104 @@
+"""Looking one answer ahead: the question that will probably take away most uncertainty.
+
+Concept-centric VTT (Fountoukidou & Sznitman, MICCAI 2019, equation 4) asks where the
+answer GPs are most uncertain now; this asks where they will be least uncertain afterwards,
+as in Cohn, Ghahramani & Jordan, Active Learning with Statistical Models (JAIR 4, 1996), and
+MacKay, Information-Based Objective Functions (Neural Computation 4, 1992). With U the sum of
+u- and u+ over the concepts, a question on side s of concept c is worth
+
+    E[U - U'] = sum over bins b of p(b | c, s) * (fall of u_c with an answer in b)
+
+The fall is exact, for all bins at once (``AnswerGP.reductions``); it is 0 in bins that were
+hit already, so a side whose answers keep falling where others fell is left alone, however
+uncertain it still is. What is predicted is p, from the answers n_cs (51 counts) so far,
+
+    p(. | c, s) = (K n_cs + pool * p(. | s) + prior / 51) / (sum(n_cs) + pool + prior)
+
+the mean of a Dirichlet law, with p(. | s) the same from all concepts together (pool = 0)
+and K a Gaussian kernel normalised within the side. With ``variant_weight`` > 0 the answers
+to one variant are told apart, and held to p(. | c, s) by that many pseudo-answers.
+
+Where one call answers all concepts, a call is worth the sum over its questions: concepts
+have GPs of their own, so that too is exact. All calls within TIE of the best weigh alike.
+"""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from .common import per_call, per_question
+
+if TYPE_CHECKING:
+    from adaptive_vtt.belief import Belief
+    from adaptive_vtt.pool import Candidates
+
+TIE = 1e-9
+"""Expected falls closer than this are equal but for rounding."""
+
+
+class ExpectedReduction:
+    """Weight 1 on the calls with the largest expected fall of the total uncertainty.
+
+    ``prior``: pseudo-answers spread evenly over a side's bins. ``pool``: pseudo-answers that
+    all concepts' answers on that side count for. ``smoothing``: standard deviation of K in
+    units of the answer coordinate (half the answer GP's lengthscale; 0: none).
+    ``variant_weight``: see above; 0 does not tell variants apart.
+    """
+
+    def __init__(
+        self,
+        prior: float = 2.0,
+        pool: float = 1.0,
+        smoothing: float = 0.05,
+        variant_weight: float = 0.0,
+    ) -> None:
+        self.prior = prior
+        self.pool = pool
+        self.smoothing = smoothing
+        self.variant_weight = variant_weight
+
+    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+        value = self.expected(belief)
+        variant = candidates.variant if value.shape[2] > 1 else torch.zeros_like(candidates.variant)
+        worth = per_call(candidates, value[candidates.concept, candidates.truth, variant])
+        return per_question(candidates, (worth >= worth.max() - TIE).double())
+
+    def expected(self, belief: "Belief") -> Tensor:
+        """C x 2 x V: E[U - U'] of a question; V is 1 where variants are not told apart."""
+        fall = belief.answers.reductions().cpu()
+        half = belief.heard.shape[-1]
+        # bins of the side of "no", then of "yes"; both have the middle one
+        sides = torch.stack([fall[:, :half], fall[:, half - 1 :]], 1)
+        return (self.predicted(belief) * sides[:, :, None]).sum(-1)
+
+    def predicted(self, belief: "Belief") -> Tensor:
+        """C x 2 x V x 51: p(bin) of the next answer, within its side's half."""
+        apart = torch.from_numpy(belief.heard)
+        kernel = _kernel(apart.shape[-1], self.smoothing)
+        heard = apart.sum(2).double() @ kernel
+        pooled = self._mean(heard.sum(0), None)
+        side = self._mean(heard, pooled)[:, :, None]
+        if not self.variant_weight or apart.shape[2] == 1:
+            return side
+        own = apart.double() @ kernel
+        weight = self.variant_weight
+        return (own + weight * side) / (own.sum(-1, keepdim=True) + weight)
+
+    def _mean(self, heard: Tensor, pooled: Tensor | None) -> Tensor:
+        bins = heard.shape[-1]
+        total = heard + self.prior / bins
+        if pooled is not None:
+            total = total + self.pool * pooled
+        return total / total.sum(-1, keepdim=True)
+
+
+@lru_cache(maxsize=8)
+def _kernel(bins: int, smoothing: float) -> Tensor:
+    """bins x bins: how one answer is spread over the bins of its side; rows sum to one."""
+    if smoothing == 0:
+        return torch.eye(bins, dtype=torch.float64)
+    place = torch.linspace(0, 0.5, bins, dtype=torch.float64)
+    kernel = torch.exp(-0.5 * ((place[:, None] - place) / smoothing) ** 2)
+    return kernel / kernel.sum(1, keepdim=True)

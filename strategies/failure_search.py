@@ -1,0 +1,80 @@
+"""Looking for failures: as many different ones as possible.
+
+Level set estimation by an upper credible bound, after Gotovos, Casati, Hitz & Krause, Active
+Learning for Level Set Estimation (IJCAI 2013), and Bryan et al., Active Learning for
+Identifying Function Threshold Boundaries (NIPS 2005): where may the expected loss be high?
+
+    score = (f + beta * sd) * (``again`` where this concept failed on this sample before)
+
+with f and the sd of f from the question GP. A failure is a (sample, concept); finding it
+again under another perturbation is no new one. A call is worth the sum over its questions,
+and weighs worth ** power: the higher, the nearer to the best call alone.
+
+Draws of this law hunt failures, they do not measure how many there are. Without a floor no
+certificate can be made of them, and the engine refuses to; with one they count, at 1/q, and
+intervals are valid but wide: the engine raises the floor where draws turn out worse than
+uniform ones.
+"""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from .common import (
+    expected_losses,
+    per_call,
+    per_question,
+    question_gp,
+    sharpened,
+    some_calls,
+    taken,
+)
+
+if TYPE_CHECKING:
+    from adaptive_vtt.belief import Belief
+    from adaptive_vtt.pool import Candidates
+
+
+class FailureSearch:
+    """Concentrated on calls that may bring failures not seen yet.
+
+    ``beta``: standard deviations of f added to f. ``power``: how concentrated. ``again``:
+    what a failure found before still counts for. ``bounded``: the sd takes a triangular
+    solve, so it is worked out for about so many candidates: half of them with the highest
+    f * again, half random; the others are judged by f alone.
+    """
+
+    def __init__(
+        self,
+        beta: float = 0.5,
+        power: float = 16.0,
+        again: float = 0.05,
+        bounded: int = 512,
+    ) -> None:
+        self.beta = beta
+        self.power = power
+        self.again = again
+        self.bounded = bounded
+
+    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+        gp = question_gp(belief, "failure-search")
+        discount = self._discount(candidates, belief)
+        bound = expected_losses(candidates, belief, "failure-search").clone()
+        high = (bound * discount).topk(min(self.bounded // 2, len(bound))).indices
+        some = some_calls(candidates, self.bounded - self.bounded // 2, len(gp))
+        places = torch.unique(torch.cat([high, some]))
+        latent = gp.posterior(taken(candidates, places), latent=True).variance.cpu()
+        bound[places] += self.beta * latent.sqrt()
+        worth = per_call(candidates, bound.clamp(0, 1) * discount)
+        return per_question(candidates, sharpened(worth, self.power))
+
+    def _discount(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+        """(n,): ``again`` for a (sample, concept) that failed before, else 1."""
+        discount = torch.ones(len(candidates), dtype=torch.float64)
+        if belief.failed:
+            concepts = len(belief.space.concepts)
+            failed = torch.tensor([sample * concepts + c for sample, c in belief.failed])
+            known = torch.isin(candidates.sample * concepts + candidates.concept, failed)
+            discount[known] = self.again
+        return discount

@@ -1,0 +1,106 @@
+"""What a question would teach the question GP: BALD and integrated posterior variance.
+
+``bald``: Houlsby, Huszar, Ghahramani & Lengyel, Bayesian Active Learning for Classification
+(arXiv:1112.5745, 2011). The information that a loss and the latent f carry about each other,
+
+    I = h(E[f]) - E[h(f)],    h(p) = - p ln p - (1 - p) ln(1 - p),
+
+with f normal by the question GP, held to [0, 1], and expectations by Gauss-Hermite
+quadrature. BoTorch's qBayesianActiveLearningByDisagreement is about something else: what an
+observation tells of the *hyper-parameters* of a fully Bayesian GP with Gaussian noise.
+Here there is one set of hyper-parameters and losses are 0 or 1, so the formula is its own.
+
+``nipv``: Seo, Wallat, Graepel & Obermayer (IJCNN 2000); Binois, Huang, Gramacy & Ludkovski
+(Technometrics 61, 2019). BoTorch's qNegIntegratedPosteriorVariance at every candidate, in
+a Gaussian model of the losses; its value without any question is subtracted, so that the
+weight is by how much the mean posterior variance of f would fall, which is never negative.
+
+Where a call answers all concepts, concepts are independent given the kernel, so scores of a
+call's questions add up; the engine adds them. Scores are proportions of the law as they are
+(no softmax); ``power`` sharpens them. Only a random sub-sample is scored, as large as is
+affordable, and the rest has weight 0: a floor keeps those in the law.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .common import per_call, per_question, question_gp, sharpened, some_calls, taken
+
+if TYPE_CHECKING:
+    from adaptive_vtt.belief import Belief
+    from adaptive_vtt.pool import Candidates
+
+NODES = 40
+"""Nodes of the quadrature."""
+
+
+class Bald:
+    """Mutual information of the next loss and f, per question.
+
+    ``scored``: at most about so many candidates are scored, each for a triangular solve with
+    all units seen. ``power``: calls weigh score ** power.
+    """
+
+    def __init__(self, scored: int = 1024, power: float = 1.0) -> None:
+        self.scored = scored
+        self.power = power
+
+    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+        gp = question_gp(belief, "bald")
+        places = some_calls(candidates, self.scored, len(gp))
+        chosen = taken(candidates, places)
+        mean = gp.posterior(chosen).mean.cpu()
+        latent = gp.posterior(chosen, latent=True).variance.cpu()
+        scores = information(mean, latent)
+        return weights_of(candidates, places, scores, self.power)
+
+
+class Nipv:
+    """Fall of the mean posterior variance of f over the unseen questions, per question.
+
+    ``scored``: at most about so many candidates are scored; ``points``: over about so many
+    candidates the variance is averaged. A draw costs one joint posterior of the two
+    together. ``power``: calls weigh score ** power.
+    """
+
+    def __init__(self, scored: int = 256, points: int = 256, power: float = 1.0) -> None:
+        self.scored = scored
+        self.points = points
+        self.power = power
+
+    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+        from .integrated_variance import reduction
+
+        gp = question_gp(belief, "nipv")
+        places = some_calls(candidates, self.scored, len(gp), 0)
+        over = some_calls(candidates, self.points, len(gp), 1)
+        both, back = torch.unique(torch.cat([places, over]), return_inverse=True)
+        chosen = taken(candidates, both)
+        covariance, noise = gp.joint(chosen).cpu(), gp.noise(chosen).cpu()
+        scores = reduction(covariance, noise, back[: len(places)], back[len(places) :])
+        return weights_of(candidates, places, scores, self.power)
+
+
+def information(mean: Tensor, variance: Tensor) -> Tensor:
+    """(n,) in nats, for f ~ N(mean, variance) held to [0, 1]."""
+    nodes, shares = np.polynomial.hermite_e.hermegauss(NODES)
+    z, share = torch.from_numpy(nodes), torch.from_numpy(shares / shares.sum())
+    f = (mean[:, None] + variance.clamp(min=0).sqrt()[:, None] * z).clamp(0, 1)
+    # one law for both terms, so that the difference cannot be negative but for rounding
+    return (_entropy(f @ share) - _entropy(f) @ share).clamp(min=0)
+
+
+def weights_of(candidates: "Candidates", places: Tensor, scores: Tensor, power: float) -> Tensor:
+    """Weights (n,) from the scores of the candidates at ``places``; the others have 0."""
+    every = torch.zeros(len(candidates), dtype=torch.float64)
+    every[places] = scores.double()
+    if power == 1 and bool((every > 0).any()):
+        return every / every.max()
+    return per_question(candidates, sharpened(per_call(candidates, every), power))
+
+
+def _entropy(p: Tensor) -> Tensor:
+    return torch.special.entr(p) + torch.special.entr(1 - p)

@@ -1,0 +1,79 @@
+"""Diversity: far from everything that was asked.
+
+Source: Gonzalez, Clustering to Minimize the Maximum Intercluster Distance (Theoretical
+Computer Science 38, 1985), the greedy k-centre algorithm, farthest first; for active
+learning Sener & Savarese, A Core-Set Approach (ICLR 2018). With a law in proportion to a
+power of the distance it is the seeding of k-means++ (Arthur & Vassilvitskii, SODA 2007).
+
+It looks at samples alone: all questions about a sample are equally far, and those about a
+sample that was asked about already have weight 0 (all have the same weight once no sample
+is new). Cost per draw: (samples among the candidates) x (samples asked) x features.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from adaptive_vtt.datasets.base import UNKNOWN
+
+from .common import per_question, sharpened
+
+if TYPE_CHECKING:
+    from adaptive_vtt.belief import Belief
+    from adaptive_vtt.pool import Candidates
+
+BLOCK = 1 << 22
+"""Distances held at a time."""
+
+SAME = 1e-6
+"""Samples nearer than this are the same but for rounding."""
+
+
+class KCentre:
+    """(distance to the nearest sample asked about) ** ``power``.
+
+    Distances are Euclidean, in the question GP's features, or between truth vectors (unknown
+    truths as 1/2) where there is no question GP or it has none. The higher ``power``, the
+    nearer to farthest-first. Before any answer all weigh alike.
+    """
+
+    def __init__(self, power: float = 1.0) -> None:
+        self.power = power
+
+    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+        if not belief.asked:
+            return torch.ones(len(candidates), dtype=torch.float64)
+        samples, place = torch.unique(candidates.sample, return_inverse=True)
+        asked = _features(torch.tensor(list(belief.asked)), belief)
+        distance = _nearest(_features(samples, belief), asked)[place]
+        weights = sharpened(distance, self.power)
+        # a call's questions share its one sample
+        return weights if len(candidates.call) == len(candidates) else _once(candidates, weights)
+
+
+def _once(candidates: "Candidates", weights: Tensor) -> Tensor:
+    """Each call's one value, however many questions it answers."""
+    by_call = torch.zeros(len(candidates.call), dtype=weights.dtype)
+    by_call[candidates.unit] = weights
+    return per_question(candidates, by_call)
+
+
+def _features(samples: Tensor, belief: "Belief") -> Tensor:
+    """(n, d) float64 on the CPU."""
+    if belief.losses is not None:
+        features = belief.losses.features(samples).double().cpu()
+        if features.shape[1]:
+            return features
+    concepts = np.arange(len(belief.space.concepts))
+    truths = belief.space.dataset.truth(samples.numpy()[:, None], concepts[None, :])
+    return torch.from_numpy(np.where(truths == UNKNOWN, 0.5, truths).astype(np.float64))
+
+
+def _nearest(features: Tensor, asked: Tensor) -> Tensor:
+    """(n,): distance to the nearest row of ``asked``."""
+    rows = max(1, BLOCK // max(1, len(asked)))
+    parts = [torch.cdist(part, asked).amin(1) for part in torch.split(features, rows)]
+    distance = torch.cat(parts)
+    return torch.where(distance > SAME, distance, 0.0)
