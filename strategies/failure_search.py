@@ -47,8 +47,8 @@ class FailureSearch:
 
     def __init__(
         self,
-        beta: float = 0.5,
-        power: float = 16.0,
+        beta: float = 0.25,
+        power: float = 8.0,
         again: float = 0.05,
         bounded: int = 512,
     ) -> None:

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 NODES = 40
 """Nodes of the quadrature."""
 
+ROUNDING = 1e-12
+"""Less information than this is rounding."""
+
 
 class Bald:
     """Mutual information of the next loss and f, per question.
@@ -90,7 +93,8 @@ def information(mean: Tensor, variance: Tensor) -> Tensor:
     z, share = torch.from_numpy(nodes), torch.from_numpy(shares / shares.sum())
     f = (mean[:, None] + variance.clamp(min=0).sqrt()[:, None] * z).clamp(0, 1)
     # one law for both terms, so that the difference cannot be negative but for rounding
-    return (_entropy(f @ share) - _entropy(f) @ share).clamp(min=0)
+    found = _entropy(f @ share) - _entropy(f) @ share
+    return torch.where(found > ROUNDING, found, 0.0)
 
 
 def weights_of(candidates: "Candidates", places: Tensor, scores: Tensor, power: float) -> Tensor:

@@ -10,7 +10,7 @@ LABEL = 26
 """Longer names of targets are cut short beside the chart."""
 FLAGS = 6
 """So many disagreements are listed before the reader asks for all."""
-BELIEFS = {"raw": "the raw mean", "belief": "the answer GP's belief"}
+BELIEFS = {"raw": "the raw mean", "belief": "the answer GP’s belief"}
 
 
 def section(evidence: Evidence) -> Section | None:
@@ -68,7 +68,7 @@ def _columns(certificate: dict[str, Any]) -> list[tuple[str, str]]:
         ("half-width", "half the length of the interval"),
         *aimed,
         *decided,
-        ("variance ratio", "of these draws against uniform ones"),
+        ("variance ratio", "of these draws against as many uniform ones within the target"),
         ("uniform draws", "effective sample size: so many uniform draws would tell as much"),
         *([("more calls", "until the half-width is reached, roughly")] if aimed else []),
     ]

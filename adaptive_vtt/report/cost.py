@@ -34,7 +34,7 @@ def _summary(found: list[Standing], calls: int) -> str:
     """How much of the audit went into the targets that took longest."""
     open_ = sum(not s.settled for s in found)
     if open_:
-        return f"{amount(open_)} of {amount(len(found))} targets were open until now."
+        return f"{amount(open_)} of {amount(len(found))} targets are still open."
     moments = sorted((s.settled_at or 0 for s in found), reverse=True)
     if len(moments) < 2:
         return f"It took {amount(moments[0])} calls."

@@ -29,7 +29,8 @@ class Standing:
     each None where there is none. ``side``: "above" or "below" the limit of the certificate,
     None while undecided or without a limit. ``settled``: all that was asked of it is reached,
     after ``settled_at`` calls (None: not yet), when ``settled_seen`` of its questions were seen.
-    The last three are what the engine journaled at the end, None while the audit is running.
+    Of an audit that ended, the interval is what it journaled; of a running one, what its rows
+    come to. The last three are known at the end only.
     """
 
     place: int
@@ -96,27 +97,31 @@ def _standing(
     belief: float | None,
     stated: dict[str, Any],
 ) -> Standing:
-    lower, upper = float(track.lower[-1]), float(track.upper[-1])
-    width, limit, aim = (certificate[k] for k in ("half_width", "at_most", "aim"))
+    lower = float(stated.get("lower", track.lower[-1]))
+    upper = float(stated.get("upper", track.upper[-1]))
+    certified = stated.get("certified", (upper - lower) / 2 <= certificate["aim"])
+    width, limit = certificate["half_width"], certificate["at_most"]
     reached = np.ones(len(track.lower), bool)
     if width is not None:
         reached &= track.half_width <= width
     if limit is not None:
         reached &= (track.lower > limit) | (track.upper <= limit)
-    moment = int(reached.argmax()) if reached.any() else None
+    side = _side(lower, upper, limit)
+    settled = (width is None or certified) and (limit is None or side is not None)
+    moment = int(reached.argmax()) if reached.any() else len(reached) - 1
     return Standing(
         place,
         *name,
         size=certificate["sizes"][place],
         questions=int(track.questions[-1]),
-        estimate=track.estimate,
+        estimate=stated.get("estimate", track.estimate),
         lower=lower,
         upper=upper,
-        certified=(upper - lower) / 2 <= aim,
-        side=_side(lower, upper, limit),
-        settled=moment is not None,
-        settled_at=moment,
-        settled_seen=int(track.questions[-1 if moment is None else moment]),
+        certified=certified,
+        side=side,
+        settled=settled,
+        settled_at=moment if settled else None,
+        settled_seen=int(track.questions[moment if settled else -1]),
         raw=None if math.isnan(track.mean) else track.mean,
         belief=belief,
         variance_ratio=stated.get("variance_ratio"),

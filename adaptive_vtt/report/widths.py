@@ -90,6 +90,8 @@ def _label(evidence: Evidence, aim: float, scale: str) -> dict[str, Any]:
         "x": 0.01,
         "xanchor": "left",
         "y": aim if scale == "linear" else float(np.log10(aim)),
+        "bgcolor": "var(--surface)",
+        "opacity": 0.85,
         "yanchor": "top" if aim > 0.05 else "bottom",
         "showarrow": False,
     }

@@ -1,0 +1,400 @@
+"""Certificates: exactness of the pseudo-outcomes, coverage, and what verify refuses."""
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import adaptive_vtt as avtt
+from adaptive_vtt.audit import Audit
+from adaptive_vtt.certify import Certifier, Sequences, named_targets
+from adaptive_vtt.certify.targets import calls, member, size
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.journal import SQLiteJournal
+from adaptive_vtt.models import Recorded
+from adaptive_vtt.relations import LabelPreserving
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+
+
+class Named(LabelPreserving):
+    """A relation without images, which does not apply to one concept."""
+
+    def __init__(self, name: str, severities: tuple[int, ...] = (1, 2), without: str = "") -> None:
+        self.name, self.severities, self._without = name, severities, without
+
+    def applies(self, concept: str) -> bool:
+        return concept != self._without
+
+
+def small_space(seed: int = 0, samples: int = 30) -> QuestionSpace:
+    """Unknown truths, a relation that does not apply to c2, and groups."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice([0.0, 1.0, np.nan], (samples, 3), p=[0.6, 0.3, 0.1])
+    labels[0], labels[1] = 0, 1
+    table = pd.DataFrame(labels, index=[f"s{i}" for i in range(samples)], columns=list("abc"))
+    groups = pd.DataFrame({"site": rng.choice(["x", "y"], samples)})
+    dataset = from_table(None, table, metadata=groups)
+    return QuestionSpace(dataset, [Named("r"), Named("t", (0,), without="c")])
+
+
+FAMILIES = ["overall", "concepts", "relations", "severities", "group:site", "mine"]
+WHERE = {"mine": {"relation": ["r"], "site": ["y"], "concept": ["a", "b"], "truth": [1]}}
+
+
+# -- targets --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sizes_and_calls_of_every_target_are_those_of_counting(seed: int) -> None:
+    space = small_space(seed)
+    targets = named_targets(space, FAMILIES, WHERE)
+    everything = np.arange(space.total)
+    eligible = everything[space.eligible(everything)]
+    sample, variant, concept = space.parts(eligible)
+    truth = space.dataset.truth(sample, concept)
+    inside = member(space, targets, sample, variant, concept, truth)
+    for row, target in zip(inside, targets, strict=True):
+        assert size(space, target) == row.sum()
+        assert calls(space, target, "one") == row.sum()
+        assert calls(space, target, "all") == len(np.unique(space.image_of(eligible[row])))
+        count = np.bincount(space.image_of(eligible[row]))
+        assert count.max() <= avtt_largest(space, target)
+
+
+def avtt_largest(space: QuestionSpace, target: object) -> int:
+    from adaptive_vtt.certify.targets import largest
+
+    return largest(space, target, "all")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("names", "where", "message"),
+    [
+        (["conzepts"], {}, "unknown target 'conzepts': .*did you mean 'concepts'"),
+        (["group:age"], {}, "unknown metadata column 'age'"),
+        (["m"], {"m": {"relation": ["q"]}}, "target 'm': unknown relation 'q'"),
+        (["m"], {"m": {"concept": "a"}}, "concept: expected a list of values, got 'a'"),
+        (["m"], {"m": {"relation": ["t"], "concept": ["c"]}}, "selects no question"),
+        (["overall", "overall"], {}, "'overall error' stands twice"),
+    ],
+)
+def test_targets_that_cannot_be_are_named(names, where, message) -> None:
+    with pytest.raises(InputError, match=message):
+        named_targets(small_space(), names, where)
+
+
+# -- pseudo-outcomes ------------------------------------------------------------------------
+
+
+def test_pseudo_outcomes_are_unbiased_for_any_predictions_law_and_candidates() -> None:
+    """Mean of a over 1,200 draws is R; z < 4.5 for each target and side: error < 1e-4."""
+    space = small_space()
+    rng = np.random.default_rng(1)
+    losses = (rng.random(space.total) < 0.35).astype(float)
+    targets = named_targets(space, ["overall", "concepts", "relations"])
+    everything = np.arange(space.total)
+    eligible = everything[space.eligible(everything)]
+    seen = rng.choice(eligible, 25, replace=False)
+    images = np.unique(space.image_of(eligible))
+    fresh_images = np.setdiff1d(images, np.unique(space.image_of(seen)))
+    lows = []
+    for _ in range(1200):
+        certifier = Certifier(space, targets, answers="all", half_width=0.1, confidence=0.9)
+        all_seen = eligible[~np.isin(space.image_of(eligible), fresh_images)]
+        inside = certifier.members(all_seen)
+        certifier.least = certifier.most = inside @ losses[all_seen]
+        certifier.unseen = certifier.unseen - inside.sum(axis=1)
+        fresh = eligible[np.isin(space.image_of(eligible), fresh_images)]
+        touched = certifier.members(fresh)
+        certifier.calls = np.array(
+            [len(np.unique(space.image_of(fresh[row]))) for row in touched], float
+        )
+        chosen = rng.choice(fresh_images, 12, replace=False)
+        candidates = fresh[np.isin(space.image_of(fresh), chosen)]
+        call, unit = np.unique(space.image_of(candidates), return_inverse=True)
+        f = np.clip(0.7 * losses[candidates] + 0.3 * rng.random(len(candidates)), 0, 1)
+        law = rng.dirichlet(np.ones(len(call))) * 0.7 + 0.3 / len(call)
+        drawn = int(rng.choice(len(call), p=law))
+        inside = certifier.members(candidates)
+        move = certifier.foresee(inside, unit, f, law, drawn)
+        mine = unit == drawn
+        count = inside[:, mine] @ losses[candidates[mine]]
+        low = certifier.least + move.low_base + move.scale * (count - move.low_predicted)
+        high = certifier.most + move.high_base + move.scale * (count - move.high_predicted)
+        assert (low >= certifier.least + move.lo - 1e-9)[move.active].all()
+        assert (high <= certifier.most + move.hi + 1e-9)[move.active].all()
+        lows.append(np.where(move.active, [low, high, move.tilt], np.nan) / certifier.sizes)
+    values = np.array(lows)
+    inside = Certifier(space, targets, answers="all", half_width=0.1, confidence=0.9).members(
+        eligible
+    )
+    truth = (inside @ losses[eligible]) / inside.sum(axis=1)
+    for which, expected in ((0, truth), (1, truth), (2, 0 * truth)):
+        part = values[:, which]
+        error = np.nanstd(part, axis=0) / np.sqrt((~np.isnan(part)).sum(axis=0))
+        assert (np.abs(np.nanmean(part, axis=0) - expected) < 4.5 * error + 1e-12).all()
+
+
+def test_a_sequence_covers_at_every_moment_under_the_worst_stopping() -> None:
+    """200 coins watched for 200 flips at level .1: P(more than 34 misses) < .001 at most."""
+    rng = np.random.default_rng(0)
+    p = rng.choice([0.05, 0.2, 0.5], 200)
+    sequence = Sequences(np.full(200, 0.05), 0.1)
+    zero, one = np.zeros(200), np.ones(200)
+    held = one.astype(bool)
+    for _ in range(200):
+        flips = (rng.random(200) < p).astype(float)
+        sequence.move(one > 0, flips, flips, zero, one, 0.25 * one, zero, zero)
+        sequence.bound(zero, one)
+        held &= (sequence.lower <= p) & (p <= sequence.upper)
+    assert (~held).sum() <= 34
+    assert sequence.half_width.max() < 0.2
+
+
+def test_intervals_never_grow_and_end_at_the_truth_when_everything_is_asked() -> None:
+    space = QuestionSpace(tiny_dataset(images=False), ["identity"])
+    model = ScriptedModel(answers="one")
+    audit = Audit(space, model, half_width=0.001, targets=["overall", "concepts"], seed=3)
+    widths = [np.ones(len(audit.targets)) / 2]
+    while calls_ := audit.ask():
+        for call in calls_:
+            audit.tell(call, model.ask([call.prompt])[0])
+        state = audit.state()
+        assert state.lower is not None
+        assert state.upper is not None
+        widths.append((state.upper - state.lower) / 2)
+        assert (widths[-1] <= widths[-2] + 1e-12).all()
+    result = audit.result().targets
+    losses = {a.question: a.loss for c in audit.journal.calls() for a in c.answers}
+    overall = np.mean(list(losses.values()))
+    assert result["lower"][0] == pytest.approx(overall)
+    assert result["upper"][0] == pytest.approx(overall)
+
+
+# -- audits ---------------------------------------------------------------------------------
+
+
+def recorded(seed: int, samples: int = 60) -> tuple[QuestionSpace, Recorded, dict[str, float]]:
+    """A space with recorded answers, and the true value of its overall error."""
+    rng = np.random.default_rng(seed)
+    labels = pd.DataFrame(
+        rng.integers(0, 2, (samples, 2)),
+        index=[f"s{i}" for i in range(samples)],
+        columns=["a", "b"],
+    )
+    space = QuestionSpace(from_table(None, labels), [Named("r", (1, 2, 3)), Named("t", (1,))])
+    hard = rng.random(samples)
+    rows, losses = [], []
+    for i in range(samples):
+        for variant in space.variants:
+            wrong = rng.random(2) < 0.5 * hard[i] * variant.severity / 2
+            truth = labels.iloc[i].to_numpy()
+            says = np.where(wrong, 1 - truth, truth)
+            losses.append(wrong.mean())
+            rows.append((f"s{i}", variant.relation.name, variant.severity, *says.astype(float)))
+    frame = pd.DataFrame(rows, columns=["sample", "relation", "severity", "a", "b"])
+    return space, Recorded(frame), {"overall error": float(np.mean(losses))}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"surrogate": False},
+        {"batch": 7},
+        {"strategy": "random"},
+        {"strategy": "uncertainty", "floor": 0.4},
+        {"candidates": 40},
+        {"adversary": True},
+    ],
+)
+def test_audits_cover_the_truth_at_every_moment(options) -> None:
+    """At level .8 with one target, 6 audits: P(more than 4 misses) < .002."""
+    missed = 0
+    options = dict(options)
+    adversary = options.pop("adversary", False)
+    for seed in range(6):
+        space, model, truth = recorded(seed)
+        if adversary:
+            wrong = np.array([a for a in model._values]).reshape(60, 4, 2)
+            options["proxies"] = {"liar": 1 - wrong}
+        audit = Audit(
+            space, model, half_width=0.06, confidence=0.8, targets=["overall"], seed=seed, **options
+        )
+        held = True
+
+        def watch(step, truth=truth) -> None:
+            nonlocal held
+            low, high = step.state.lower[0], step.state.upper[0]
+            held &= bool(low - 1e-9 <= truth["overall error"] <= high + 1e-9)
+
+        result = audit.run(watch)
+        assert bool(result.targets["certified"].all())
+        missed += not held
+    assert missed <= 4
+
+
+def test_unanswered_both_ways_bounds_what_any_answer_would_have_given() -> None:
+    space = QuestionSpace(tiny_dataset(40, images=False), ["identity"])
+    model = ScriptedModel(answers="one", refuse=0.2)
+    audit = Audit(space, model, half_width=0.01, targets=["overall"], unanswered="both")
+    row = audit.run().targets.iloc[0]
+    answers = [a for c in audit.journal.calls() for a in c.answers]
+    known = sum(a.loss for a in answers if a.unanswered is None)
+    refused = sum(a.unanswered is not None for a in answers)
+    assert refused > 0
+    assert row["lower"] == pytest.approx(known / len(answers))
+    assert row["upper"] == pytest.approx((known + refused) / len(answers))
+
+
+def test_answers_told_out_of_order_give_the_same_certificate() -> None:
+    tables = []
+    for backwards in (False, True):
+        space, model, _ = recorded(4)
+        audit = Audit(space, model, half_width=0.08, targets=["overall", "relations"], seed=1)
+        while calls_ := audit.ask(6):
+            for call in reversed(calls_) if backwards else calls_:
+                audit.tell(call, model.ask([call.prompt])[0])
+        tables.append(audit.result().targets)
+    pd.testing.assert_frame_equal(tables[0], tables[1])
+
+
+def test_a_decision_stops_the_audit_when_every_target_is_on_one_side() -> None:
+    space, model, truth = recorded(5)
+    audit = Audit(space, model, at_most=0.5, targets=["overall"])
+    result = audit.run()
+    assert "every target is decided" in str(result.reason)
+    assert result.targets["upper"][0] <= 0.5
+    assert truth["overall error"] < 0.5
+    assert result.calls < len(space.dataset) * len(space.variants)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"half_width": 0.0}, "half_width: expected a number between 0 and 1, got 0.0"),
+        ({"half_width": 1.5}, "half_width: expected a number between 0 and 1, got 1.5"),
+        ({"half_width": 0.1, "confidence": 1.0}, "confidence: expected .* got 1.0"),
+        ({"at_most": -1}, "at_most: expected a number between 0 and 1, got -1"),
+        ({"half_width": 0.1, "floor": 0.0}, "floor: expected a share above 0"),
+        ({"half_width": 0.1, "unanswered": "maybe"}, "unanswered: unknown policy 'maybe'"),
+        ({"half_width": 0.1, "proxies": {"p": np.zeros((2, 2))}}, r"proxy 'p': expected an array"),
+        (
+            {"half_width": 0.1, "proxies": {"p": np.full((60, 4, 2), np.nan)}},
+            r"proxy 'p': expected P\(yes\) between 0 and 1, got nan at sample 's0', r:1",
+        ),
+    ],
+)
+def test_settings_that_cannot_certify_are_refused(options, message) -> None:
+    space, model, _ = recorded(0)
+    with pytest.raises(InputError, match=message):
+        Audit(space, model, **options)
+
+
+def test_a_prior_journal_of_another_space_is_refused(tmp_path: Path) -> None:
+    space, model, _ = recorded(0)
+    with Audit(space, model, budget=5, journal=tmp_path / "old.db") as audit:
+        audit.run()
+    other, same_model, _ = recorded(0, samples=59)
+    with pytest.raises(InputError, match="expected an audit of this space"):
+        Audit(other, same_model, half_width=0.1, prior_journal=tmp_path / "old.db")
+    Audit(space, model, half_width=0.1, prior_journal=tmp_path / "old.db").run()
+
+
+# -- resuming and verifying -----------------------------------------------------------------
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    """The journal of a finished certified audit."""
+    path = tmp_path / "journal.db"
+    space, model, _ = recorded(7)
+    with Audit(
+        space, model, half_width=0.09, targets=["overall", "relations"], journal=path
+    ) as audit:
+        audit.run()
+    return path
+
+
+def opened(path: Path) -> SQLiteJournal:
+    return SQLiteJournal(path, must_exist=True)
+
+
+@pytest.mark.parametrize(("batch", "stop_at"), [(1, 1), (1, 37), (5, 10), (5, 35)])
+def test_an_interrupted_audit_ends_with_the_same_certificate(tmp_path, batch, stop_at) -> None:
+    space, model, _ = recorded(7)
+    options = {"half_width": 0.1, "targets": ["overall", "relations"], "batch": batch}
+    whole = Audit(space, model, **options).run().targets
+    path = tmp_path / "journal.db"
+    with Audit(space, model, budget=stop_at, journal=path, **options) as audit:
+        audit.run()
+    with Audit(space, model, journal=path, **options) as audit:
+        resumed = audit.run().targets
+    pd.testing.assert_frame_equal(whole, resumed)
+
+
+def test_verify_agrees_with_the_engine(finished: Path) -> None:
+    journal = opened(finished)
+    intervals = verify(journal)
+    stated = journal.facts()["intervals"]
+    assert [i.target for i in intervals] == [row["target"] for row in stated]
+    for found, row in zip(intervals, stated, strict=True):
+        assert found.lower == pytest.approx(row["lower"], abs=1e-9)
+        assert found.upper == pytest.approx(row["upper"], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("UPDATE answers SET loss = 1 - loss WHERE question = (SELECT min(question) FROM answers)",
+         "an answer of call [0-9]+ was altered"),
+        ("UPDATE moves SET scale = scale * 1.01 WHERE draw = 3 AND target = 0",
+         "draw 3 was altered"),
+        ("UPDATE draws SET probability = probability / 2 WHERE draw = 5", "draw 5 was altered"),
+        ("DELETE FROM moves WHERE draw = 4; DELETE FROM answers WHERE call = (SELECT call FROM"
+         " draws WHERE draw = 4); DELETE FROM calls WHERE call = (SELECT call FROM draws WHERE"
+         " draw = 4); DELETE FROM draws WHERE draw = 4", "draw 4 is missing"),
+        ("DELETE FROM answers WHERE question = (SELECT max(question) FROM answers)",
+         "an answer of call [0-9]+ was altered"),
+        ("UPDATE facts SET value = replace(value, '\"lower\": 0.', '\"lower\": 0.1') WHERE name ="
+         " 'intervals'", "the rows come to"),
+    ],
+)  # fmt: skip
+def test_verify_names_what_was_tampered_with(finished: Path, change: str, message: str) -> None:
+    with sqlite3.connect(finished) as database:
+        database.executescript(change)
+    with pytest.raises(JournalError, match=message):
+        verify(opened(finished))
+
+
+def test_verify_refuses_a_law_that_does_not_sum_to_one(finished: Path) -> None:
+    from adaptive_vtt.journal import seal_draw
+    from adaptive_vtt.law import Law
+
+    journal = opened(finished)
+    draws, seals = journal.draws(), journal.seals()
+    law = Law.unpack(draws[-1].law)
+    packed = Law(law.calls, law.probabilities * 1.1).pack()
+    forged = type(draws[-1])(**{**vars(draws[-1]), "law": packed})
+    journal.close()
+    with sqlite3.connect(finished) as database:  # a forger who knows how to seal
+        database.execute("UPDATE draws SET law = ? WHERE draw = ?", (packed, forged.draw))
+        row = (seal_draw(forged, seals), f"draw {forged.draw}")
+        database.execute("UPDATE seals SET seal = ? WHERE row = ?", row)
+    with pytest.raises(JournalError, match="does not sum to one"):
+        verify(opened(finished))
+
+
+def test_the_public_names_of_the_design_work() -> None:
+    space, model, _ = recorded(2)
+    result = avtt.Audit(
+        space, model, strategy="uncertainty+unpredictability", budget=50, half_width=0.05,
+        confidence=0.95, seed=0,
+    ).run()  # fmt: skip
+    wanted = {"target", "estimate", "lower", "upper", "half_width", "certified", "questions"}
+    assert wanted <= set(result.targets.columns)
