@@ -28,6 +28,9 @@ test: lint
 bench: $(VENV)/.ready
 	$(BIN)/python -m adaptive_vtt.experiments.figure3 --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.figure4 --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.lookahead --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.digits
+	$(BIN)/python -m adaptive_vtt.experiments.certificates --out bench
 
 clean:
 	rm -rf $(VENV) runs bench build dist *.egg-info

@@ -135,7 +135,8 @@ class CertifySpec(_Section):
     )
     targets: list[str] = Field(
         ["concepts", "relations"],
-        description="overall, concepts, relations, severities, group:COLUMN, or names of filters",
+        description="overall, concepts, concept:NAME, relations, severities, group:COLUMN, "
+        "or names of filters",
         min_length=1,
     )
     where: dict[str, dict[str, list[Any]]] | None = Field(
@@ -180,8 +181,14 @@ DEMO = Spec.model_validate(
                 "brightness_down", "contrast_down", "rotation",
             ]
         },
-        "audit": {"budget": 1000},
-        "stop": {"uncertainty": 0.25},
+        "audit": {"budget": 3000},
+        "certify": {
+            "half_width": 0.08,
+            "targets": [
+                "overall", "relations", "concept:footwear", "concept:upper body",
+                "concept:long sleeves", "concept:covers legs",
+            ],
+        },
     }
 )  # fmt: skip
 

@@ -22,6 +22,8 @@ CAP = 0.9
 EAGERNESS = 1.2
 """Bets are best for excluding a mean this many half-widths away."""
 LEAST_VARIANCE = 1e-9
+SPARSE = 0.9
+"""Excluded means are thrown out once they are a tenth of all."""
 MOST_SKEW = 3.0
 PRIOR = 8.0
 """Outcomes that the first guesses of centre and variance count for."""
@@ -30,7 +32,8 @@ PRIOR = 8.0
 class Sequences:
     """K confidence sequences, each at level ``alpha`` and aimed at its half-width ``aims`` (K,).
 
-    Intervals only ever shrink; each is one grid cell wider than what the bets exclude.
+    Intervals only ever shrink; each is one grid cell wider than what the bets exclude. Means
+    outside an interval never come back, so only those inside are kept, all targets in a row.
     """
 
     def __init__(self, aims: Floats, alpha: float, grid: int = GRID) -> None:
@@ -38,9 +41,12 @@ class Sequences:
         self.alpha = alpha
         self.aims = aims
         self.moves = 0
-        self._grid = np.linspace(0, 1, grid)
-        self._rising = np.zeros((count, grid))  # log K+
-        self._falling = np.zeros((count, grid))  # log K-
+        self._cell = 1 / (grid - 1)
+        # the means still possible, target after target: whose, which, log K+ and log K-
+        self._row = np.repeat(np.arange(count), grid)
+        self._mean = np.tile(np.linspace(0, 1, grid), count)
+        self._rising = np.zeros(count * grid)
+        self._falling = np.zeros(count * grid)
         self._bet_lower = np.zeros(count)
         self._bet_upper = np.ones(count)
         self.lower = np.zeros(count)
@@ -93,20 +99,16 @@ class Sequences:
         ``tilt``; a tilt has mean 0 and lies within +- ``tilt_bound``. All but ``low``,
         ``high`` and ``tilt`` are fixed by the past. Targets that are not ``active`` stay.
         """
-        away = self._grid[None, :] - self.centre[:, None]
-        swing = np.abs(away) * tilt_bound[:, None]
-        bottom, top = lo[:, None] - swing, hi[:, None] + swing
-        rise = low[:, None] + away * tilt[:, None]
-        fall = high[:, None] + away * tilt[:, None]
-        variance = np.maximum(foreseen * self.stray, LEAST_VARIANCE)[:, None] * self._skew()
-        bet = EAGERNESS * self.aims[:, None] / variance
-        m = self._grid[None, :]
-        with np.errstate(divide="ignore"):
-            most_up = np.where(m > bottom, CAP / (m - bottom), np.inf)
-            most_down = np.where(m < top, CAP / (top - m), np.inf)
-        on = active[:, None]
-        self._rising += on * np.log1p(np.minimum(bet, most_up) * (rise - m))
-        self._falling += on * np.log1p(-np.minimum(bet, most_down) * (fall - m))
+        row, m = self._row, self._mean
+        away = m - self.centre[row]
+        swing = np.abs(away) * tilt_bound[row]
+        lean = away * tilt[row]
+        bet = self._bets(foreseen)
+        up = _capped(bet, m - lo[row] + swing) * (low[row] + lean - m)
+        down = _capped(bet, hi[row] + swing - m) * (m - high[row] - lean)
+        on = active[row]
+        self._rising += np.log1p(up) * on
+        self._falling += np.log1p(down) * on
         self._note(active, (low + high) / 2, np.maximum(foreseen, LEAST_VARIANCE))
         self._shrink()
 
@@ -115,15 +117,16 @@ class Sequences:
         self.lower = np.maximum(self._bet_lower, least)
         self.upper = np.minimum(self._bet_upper, most)
 
-    def _skew(self) -> Floats:
-        """K x grid: the variance of 0/1 losses if m were their mean, over that at the estimate.
+    def _bets(self, foreseen: Floats) -> Floats:
+        """The best bet against each mean, by variance and skew.
 
         Kelly's bet against m on a coin of bias m + w is w / (m (1 - m)), whatever the coin
-        does; betting by the variance at the estimate would ignore the skew.
+        does: so the variance is scaled by that of 0/1 losses whose mean is m.
         """
-        centre = self.centre[:, None]
-        spread = self._grid * (1 - self._grid)
-        return np.clip(spread / (centre * (1 - centre)), 1 / MOST_SKEW, MOST_SKEW)
+        centre = self.centre
+        scale = EAGERNESS * self.aims / np.maximum(foreseen * self.stray, LEAST_VARIANCE)
+        skew = self._mean * (1 - self._mean) / (centre * (1 - centre))[self._row]
+        return scale[self._row] / np.clip(skew, 1 / MOST_SKEW, MOST_SKEW)
 
     def _note(self, active: npt.NDArray[np.bool_], outcome: Floats, foreseen: Floats) -> None:
         if self.moves == 0:
@@ -135,11 +138,29 @@ class Sequences:
 
     def _shrink(self) -> None:
         """Drops what is excluded by now, but for one grid cell; what is dropped stays so."""
-        wealth = np.logaddexp(self._rising, self._falling) - np.log(2)
-        inside = wealth < -np.log(self.alpha)
-        cell = self._grid[1]
-        first = self._grid[inside.argmax(axis=1)] - cell
-        last = self._grid[inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)] + cell
-        some = inside.any(axis=1)  # nothing left has probability alpha; the last set stands
-        self._bet_lower = np.where(some, np.maximum(self._bet_lower, first), self._bet_lower)
-        self._bet_upper = np.where(some, np.minimum(self._bet_upper, last), self._bet_upper)
+        inside = np.exp(self._rising) + np.exp(self._falling) < 2 / self.alpha
+        inside &= self._possible()
+        row, mean = self._row[inside], self._mean[inside]
+        if len(row):
+            starts = np.flatnonzero(np.diff(row, prepend=-1))
+            some = row[starts]  # a target with nothing left (probability alpha) stays as it is
+            first = np.minimum.reduceat(mean, starts) - self._cell
+            last = np.maximum.reduceat(mean, starts) + self._cell
+            self._bet_lower[some] = np.maximum(self._bet_lower[some], first)
+            self._bet_upper[some] = np.minimum(self._bet_upper[some], last)
+        kept = self._possible()
+        if kept.sum() < SPARSE * len(kept):
+            self._row, self._mean = self._row[kept], self._mean[kept]
+            self._rising, self._falling = self._rising[kept], self._falling[kept]
+
+    def _possible(self) -> npt.NDArray[np.bool_]:
+        """Which of the means kept lie in their interval; half a cell against rounding."""
+        edge = 0.5 * self._cell
+        above = self._mean > self._bet_lower[self._row] - edge
+        return above & (self._mean < self._bet_upper[self._row] + edge)
+
+
+def _capped(bet: Floats, room: Floats) -> Floats:
+    """``bet``, or CAP / room where that is less; where there is no room, nothing can be lost."""
+    with np.errstate(divide="ignore"):
+        return np.minimum(bet, np.where(room > 0, CAP / np.maximum(room, 1e-300), np.inf))

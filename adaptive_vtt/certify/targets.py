@@ -14,6 +14,7 @@ from ..errors import InputError, unknown
 from ..space import QuestionSpace
 
 Bools = npt.NDArray[np.bool_]
+KINDS = ("overall", "concepts", "concept:NAME", "relations", "severities", "group:COLUMN")
 SIDES = {"miss rate": 1, "false-alarm rate": 0}
 
 
@@ -83,11 +84,11 @@ def named_targets(
 ) -> list[Target]:
     """The targets that ``names`` stand for, without those that hold no question.
 
-    "overall"; "concepts" (miss rate and false-alarm rate of each); "relations"; "severities"
-    (each relation at each severity); "group:COLUMN" (each value of a metadata column); or a
-    name of ``where``, a filter: field -> allowed values, the fields being relation,
-    severity, concept, truth, or any metadata column. Raises InputError for an unknown name
-    or a filter that selects nothing.
+    "overall"; "concepts" (miss rate and false-alarm rate of each); "concept:NAME" (those of
+    one); "relations"; "severities" (each relation at each severity); "group:COLUMN" (each
+    value of a metadata column); or a name of ``where``, a filter: field -> allowed values,
+    the fields being relation, severity, concept, truth, or any metadata column. Raises
+    InputError for an unknown name or a filter that selects nothing.
     """
     filters = dict(where or {})
     found: list[Target] = []
@@ -105,38 +106,49 @@ def named_targets(
 def _family(
     space: QuestionSpace, name: str, filters: Mapping[str, Mapping[str, Sequence[object]]]
 ) -> list[Target]:
+    kind, _, value = name.partition(":")
+    if name in filters:
+        return [_filtered(space, name, filters[name])]
     if name == "overall":
         return [_target(space, "overall error")]
     if name == "concepts":
-        return [
-            _target(space, f"{concept}: {side}", concept=[concept], truth=[truth])
-            for concept in space.concepts
-            for side, truth in SIDES.items()
-        ]
-    if name == "relations":
-        relations = dict.fromkeys(v.relation.name for v in space.variants)
-        return [_target(space, f"relation {r}: error", relation=[r]) for r in relations]
-    if name == "severities":
-        return [
-            _target(
-                space,
-                f"relation {v.relation.name} severity {v.severity}: error",
-                relation=[v.relation.name],
-                severity=[v.severity],
-            )
-            for v in space.variants
-        ]
-    if name.startswith("group:"):
-        column = name.removeprefix("group:")
-        values = dict.fromkeys(space.dataset.metadata_values(column).tolist())
-        return [_target(space, f"{column} {v}: error", **{column: [v]}) for v in values]
-    if name not in filters:
-        known = ["overall", "concepts", "relations", "severities", "group:COLUMN", *filters]
-        raise unknown("target", name, known)
-    target = _target(space, name, **filters[name])
+        return [t for concept in space.concepts for t in _sides(space, concept)]
+    if kind == "concept" and value:
+        return _sides(space, value)
+    if name in ("relations", "severities"):
+        return _variants(space, each_severity=name == "severities")
+    if kind == "group" and value:
+        there = dict.fromkeys(space.dataset.metadata_values(value).tolist())
+        return [_target(space, f"{value} {v}: error", **{value: [v]}) for v in there]
+    raise unknown("target", name, [*KINDS, *filters])
+
+
+def _filtered(space: QuestionSpace, name: str, fields: Mapping[str, Sequence[object]]) -> Target:
+    target = _target(space, name, **fields)
     if size(space, target) == 0:
-        raise InputError(f"target {name!r}: its filter {dict(filters[name])} selects no question")
-    return [target]
+        raise InputError(f"target {name!r}: its filter {dict(fields)} selects no question")
+    return target
+
+
+def _variants(space: QuestionSpace, *, each_severity: bool) -> list[Target]:
+    """Every relation, or every severity of each."""
+    found: dict[str, Target] = {}
+    for variant in space.variants:
+        relation, fields = variant.relation.name, {"relation": [variant.relation.name]}
+        name = f"relation {relation}: error"
+        if each_severity:
+            name = f"relation {relation} severity {variant.severity}: error"
+            fields["severity"] = [variant.severity]  # type: ignore[list-item]
+        found.setdefault(name, _target(space, name, **fields))
+    return list(found.values())
+
+
+def _sides(space: QuestionSpace, concept: str) -> list[Target]:
+    """The paper's two sides of a concept."""
+    return [
+        _target(space, f"{concept}: {side}", concept=[concept], truth=[truth])
+        for side, truth in SIDES.items()
+    ]
 
 
 def _target(space: QuestionSpace, name: str, **fields: Sequence[object]) -> Target:

@@ -158,7 +158,9 @@ class _Game:
 
     def _cut(self) -> None:
         wealth = np.logaddexp(self.rising, self.falling) - math.log(2)
-        left = np.flatnonzero(wealth < -math.log(self.alpha))
+        edge = GRID[1] / 2
+        possible = (self.m > self.lower - edge) & (self.m < self.upper + edge)
+        left = np.flatnonzero((wealth < -math.log(self.alpha)) & possible)
         if len(left):
             self.lower = max(self.lower, GRID[left[0]] - GRID[1])
             self.upper = min(self.upper, GRID[left[-1]] + GRID[1])

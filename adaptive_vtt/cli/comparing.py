@@ -13,11 +13,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from ..audit import Audit
 from ..audit import Progress as Step
 from ..errors import InputError
 from ..files import write_text
-from ..spec import Spec, build_model, build_space
+from ..spec import Spec, build_audit, build_space
 from ..strategies import get as get_strategy
 
 LEVELS = (0.75, 0.5, 0.25, 0.1)
@@ -94,19 +93,13 @@ def _run(spec: Spec, base: Path, strategy: str, seed: int) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(1)
-    space = build_space(spec, base)
-    model = build_model(spec, base, space.dataset)
     at, level = [0], [1.0]
 
     def note(step: Step) -> None:
         at.append(step.state.calls)
         level.append(round(step.state.mean, 5))
 
-    section = spec.audit
-    audit = Audit(
-        space, model, strategy=strategy, budget=section.budget, stop=spec.stop.rule(), seed=seed,
-        floor=section.floor, candidates=section.candidates, batch=section.batch,
-    )  # fmt: skip
+    audit = build_audit(spec, base, strategy=strategy, seed=seed)
     with audit:
         result = audit.run(note)
         seconds = audit.state().elapsed / max(result.calls, 1)
