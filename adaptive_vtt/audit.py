@@ -361,7 +361,7 @@ class Audit:
             return
         certificate = self.plan.describe(self._questioner.certifier)
         same_audit(facts, self.space, {**settings, "certificate": certificate})
-        self.journal.set_facts(stop=self.rules, ended=None)
+        self.journal.set_facts(stop=self.rules, ended=None, intervals=None)
         self._replay()
 
     def _replay(self) -> None:

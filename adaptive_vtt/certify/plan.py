@@ -8,6 +8,7 @@ from ..errors import InputError, unknown
 from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
 from .certifier import Certifier
+from .sequences import CAP, EAGERNESS, MOST_SKEW, PRIOR
 from .targets import named_targets
 
 if TYPE_CHECKING:
@@ -114,4 +115,5 @@ class Plan:
             "unanswered": self.unanswered,
             "targets": [t.name for t in certifier.targets],
             "sizes": [int(n) for n in certifier.sizes],
+            "bets": {"cap": CAP, "eagerness": EAGERNESS, "prior": PRIOR, "most_skew": MOST_SKEW},
         }

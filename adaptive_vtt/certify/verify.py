@@ -15,7 +15,7 @@ from ..journal import DrawRow, Journal, MoveRow, seal_call, seal_draw
 from ..law import Law
 
 GRID = [i / 1000 for i in range(1001)]
-CAP, EAGERNESS, PRIOR, SKEW, LEAST = 0.9, 1.2, 8.0, 3.0, 1e-9
+LEAST = 1e-9
 AGREE = 1e-7
 """Sums taken in another order differ by rounding; by no more than this."""
 
@@ -85,7 +85,7 @@ def _interval(
 ) -> Interval:
     size = certificate["sizes"][k]
     alpha = (1 - certificate["confidence"]) / len(certificate["sizes"])
-    game = _Game(size, certificate["aim"], alpha)
+    game = _Game(size, certificate["aim"], alpha, certificate["bets"])
     seen: set[int] = set()
     for draw in draws:
         row = draw.moves[k]
@@ -96,20 +96,22 @@ def _interval(
         most = sum(losses[q][1] for q in row.members)
         game.play(row, least, most)
     lower, upper = game.interval(len(seen))
-    return Interval(name, lower, upper, game.centre())
+    return Interval(name, lower, upper, min(max(game.estimate(), lower), upper))
 
 
 class _Game:
     """The two bettors of one target."""
 
-    def __init__(self, size: int, aim: float, alpha: float) -> None:
+    def __init__(self, size: int, aim: float, alpha: float, bets: dict[str, float]) -> None:
         self.size, self.aim, self.alpha = size, aim, alpha
+        self.cap, self.eagerness = bets["cap"], bets["eagerness"]
+        self.first, self.most_skew = bets["prior"], bets["most_skew"]
         self.rising = np.zeros(len(GRID))
         self.falling = np.zeros(len(GRID))
         self.m = np.array(GRID)
         self.least = self.most = 0.0
         self.lower, self.upper = 0.0, 1.0
-        self.strayed, self.plays = PRIOR, 0
+        self.strayed, self.plays = self.first, 0
         self.precision = self.weighted = self.prior = 0.0
 
     def centre(self) -> float:
@@ -117,6 +119,9 @@ class _Game:
             return 0.5
         mean = (self.weighted + 0.5 * self.prior) / (self.precision + self.prior)
         return min(max(mean, 0.02), 0.98)
+
+    def estimate(self) -> float:
+        return self.weighted / self.precision if self.precision else 0.5
 
     def play(self, row: MoveRow, least: float, most: float) -> None:
         """One draw: bets fixed by the past, then the losses."""
@@ -131,8 +136,8 @@ class _Game:
             top = (self.most + hi) / size + abs(away) * tilt_bound / size
             bet = self._bet(foreseen / size**2)
             with np.errstate(divide="ignore"):
-                up = np.where(self.m > bottom, CAP / (self.m - bottom), math.inf)
-                down = np.where(self.m < top, CAP / (top - self.m), math.inf)
+                up = np.where(self.m > bottom, self.cap / (self.m - bottom), math.inf)
+                down = np.where(self.m < top, self.cap / (top - self.m), math.inf)
             lean = away * tilt / size
             self.rising += np.log1p(np.minimum(bet, up) * (low + lean - self.m))
             self.falling += np.log1p(-np.minimum(bet, down) * (high + lean - self.m))
@@ -143,13 +148,13 @@ class _Game:
 
     def _bet(self, foreseen: float) -> Any:
         centre = self.centre()
-        skew = np.clip(self.m * (1 - self.m) / (centre * (1 - centre)), 1 / SKEW, SKEW)
-        variance = max(foreseen * self.strayed / (PRIOR + self.plays), LEAST)
-        return EAGERNESS * self.aim / (variance * skew)
+        skew = np.clip(self.m * (1 - self.m) / (centre * (1 - centre)), 1 / self.most_skew, self.most_skew)
+        variance = max(foreseen * self.strayed / (self.first + self.plays), LEAST)
+        return self.eagerness * self.aim / (variance * skew)
 
     def _note(self, active: bool, outcome: float, foreseen: float) -> None:
         if self.plays == 0:
-            self.prior = PRIOR / foreseen
+            self.prior = self.first / foreseen
         self.strayed += (outcome - self.centre()) ** 2 / foreseen if active else 1.0
         if active:
             self.precision += 1 / foreseen
