@@ -1,144 +1,254 @@
 """``avtt compare``: the same space, several strategies, several seeds."""
 
 import json
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import typer
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ..audit import Progress as Step
+from ..comparing import runs as work
+from ..comparing import summary as figures
+from ..comparing.figure import certified_page, uncertainty_page
+from ..comparing.truth import MOST_CALLS, all_answers, all_losses, calls_of, means, targets_of
 from ..errors import InputError
 from ..files import write_text
-from ..spec import Spec, build_audit, build_space
+from ..models import ModelUnderTest
+from ..space import QuestionSpace
+from ..spec import Spec, build_model, build_space
 from ..strategies import get as get_strategy
 
-LEVELS = (0.75, 0.5, 0.25, 0.1)
-"""Mean uncertainties, as shares of the prior, to which calls are counted."""
+ANSWERS = "answers.csv"
+FREE = ("recorded", "simulated")
+"""Models that may be asked about everything: it costs nothing."""
 
 
 def compare(
-    spec: Spec, base: Path, names: list[str], repeats: int, out: Path, as_json: bool
+    spec: Spec,
+    base: Path,
+    names: list[str],
+    repeats: int,
+    out: Path,
+    as_json: bool,
+    exhaust: bool = False,
 ) -> None:
     """Runs every strategy with every seed, then writes compare.json and compare.html."""
+    certifying = spec.certify.half_width is not None
+    names = _checked(names, certifying)
+    if repeats < 1:
+        raise InputError(f"--repeats: expected at least 1, got {repeats}")
+    if not certifying and spec.audit.budget is None:
+        raise InputError(
+            "compare: expected a budget (--budget or audit.budget) or a half-width to certify "
+            "(--half-width or certify.half_width), got neither"
+        )
+    if exhaust and not certifying:
+        raise InputError("--exhaust: expected a half-width to certify (--half-width), got none")
+    if certifying:
+        _compare_certified(spec, base, names, repeats, out, as_json, exhaust)
+    else:
+        _compare_uncertainty(spec, base, names, repeats, out, as_json)
+
+
+def _checked(names: Sequence[str], certifying: bool) -> list[str]:
+    """The names, once each; with the baseline where there are certificates."""
     if not names:
         raise InputError("--strategies: expected at least one name, got none")
+    names = list(dict.fromkeys(names))
     for name in names:
-        get_strategy(name)
-    budget = spec.audit.budget
-    if budget is None:
-        raise InputError("compare: expected a budget (--budget or audit.budget), got none")
+        if not (certifying and name == work.UNIFORM):
+            get_strategy(name)
+    return [work.UNIFORM, *(n for n in names if n != work.UNIFORM)] if certifying else names
+
+
+# -- without certificates -----------------------------------------------------------------
+
+
+def _compare_uncertainty(
+    spec: Spec, base: Path, names: list[str], repeats: int, out: Path, as_json: bool
+) -> None:
     build_space(spec, base)  # a spec that cannot be used ends here, not in a worker
-    runs = _run_all(spec, base, [(n, s) for n in names for s in range(repeats)], as_json)
-    table = summary(runs)
+    jobs = [work.Job(spec, base, name, seed) for name in names for seed in range(repeats)]
+    runs = _run(work.uncertainty_run, jobs, as_json)
+    table = figures.uncertainty_summary(runs)
     record = {"summary": table.to_dict(orient="records"), "runs": runs}
-    write_text(out / "compare.json", json.dumps(record, indent=1) + "\n")
-    write_text(out / "compare.html", _figure(runs))
-    if as_json:
-        typer.echo(json.dumps(record["summary"], indent=1))
-    else:
-        _show(table, out)
+    _write(record, uncertainty_page(runs), out, as_json)
+    if not as_json:
+        _show("median calls until the mean uncertainty is below a share of its prior", table)
+        _say(f"figure: {out / 'compare.html'}")
 
 
-def summary(runs: list[dict[str, Any]]) -> pd.DataFrame:
-    """One row per strategy: median calls to each level (None: not reached), end state."""
-    rows = []
-    for name in dict.fromkeys(run["strategy"] for run in runs):
-        mine = [run for run in runs if run["strategy"] == name]
-        row: dict[str, Any] = {"strategy": name, "repeats": len(mine)}
-        for level in LEVELS:
-            reached = [_calls_to(run, level) for run in mine]
-            middle = float(np.median(reached))
-            row[f"calls to {level:g}"] = None if np.isinf(middle) else middle
-        row["calls"] = float(np.median([run["calls"] for run in mine]))
-        row["uncertainty at end"] = round(
-            float(np.median([run["uncertainty"][-1] for run in mine])), 4
+# -- with certificates --------------------------------------------------------------------
+
+
+def _compare_certified(
+    spec: Spec, base: Path, names: list[str], repeats: int, out: Path, as_json: bool, exhaust: bool
+) -> None:
+    goal = spec.certify.half_width
+    assert goal is not None
+    space = build_space(spec, base)
+    targets = targets_of(space, spec.certify)
+    if exhaust and spec.model.kind == "python":
+        spec = _recorded(spec, base, space, out, as_json)
+    truth = _truth(spec, base, space, as_json)
+    known = None if truth is None else tuple(truth)
+    jobs = [work.Job(spec, base, name, seed, known) for name in names for seed in range(repeats)]
+    runs = _run(work.certified_run, jobs, as_json)
+    tables = _tables(runs, truth)
+    record: dict[str, Any] = {
+        "half_width": goal,
+        "confidence": spec.certify.confidence,
+        "targets": [target.name for target in targets],
+        "truth": truth,
+        "summary": tables["strategies"].to_dict(orient="records"),
+        "estimators": tables["estimators"].to_dict(orient="records") if truth else [],
+        "peeking": figures.peeking_summary(runs),
+        "runs": runs,
+    }
+    page = certified_page(runs, goal, spec.certify.confidence, _titled(tables))
+    _write(record, page, out, as_json)
+    if not as_json:
+        _show_certified(record, tables, runs, out)
+
+
+def _tables(runs: list[work.Run], truth: list[float] | None) -> dict[str, pd.DataFrame]:
+    tables = {"strategies": figures.certified_summary(runs, truth)}
+    if truth is not None:
+        tables["estimators"] = figures.estimator_summary(runs, truth)
+    return tables
+
+
+def _titled(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    titles = {
+        "strategies": "Calls, coverage and cost per strategy (medians over repeats)",
+        "estimators": "Estimates from the same draws (only 'certified' has a guarantee)",
+    }
+    return {titles[name]: table for name, table in tables.items()}
+
+
+def _recorded(spec: Spec, base: Path, space: QuestionSpace, out: Path, quiet: bool) -> Spec:
+    """Asks the model everything once, keeps the answers, and gives a spec that replays them."""
+    model = build_model(spec, base, space.dataset)
+    calls = calls_of(space, model)
+    if calls > MOST_CALLS:
+        raise InputError(f"--exhaust: expected at most {MOST_CALLS:,} calls, got {calls:,}")
+    if model.answers != "all":
+        raise InputError(
+            "--exhaust: expected a model whose call answers every concept, got one answer per call"
         )
-        row["seconds per call"] = round(float(np.median([run["seconds"] for run in mine])), 5)
-        rows.append(row)
-    return pd.DataFrame(rows).astype(object)
+    with _Bar("asking everything", calls, quiet) as advance:
+        answers = all_answers(space, model, spec.audit.seed, advance)
+    write_text(out / ANSWERS, answers.to_csv(index=False))
+    replay = {"kind": "recorded", "answers": str((out / ANSWERS).resolve()), "target": None}
+    return spec.model_copy(update={"model": spec.model.model_copy(update=replay)})
 
 
-def _calls_to(run: dict[str, Any], level: float) -> float:
-    below = np.flatnonzero(np.array(run["uncertainty"]) <= level)
-    return float(run["at"][below[0]]) if len(below) else float("inf")
+def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[float] | None:
+    """The true mean loss of every target, where asking everything is free; else None."""
+    if spec.model.kind not in FREE:
+        return None
+    model: ModelUnderTest = build_model(spec, base, space.dataset)
+    calls = calls_of(space, model)
+    if calls > MOST_CALLS:
+        return None
+    with _Bar("finding the truth", calls, quiet) as advance:
+        questions, losses = all_losses(space, model, spec.audit.seed, advance)
+    return [float(m) for m in means(space, targets_of(space, spec.certify), questions, losses)]
 
 
-def _run_all(
-    spec: Spec, base: Path, jobs: list[tuple[str, int]], quiet: bool
-) -> list[dict[str, Any]]:
-    """All runs, in the order of the jobs, two processes at a time or more."""
-    runs: dict[tuple[str, int], dict[str, Any]] = {}
-    console = Console(stderr=True, quiet=quiet)
-    with (
-        Progress(console=console, transient=True) as progress,
-        ProcessPoolExecutor(mp_context=get_context("spawn")) as pool,
-    ):
-        task = progress.add_task("comparing", total=len(jobs))
-        futures = {pool.submit(_run, spec, base, *job): job for job in jobs}
-        for future in as_completed(futures):
-            runs[futures[future]] = future.result()
-            progress.advance(task)
-    return [runs[job] for job in jobs]
+# -- running, writing, showing ------------------------------------------------------------
 
 
-def _run(spec: Spec, base: Path, strategy: str, seed: int) -> dict[str, Any]:
-    """One audit in memory: its mean uncertainty after every call."""
-    import torch
-
-    torch.set_num_threads(1)
-    at, level = [0], [1.0]
-
-    def note(step: Step) -> None:
-        at.append(step.state.calls)
-        level.append(round(step.state.mean, 5))
-
-    audit = build_audit(spec, base, strategy=strategy, seed=seed)
-    with audit:
-        result = audit.run(note)
-        seconds = audit.state().elapsed / max(result.calls, 1)
-    return {
-        "strategy": strategy, "seed": seed, "calls": result.calls, "reason": result.reason,
-        "at": at, "uncertainty": level, "seconds": seconds,
-    }  # fmt: skip
+def _run(
+    run: Callable[[work.Job], work.Run], jobs: list[work.Job], quiet: bool
+) -> list[work.Run]:  # fmt: skip
+    with _Bar("auditing", len(jobs), quiet) as advance:
+        return work.run_all(run, jobs, lambda: advance(1))
 
 
-def _figure(runs: list[dict[str, Any]]) -> str:
-    """Mean uncertainty over calls: a faint line per run, a strong one per strategy."""
-    import plotly.graph_objects as go
+class _Bar:
+    """A progress bar on stderr; its value is what moves it on."""
 
-    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-    figure = go.Figure()
-    names = list(dict.fromkeys(run["strategy"] for run in runs))
-    for name, colour in zip(names, colours * len(names), strict=False):
-        for run in (r for r in runs if r["strategy"] == name):
-            first = run["seed"] == 0
-            figure.add_scatter(
-                x=run["at"], y=run["uncertainty"], name=name, legendgroup=name, showlegend=first,
-                mode="lines", line={"color": colour, "width": 2.5 if first else 1},
-                opacity=1.0 if first else 0.35,
-            )  # fmt: skip
-    figure.update_layout(
-        title="Uncertainty of the answer GPs over calls (seed 0 strong, the others faint)",
-        xaxis_title="calls", yaxis_title="mean uncertainty, share of prior",
-        template="plotly_white", font={"family": "system-ui, sans-serif"},
-        yaxis_range=[0, 1.02], legend={"orientation": "h", "y": -0.2},
-    )  # fmt: skip
-    return str(figure.to_html(include_plotlyjs=True, full_html=True))
+    def __init__(self, what: str, total: int, quiet: bool) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TimeRemainingColumn(), console=Console(stderr=True, quiet=quiet), transient=True,
+        )  # fmt: skip
+        self._task = self._progress.add_task(what, total=total)
+
+    def __enter__(self) -> Callable[[int], None]:
+        self._progress.start()
+        return lambda steps: self._progress.advance(self._task, steps)
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
 
 
-def _show(table: pd.DataFrame, out: Path) -> None:
-    console = Console(highlight=False)
-    sheet = Table(title="median calls until the mean uncertainty is below a share of its prior")
+def _write(record: dict[str, Any], page: str, out: Path, as_json: bool) -> None:
+    write_text(out / "compare.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
+    write_text(out / "compare.html", page)
+    if as_json:
+        short = {name: value for name, value in record.items() if name != "runs"}
+        typer.echo(json.dumps(short, indent=1, allow_nan=False))
+
+
+def _show_certified(
+    record: dict[str, Any], tables: dict[str, pd.DataFrame], runs: list[work.Run], out: Path
+) -> None:
+    goal, count = record["half_width"], len(record["targets"])
+    table = tables["strategies"]
+    levels = [name for name in map(str, table) if name.startswith("calls to ")]
+    shown = [*levels[-3:], "of uniform", "coverage", "ever missed", "variance ratio"]
+    sheet = table[["strategy", *shown]].assign(
+        **{"ms per draw": (table["seconds per draw"].astype(float) * 1000).round(1).astype(object)}
+    )
+    sheet[levels[-1]] = [
+        f">{stopped:g}" if calls is None else calls
+        for calls, stopped in zip(sheet[levels[-1]], table["stopped at"], strict=True)
+    ]
+    _show(f"median calls to half-widths, {count} targets, {runs[-1]['seed'] + 1} repeats", sheet)
+    if record["truth"] is None:
+        _say("coverage and errors need the truth: a recorded or simulated model, or --exhaust")
+    else:
+        _show("errors of estimates made from the same draws", tables["estimators"])
+    if peeking := record["peeking"]:
+        _say(_peeking_sentence(peeking, goal))
+    _say(f"figure: {out / 'compare.html'}")
+
+
+def _peeking_sentence(peeking: dict[str, Any], goal: float) -> str:
+    missed = f"{peeking['ever missed']:.0%} of repeats missed a truth at some look"
+    if peeking["calls"] is None:
+        return f"peeking at normal intervals (uniform): not at +-{goal:g} in the runs; {missed}"
+    return (
+        f"peeking at normal intervals (uniform) stops at {peeking['calls']:g} calls and then "
+        f"covers in {peeking['coverage']:.0%} of repeats; {missed}"
+    )
+
+
+def _show(title: str, table: pd.DataFrame) -> None:
+    sheet = Table(title=title, padding=(0, 0), pad_edge=False)
     for column in table:
-        sheet.add_column(str(column), justify="left" if column == "strategy" else "right")
+        words = column in ("strategy", "estimator")
+        least = max(len(word) for word in str(column).split())
+        sheet.add_column(
+            str(column), justify="left" if words else "right", overflow="fold",
+            min_width=None if words else least,
+        )  # fmt: skip
     for row in table.itertuples(index=False):
-        sheet.add_row(*("-" if cell is None else str(cell) for cell in row))
-    console.print(sheet)
-    console.print(f"figure: {out / 'compare.html'}", markup=False)
+        sheet.add_row(*(_cell(value) for value in row))
+    Console(highlight=False).print(sheet)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _say(sentence: str) -> None:
+    Console(highlight=False).print(sentence, markup=False)

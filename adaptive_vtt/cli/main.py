@@ -122,22 +122,32 @@ def compare(
     strategies: Annotated[
         str, typer.Option(help="Names, separated by commas.")
     ] = "random,uncertainty+unpredictability",
-    repeats: Annotated[
-        int, typer.Option(help="Audits per strategy, each with its seed.", min=1)
-    ] = 3,
+    repeats: Annotated[int, typer.Option(help="Audits per strategy, each with its seed.")] = 3,
+    half_width: Annotated[
+        float | None, typer.Option(help="Certify every target to this, against uniform questions.")
+    ] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(help="overall, concepts, relations, severities, group:COLUMN; commas."),
+    ] = None,
     budget: Annotated[int | None, typer.Option(help="At most so many calls each.")] = None,
+    exhaust: Annotated[
+        bool,
+        typer.Option("--exhaust", help="Ask the model everything once, to know the truth."),
+    ] = False,
     out: Out = Path("runs/compare"),
     as_json: Json = False,
 ) -> None:
     """Run several strategies on the same space and show how fast each one learns.
 
-    Example: avtt compare --demo --strategies random,uncertainty --repeats 5 --out runs/compare
+    Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
     """
     from .comparing import compare as run_compare
     from .running import read
 
-    chosen, base = read(spec, demo, {"budget": budget})
-    run_compare(chosen, base, _names(strategies) or [], repeats, out, as_json)
+    changes = {"budget": budget, "half_width": half_width, "targets": _names(targets)}
+    chosen, base = read(spec, demo, changes)
+    run_compare(chosen, base, _names(strategies) or [], repeats, out, as_json, exhaust)
 
 
 @app.command()

@@ -1,0 +1,1 @@
+"""Comparing strategies and estimators on one space: runs, truth, summary, figure."""

@@ -1,0 +1,115 @@
+"""Time per draw and peak memory, over sizes of space, candidates and observations.
+
+One draw is everything the engine does between two answers, journal and model left out:
+sampling candidates, predicting their losses, weighing, drawing, fixing the move, and
+learning from 14 answers. Amortised: refits of the question GP are in.
+"""
+
+import argparse
+import multiprocessing
+import resource
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from adaptive_vtt.belief import Learnt
+from adaptive_vtt.certify.plan import Plan
+from adaptive_vtt.files import write_text
+from adaptive_vtt.proxies import Proxies
+from adaptive_vtt.questioner import Questioner
+from adaptive_vtt.relations import LabelPreserving, Relation
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.strategies import get
+from adaptive_vtt.testing import TiledDataset
+
+CONCEPTS, TILE = 14, 23
+SIZES = (10**4, 10**6, 10**9, 10**12)
+
+
+class Blank(LabelPreserving):
+    """A relation without images."""
+
+    def __init__(self, name: str, severities: tuple[int, ...]) -> None:
+        self.name, self.severities = name, severities
+
+
+def space_of(size: int) -> QuestionSpace:
+    """About ``size`` questions: samples x 31 variants x 14 concepts."""
+    relations: list[Relation] = [Blank("identity", (0,))]
+    relations += [Blank(f"r{i}", (1, 2, 3, 4, 5)) for i in range(6)]
+    truths = (np.random.default_rng(0).random((TILE, CONCEPTS)) < 0.3).astype(np.int8)
+    return QuestionSpace(TiledDataset(truths, max(TILE, size // (31 * CONCEPTS))), relations)
+
+
+def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, Any]:
+    """Milliseconds per draw over the last tenth of ``calls`` and over all of them."""
+    import torch
+
+    torch.set_num_threads(1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    space = space_of(size)
+    plan = Plan(0.001, None, 0.95, ("concepts", "relations"), None, "loss")
+    belief = plan.belief(
+        space, "all", seed=0, device=device, proxies=Proxies(space, 0, {}), surrogate=True
+    )
+    questioner = Questioner(
+        space, get("uncertainty+unpredictability"), floor=0.2, candidates=candidates,
+        answers="all", belief=belief,
+    )  # fmt: skip
+    rng, times = np.random.default_rng(1), []
+    for _ in range(calls):
+        start = time.perf_counter()
+        draw = questioner.draw()
+        if draw is None:
+            break
+        questions = np.arange(draw.call * CONCEPTS, (draw.call + 1) * CONCEPTS)
+        questioner.take(questions, draw.move)
+        questioner.learn(_answers(space, questions, rng))
+        times.append(time.perf_counter() - start)
+    tail = times[-max(1, len(times) // 10) :]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "questions": f"{space.size:.0e}",
+        "candidates": candidates,
+        "calls": len(times),
+        "device": device,
+        "ms per draw, median of last tenth": round(1000 * float(np.median(tail)), 2),
+        "ms per draw, all calls": round(1000 * float(np.mean(times)), 2),
+        "peak MB added": round((peak - before) / 1024),
+    }
+
+
+def _answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> list[Learnt]:
+    truth = space.truth(questions)
+    wrong = rng.random(len(questions)) < 0.2
+    said = np.where(wrong, 1 - truth, truth) * 0.9 + 0.05
+    rows = zip(questions.tolist(), truth.tolist(), wrong.tolist(), said.tolist(), strict=True)
+    return [Learnt(q, t, float(w), a, (a + t) / 2) for q, t, w, a in rows]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("bench"))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args(arguments)
+    calls = 60 if options.quick else 1000
+    jobs = [(size, 4096, calls) for size in SIZES[1:]] + [(SIZES[0], 4096, min(calls, 700))]
+    if options.device != "cpu":
+        jobs += [(SIZES[3], c, n) for c in (4096, 65_536, 10**6) for n in (1000, 5000)]
+    rows = []
+    for job in jobs:  # a process each, so that peaks of memory do not mix
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            rows.append(pool.apply(measure, (*job, options.device)))
+            print(rows[-1], flush=True)
+    frame = pd.DataFrame(rows)
+    print(frame.to_string(index=False))
+    write_text(options.out / "speed.csv", frame.to_csv(index=False))
+
+
+if __name__ == "__main__":
+    main()
