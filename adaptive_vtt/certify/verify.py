@@ -148,7 +148,9 @@ class _Game:
 
     def _bet(self, foreseen: float) -> Any:
         centre = self.centre()
-        skew = np.clip(self.m * (1 - self.m) / (centre * (1 - centre)), 1 / self.most_skew, self.most_skew)
+        skew = np.clip(
+            self.m * (1 - self.m) / (centre * (1 - centre)), 1 / self.most_skew, self.most_skew
+        )
         variance = max(foreseen * self.strayed / (self.first + self.plays), LEAST)
         return self.eagerness * self.aim / (variance * skew)
 

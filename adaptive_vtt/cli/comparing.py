@@ -23,6 +23,8 @@ from ..spec import Spec, build_model, build_space
 from ..strategies import get as get_strategy
 
 ANSWERS = "answers.csv"
+WIDE = 92
+"""Columns of a terminal that show one half-width more."""
 FREE = ("recorded", "simulated")
 """Models that may be asked about everything: it costs nothing."""
 
@@ -202,7 +204,8 @@ def _show_certified(
     goal, count = record["half_width"], len(record["targets"])
     table = tables["strategies"]
     levels = [name for name in map(str, table) if name.startswith("calls to ")]
-    shown = [*levels[-3:], "of uniform", "coverage", "ever missed", "variance ratio"]
+    fitting = levels[-3 if Console().width >= WIDE else -2 :]
+    shown = [*fitting, "of uniform", "coverage", "ever missed", "variance ratio"]
     sheet = table[["strategy", *shown]].assign(
         **{"ms per draw": (table["seconds per draw"].astype(float) * 1000).round(1).astype(object)}
     )
@@ -247,7 +250,7 @@ def _show(title: str, table: pd.DataFrame) -> None:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value).replace("+", "+\n")
 
 
 def _say(sentence: str) -> None:

@@ -30,7 +30,7 @@ def uncertainty_summary(runs: Sequence[Run]) -> pd.DataFrame:
         )
         row["seconds per call"] = round(float(np.median([run["seconds"] for run in mine])), 5)
         rows.append(row)
-    return pd.DataFrame(rows).astype(object)
+    return pd.DataFrame(rows, dtype=object)
 
 
 def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None) -> pd.DataFrame:
@@ -57,7 +57,7 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
         row["variance ratio"] = round(float(np.median([r["variance_ratio"] for r in mine])), 3)
         row["seconds per draw"] = round(float(np.median([run["seconds"] for run in mine])), 5)
         rows.append(row)
-    return pd.DataFrame(rows).astype(object)
+    return pd.DataFrame(rows, dtype=object)
 
 
 def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFrame:
@@ -75,7 +75,7 @@ def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFra
             row["RMSE at stop"] = _rmse(ends)
             row["bias at stop"] = _bias(ends)
             rows.append(row)
-    return pd.DataFrame(rows).astype(object)
+    return pd.DataFrame(rows, dtype=object)
 
 
 def peeking_summary(runs: Sequence[Run]) -> dict[str, Any] | None:

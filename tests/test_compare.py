@@ -1,0 +1,277 @@
+"""Comparisons: the truth, the figures of the summary by hand, and what the command writes."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt.cli import main
+from adaptive_vtt.cli.starting import write_start
+from adaptive_vtt.comparing import summary
+from adaptive_vtt.comparing.estimators import peek, plug_in, running_means
+from adaptive_vtt.comparing.figure import certified_page
+from adaptive_vtt.comparing.runs import Job, certified_run, is_checkpoint, levels_to
+from adaptive_vtt.comparing.truth import all_answers, all_losses, means, targets_of
+from adaptive_vtt.models import Recorded
+from adaptive_vtt.spec import Spec, build_model, build_space, parse_spec
+
+SAMPLES = 40
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """40 samples, two relations, two concepts; every fourth "a" and every fifth "b" wrong,
+    "b" unanswered on the first sample."""
+    numbers = np.arange(SAMPLES)
+    a, b = numbers % 2, (numbers // 2) % 2
+    ids = [f"s{n}" for n in numbers]
+    pd.DataFrame({"id": ids, "a": a, "b": b}).to_csv(tmp_path / "labels.csv", index=False)
+    said = {"a": np.where(numbers % 4 == 0, 1 - a, a), "b": np.where(numbers % 5 == 0, 1 - b, b)}
+    table = pd.DataFrame({"sample": ids, "relation": "identity", "severity": 0, **said})
+    table["b"] = table["b"].astype(float)
+    table.loc[0, "b"] = np.nan
+    other = table.assign(relation="rotation", severity=1)
+    pd.concat([table, other]).to_csv(tmp_path / "answers.csv", index=False)
+    (tmp_path / "SPEC.toml").write_text(
+        """
+        [dataset]
+        kind = "table"
+        labels = "labels.csv"
+        [model]
+        kind = "recorded"
+        answers = "answers.csv"
+        [space]
+        relations = ["identity", "rotation"]
+        severities = [1]
+        [certify]
+        half_width = 0.2
+        targets = ["overall", "concept:a"]
+        surrogate = false
+        """
+    )
+    return tmp_path
+
+
+def spec_in(folder: Path, **changes: Any) -> Spec:
+    import tomllib
+
+    table = tomllib.loads((folder / "SPEC.toml").read_text())
+    table["certify"].update(changes)
+    return parse_spec(table, "test")
+
+
+def run(*arguments: str) -> int:
+    """The exit code of ``avtt arguments``."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    code = ended.value.code
+    return code if isinstance(code, int) else 0
+
+
+# -- the truth ----------------------------------------------------------------------------
+
+
+def test_the_truth_pass_gives_the_mean_loss_of_every_target(recorded):
+    spec = spec_in(recorded)
+    space = build_space(spec, recorded)
+    model = build_model(spec, recorded, space.dataset)
+    steps: list[int] = []
+    questions, losses = all_losses(space, model, 0, steps.append)
+    assert sum(steps) == 2 * SAMPLES
+    assert len(questions) == space.size == 4 * SAMPLES
+    truth = means(space, targets_of(space, spec.certify), questions, losses)
+    # "a" is wrong on multiples of 4, all of them absent; "b" on multiples of 5, the first
+    # of which is unanswered and counts as wrong
+    assert truth == pytest.approx([(10 + 8) / 80, 0.0, 10 / 20])
+
+
+def test_answers_kept_by_the_pass_replay_as_the_model_itself(recorded):
+    spec = spec_in(recorded)
+    space = build_space(spec, recorded)
+    model = build_model(spec, recorded, space.dataset)
+    kept = Recorded(all_answers(space, model, 0))
+    again = all_losses(space, kept, 0)
+    assert again[1].tolist() == all_losses(space, model, 0)[1].tolist()
+
+
+# -- the figures, by hand -----------------------------------------------------------------
+
+
+def planted(strategy: str, seed: int, calls: int | None, *, missed: bool, last: float) -> Any:
+    """A run to half-width .1 that ended after 100 calls with estimate ``last``."""
+    return {
+        "strategy": strategy, "seed": seed, "calls": 100, "reason": "", "seconds": 0.001,
+        "calls_to": [[0.3, 10], [0.2, 30], [0.1, calls]], "at": [1, 50, 100],
+        "half_width": [0.5, 0.2, 0.1], "certified": [True], "variance_ratio": 0.5,
+        "estimates": {"certified": [[0.5], [0.4], [last]]}, "held": True, "missed": missed,
+    }  # fmt: skip
+
+
+def planted_runs() -> list[Any]:
+    return [
+        planted("uniform", 0, 100, missed=False, last=0.3),
+        planted("uniform", 1, 80, missed=False, last=0.3),
+        planted("neyman", 0, 45, missed=False, last=0.33),
+        planted("neyman", 1, None, missed=True, last=0.26),
+    ]
+
+
+def test_summary_figures_by_hand():
+    table = summary.certified_summary(planted_runs(), [0.3]).set_index("strategy")
+    uniform, neyman = table.loc["uniform"], table.loc["neyman"]
+    assert uniform["calls to 0.1"] == 90
+    assert uniform["of uniform"] == 1
+    assert neyman["calls to 0.2"] == 30
+    assert neyman["calls to 0.1"] is None  # one of two did not get there
+    assert neyman["of uniform"] is None
+    assert neyman["ever missed"] == 0.5
+    assert neyman["coverage"] == 1
+    assert neyman["RMSE at stop"] == pytest.approx(math.sqrt((0.03**2 + 0.04**2) / 2), abs=1e-4)
+    estimators = summary.estimator_summary(planted_runs(), [0.3]).set_index("strategy")
+    assert estimators.loc["neyman", "RMSE at 50"] == pytest.approx(0.1)
+    assert estimators.loc["neyman", "bias at stop"] == pytest.approx(-0.005)
+
+
+def test_rmse_stands_only_at_marks_that_every_run_reached():
+    runs = planted_runs()
+    assert summary.shared_marks(runs) == [50, 100]
+    runs[0] = {**runs[0], "at": [1, 50, 90]}
+    assert summary.shared_marks(runs) == [50]
+
+
+def test_the_page_is_self_contained_and_safe_for_runs_that_fell_short():
+    runs = planted_runs()
+    table = summary.certified_summary(runs)
+    page = certified_page(runs, 0.1, 0.95, {"strategies": table})
+    assert "<script src=" not in page
+    assert "cdn.plot.ly" not in page.split("</script>")[-2]
+    assert "more than 100" in page
+
+
+def test_running_means_and_plug_in_by_hand():
+    inside = np.array([[True, True, False, True], [False, False, True, False]])
+    losses, draw = np.array([1.0, 0.0, 1.0, 0.0]), np.array([0, 0, 1, 2])
+    assert running_means(inside, losses, draw, 1)[0] == 0.5
+    assert np.isnan(running_means(inside, losses, draw, 1)[1])
+    assert running_means(inside, losses, draw, 3) == pytest.approx([1 / 3, 1])
+    found = plug_in(
+        np.array([2.0, 1.0]), np.array([4.0, 0.0]), np.array([10.0, 5.0]),
+        np.array([[True, True], [False, False]]), np.array([0.25, 0.75]),
+    )  # fmt: skip
+    assert found == pytest.approx([(2 + 4 * 0.5) / 10, 0.2])
+
+
+def test_peeking_by_hand():
+    losses = np.tile([0.0, 1.0], 60)
+    inside, draw = np.ones((1, 120), bool), np.arange(120)
+
+    def look(truth: float, goal: float) -> Any:
+        return peek(
+            inside, losses, draw, truth=np.array([truth]), sizes=np.array([1000.0]), goal=goal,
+            alpha=0.05,
+        )  # fmt: skip
+
+    # 1.96 sqrt(.25 / (n - 1)) is .1 at n = 98: even counts have mean 1/2
+    stopped = look(0.5, 0.1)
+    assert stopped.calls == pytest.approx(97, abs=1)
+    assert stopped.held
+    assert not stopped.missed
+    assert look(0.9, 0.1).missed
+    assert look(0.9, 0.1).held is False
+    assert look(0.5, 0.01).calls is None
+
+
+def test_checkpoints_and_levels():
+    assert levels_to(0.08) == [0.3, 0.2, 0.1, 0.08]
+    counts = [n for n in range(1, 10_001) if is_checkpoint(n)]
+    assert {50, 100, 200, 400, 800, 1600, 3200, 6400} < set(counts)
+    assert len(counts) < 110
+
+
+# -- runs ---------------------------------------------------------------------------------
+
+
+def test_a_run_counts_calls_and_a_truth_it_can_not_hold(recorded):
+    spec = spec_in(recorded)
+    good = certified_run(Job(spec, recorded, "uniform", 0, (18 / 80, 0.0, 0.5)))
+    assert good["held"]
+    assert not good["missed"]
+    assert good["calls"] == good["at"][-1] == good["calls_to"][-1][1]
+    assert good["half_width"][-1] <= 0.2 < good["half_width"][-2]
+    assert good["peeking"]["calls"] is None or good["peeking"]["calls"] <= good["calls"]
+    planted = certified_run(Job(spec, recorded, "uniform", 0, (18 / 80, 0.0, 0.99)))
+    assert planted["missed"]
+    unknown = certified_run(Job(spec, recorded, "random", 1))
+    assert "held" not in unknown
+    assert list(unknown["estimates"]) == ["certified"]
+
+
+def test_plug_in_and_raw_mean_end_at_the_truth_when_everything_was_asked(recorded):
+    spec = spec_in(recorded, half_width=0.0001, surrogate=True)
+    truth = (18 / 80, 0.0, 0.5)
+    found = certified_run(Job(spec, recorded, "random", 0, truth))
+    assert found["calls"] == 2 * SAMPLES
+    for name in ("raw mean", "GP plug-in", "certified"):
+        assert found["estimates"][name][-1] == pytest.approx(truth, abs=2e-3)
+
+
+# -- the command --------------------------------------------------------------------------
+
+
+def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ["--strategies", "random", "--repeats", "2", "--out", str(out), "--json"]
+    assert run("compare", str(recorded / "SPEC.toml"), *arguments) == 0
+    printed = json.loads(capsys.readouterr().out)
+    record = json.loads((out / "compare.json").read_text())
+    assert [row["strategy"] for row in printed["summary"]] == ["uniform", "random"]
+    assert printed == {name: value for name, value in record.items() if name != "runs"}
+    assert printed["truth"] == pytest.approx([18 / 80, 0, 0.5])
+    assert printed["summary"][0]["of uniform"] == 1
+    assert printed["peeking"]["repeats"] == 2
+    assert len(record["runs"]) == 4
+    assert "<script src=" not in (out / "compare.html").read_text()
+
+
+def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys):
+    write_start(tmp_path)
+    out = tmp_path / "out"
+    spec = str(tmp_path / "SPEC.toml")
+    options = ["--strategies", "uniform", "--repeats", "1", "--budget", "20"]
+    assert run("compare", spec, *options, "--half-width", "0.4", "--targets", "overall",
+               "--exhaust", "--out", str(out)) == 0  # fmt: skip
+    assert "of uniform" in " ".join(capsys.readouterr().out.split())
+    record = json.loads((out / "compare.json").read_text())
+    assert len(record["truth"]) == 1
+    answers = pd.read_csv(out / "answers.csv")
+    assert {"sample", "relation", "severity"} < set(answers)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--strategies", "neymann"], "unknown strategy 'neymann'"),
+        (["--strategies", "neymann"], "did you mean 'neyman'?"),
+        (["--strategies", ","], "--strategies: expected at least one name"),
+        (["--repeats", "0"], "--repeats: expected at least 1, got 0"),
+        (["--half-width", "1.5"], "certify.half_width: expected less than 1, got 1.5"),
+        (["--targets", "overal"], "unknown target 'overal'"),
+    ],
+)
+def test_mistakes_are_one_sentence(recorded, tmp_path, capsys, arguments, sentence):
+    spec = str(recorded / "SPEC.toml")
+    assert run("compare", spec, *arguments, "--out", str(tmp_path / "out")) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert sentence in lines[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_exhaust_without_a_half_width_is_refused(tmp_path, capsys):
+    write_start(tmp_path)
+    assert run("compare", str(tmp_path / "SPEC.toml"), "--exhaust") == 2
+    assert "--exhaust: expected a half-width to certify" in capsys.readouterr().err
