@@ -11,18 +11,16 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from .datasets.base import UNKNOWN, Dataset, Indices, Truths
 from .errors import InputError
+from .oracles import Correctness, Oracle
+from .question import Question as Question
 from .randomness import generator
 from .relations import FollowUp, Relation, resolve
-
-if TYPE_CHECKING:
-    from .oracles import Oracle
 
 MAX_NUMBER = 2**62
 """Question numbers are 64-bit; a larger space is refused."""
@@ -40,18 +38,6 @@ class Variant:
         return f"{self.relation.name}:{self.severity}"
 
 
-@dataclass(frozen=True)
-class Question:
-    """One question in words; ``truth`` is that of the source image."""
-
-    number: int
-    sample_id: str
-    relation: str
-    severity: int
-    concept: str
-    truth: int
-
-
 class QuestionSpace:
     """samples x relations x severities x concepts.
 
@@ -66,10 +52,8 @@ class QuestionSpace:
         relations: Iterable[str | Relation] = ("identity",),
         *,
         severities: Iterable[int] | None = None,
-        oracle: "Oracle | None" = None,
+        oracle: Oracle | None = None,
     ) -> None:
-        from .oracles import Correctness
-
         self.dataset = dataset
         self.concepts = dataset.concepts
         self.oracle: Oracle = oracle if oracle is not None else Correctness()

@@ -111,7 +111,9 @@ def _compare_certified(
         "peeking": figures.peeking_summary(runs),
         "runs": runs,
     }
-    page = certified_page(runs, goal, spec.certify.confidence, _titled(tables))
+    page = certified_page(
+        runs, goal, spec.certify.confidence, _titled(tables, record["peeking"], goal)
+    )
     _write(record, page, out, as_json)
     if not as_json:
         _show_certified(record, tables, runs, out)
@@ -124,12 +126,21 @@ def _tables(runs: list[work.Run], truth: list[float] | None) -> dict[str, pd.Dat
     return tables
 
 
-def _titled(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    titles = {
-        "strategies": "Calls, coverage and cost per strategy (medians over repeats)",
-        "estimators": "Estimates from the same draws (only 'certified' has a guarantee)",
-    }
-    return {titles[name]: table for name, table in tables.items()}
+def _titled(
+    tables: dict[str, pd.DataFrame], peeking: dict[str, Any] | None, goal: float
+) -> dict[str, pd.DataFrame]:
+    """The tables as the page shows them, with the peeking analyst among the strategies."""
+    strategies = tables["strategies"]
+    if peeking:
+        calls = {f"calls to {goal:g}": peeking["calls"], "stopped at": peeking["calls"]}
+        row = {"strategy": "uniform, peeking at normal intervals", **peeking, **calls}
+        rows = [*strategies.to_dict(orient="records"), row]
+        strategies = pd.DataFrame(rows, columns=list(strategies), dtype=object)
+    titles = {"Calls, coverage and cost per strategy (medians over repeats)": strategies}
+    if "estimators" in tables:
+        title = "Estimates from the same draws (only 'certified' comes with a guarantee)"
+        titles[title] = tables["estimators"]
+    return titles
 
 
 def _recorded(spec: Spec, base: Path, space: QuestionSpace, out: Path, quiet: bool) -> Spec:

@@ -16,6 +16,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's palette, told apart by colour-blind readers too."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 POINTS = 160
+GAP, TOP, BOTTOM = 100, 130, 30
+"""Pixels between the parts of the page, and around them."""
+HALF_WIDTHS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5)
 
 
 def uncertainty_page(runs: Sequence[Run]) -> str:
@@ -46,42 +49,56 @@ def certified_page(
     """Widest interval over calls, calls to the goal, and the tables."""
     from plotly.subplots import make_subplots
 
-    heights = [_table_height(table) for table in tables.values()]
-    total = 460 + 320 + sum(heights) + 90 * len(heights)
+    heights = [440, 300, *(_table_height(table) for table in tables.values())]
+    area = sum(heights) + GAP * (len(heights) - 1)
     figure = make_subplots(
-        rows=2 + len(tables), cols=1,
+        rows=len(heights), cols=1,
         specs=[[{}], [{}], *([{"type": "table"}] for _ in tables)],
-        row_heights=[460, 320, *heights],
-        vertical_spacing=70 / total,
+        row_heights=heights,
+        vertical_spacing=GAP / area,
         subplot_titles=[
             "Widest interval over calls (median; band: all repeats)",
-            f"Calls until every target is within ±{goal:g} (dots: repeats)",
+            f"Calls until every target is within ±{goal:g} (median; dots: repeats)",
             *tables,
         ],
     )  # fmt: skip
     for number, (name, mine) in enumerate(by_strategy(runs).items()):
         _widths(figure, number, name, mine)
         _bar(figure, number, name, mine)
-    figure.add_hline(
-        y=goal, line={"dash": "dash", "color": "#444"}, row=1, col=1,
-        annotation_text=f"stop: ±{goal:g}", annotation_position="bottom left",
+    last = max(run["at"][-1] for run in runs)
+    figure.add_scatter(
+        x=[1, last], y=[goal, goal], mode="lines", name=f"stop: ±{goal:g}",
+        line={"dash": "dash", "color": "#444", "width": 1.5}, row=1, col=1,
     )  # fmt: skip
     for row, table in enumerate(tables.values(), start=3):
         figure.add_trace(_sheet(table), row=row, col=1)
-    figure.update_xaxes(title_text="calls", type="log", row=1, col=1)
-    figure.update_yaxes(
-        title_text="widest half-width", type="log", row=1, col=1, tickvals=[0.01, 0.02, 0.03, 0.05,
-        0.08, 0.1, 0.15, 0.2, 0.3, 0.5],
-    )  # fmt: skip
-    figure.update_yaxes(title_text="calls", rangemode="tozero", row=2, col=1)
+    _look(figure, goal, last)
     figure.update_layout(
-        title=f"Strategies compared: every interval holds at all times with probability "
-        f"{confidence:g}",
-        template="plotly_white", font={"family": "system-ui, sans-serif"}, height=total,
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1, "xanchor": "right"},
-        margin={"t": 120},
+        title={
+            "text": "Strategies compared: all intervals hold at all times with probability "
+            f"{confidence:g}",
+            "x": 0.02, "y": 1 - 24 / (area + TOP + BOTTOM), "yanchor": "top",
+        },
+        template="plotly_white", font={"family": "system-ui, sans-serif"},
+        height=area + TOP + BOTTOM, margin={"t": TOP, "b": BOTTOM, "l": 70, "r": 30},
+        legend={"orientation": "h", "x": 0, "y": 1 + 34 / area, "yanchor": "bottom"},
     )  # fmt: skip
     return _html(figure)
+
+
+def _look(figure: Any, goal: float, last: int) -> None:
+    """The axes."""
+    calls = [base * 10**power for power in range(7) for base in (1, 2, 5)]
+    figure.update_xaxes(
+        title_text="calls", type="log", tickvals=calls, ticktext=[f"{c:,}" for c in calls],
+        range=[0, np.log10(last * 1.05)], row=1, col=1,
+    )  # fmt: skip
+    figure.update_yaxes(
+        title_text="widest half-width", type="log", tickvals=HALF_WIDTHS,
+        ticktext=[f"{w:g}" for w in HALF_WIDTHS],
+        range=[np.log10(0.9 * goal), np.log10(0.56)], row=1, col=1,
+    )  # fmt: skip
+    figure.update_yaxes(title_text="calls", rangemode="tozero", row=2, col=1)
 
 
 def _widths(figure: Any, number: int, name: str, runs: Sequence[Run]) -> None:
@@ -117,8 +134,8 @@ def _bar(figure: Any, number: int, name: str, runs: Sequence[Run]) -> None:
         x=[name], y=[height], name=name, legendgroup=name, showlegend=False,
         marker={"color": _faint(_colour(number)) if short else _colour(number),
                 "pattern": {"shape": "/" if short else ""}},
-        text=[f"more than {height:,.0f}" if short else f"{height:,.0f}"], textposition="outside",
-        cliponaxis=False, row=2, col=1,
+        text=[f"more than {height:,.0f}" if short else f"{height:,.0f}"], textposition="inside",
+        insidetextanchor="start", textfont={"size": 13}, row=2, col=1,
     )  # fmt: skip
     dots = [calls for calls in reached if calls is not None]
     figure.add_scatter(
@@ -141,7 +158,7 @@ def _sheet(table: pd.DataFrame) -> Any:
 
 
 def _table_height(table: pd.DataFrame) -> int:
-    return 60 + 28 * len(table)
+    return 54 + 27 * len(table)
 
 
 def _text(value: Any) -> str:

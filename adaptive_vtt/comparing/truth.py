@@ -12,7 +12,7 @@ from ..certify.targets import Target, member
 from ..datasets.base import Indices
 from ..models.base import Answer, ModelUnderTest, Prompt, Unanswered
 from ..models.checking import checked
-from ..space import Question, QuestionSpace
+from ..space import QuestionSpace
 from ..spec import CertifySpec
 
 Floats = npt.NDArray[np.float64]
@@ -134,7 +134,7 @@ def _value(
 
 
 def _loss(space: QuestionSpace, number: int, value: Any, follow_up: Any) -> float:
-    question: Question = space.question(number)
+    question = space.question(number)
     variant = number // len(space.concepts) % len(space.variants)
     expected = space.variants[variant].relation.expect(question.truth, follow_up)
     return float(space.oracle.judge(question, value, expected, None).loss)

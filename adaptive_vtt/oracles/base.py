@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..models.base import Unanswered
-from ..space import Question
+from ..question import Question
 
 
 @dataclass(frozen=True)

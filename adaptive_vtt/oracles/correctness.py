@@ -1,7 +1,7 @@
 """Right or wrong, against the known truth of a binary concept."""
 
 from ..models.base import Unanswered
-from ..space import Question
+from ..question import Question
 from .base import Outcome
 
 
