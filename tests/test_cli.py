@@ -193,7 +193,7 @@ def test_spec_that_is_no_toml(start, capsys):
         ("# concepts = []", 'concepts = ["rond"]', "unknown concept 'rond'"),
         ("# concepts = []", 'concepts = ["rond"]', "did you mean 'round'?"),
         ("# kind = \"python\"", 'kind = "pyton"', "model.kind: unknown value 'pyton'"),
-        ("uncertainty = 0.3", "uncertainty = 2.0", "expected less than or equal to 1, got 2.0"),
+        ("# uncertainty = 0.5", "uncertainty = 2.0", "expected less than or equal to 1, got 2.0"),
         ("model.py:predict", "model.py:predic", "unknown name 'predic'"),
         ("model.py:predict", "modell.py:predict", "modell.py' does not exist"),
         ("model.py:predict", "model.py", "expected 'package.module:name' or 'file.py:name'"),

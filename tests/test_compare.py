@@ -16,6 +16,7 @@ from adaptive_vtt.comparing.estimators import peek, plug_in, running_means
 from adaptive_vtt.comparing.figure import certified_page
 from adaptive_vtt.comparing.runs import Job, certified_run, is_checkpoint, levels_to
 from adaptive_vtt.comparing.truth import all_answers, all_losses, means, targets_of
+from adaptive_vtt.experiments import peers
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.spec import Spec, build_model, build_space, parse_spec
 
@@ -271,7 +272,46 @@ def test_mistakes_are_one_sentence(recorded, tmp_path, capsys, arguments, senten
     assert not (tmp_path / "out").exists()
 
 
-def test_exhaust_without_a_half_width_is_refused(tmp_path, capsys):
-    write_start(tmp_path)
-    assert run("compare", str(tmp_path / "SPEC.toml"), "--exhaust") == 2
+def test_without_a_half_width_a_budget_is_wanted_and_nothing_to_exhaust(recorded, capsys):
+    spec = recorded / "SPEC.toml"
+    spec.write_text(spec.read_text().replace("half_width = 0.2", ""))
+    assert run("compare", str(spec)) == 2
+    assert "expected a budget (--budget or audit.budget) or a half-width" in capsys.readouterr().err
+    assert run("compare", str(spec), "--budget", "5", "--exhaust") == 2
     assert "--exhaust: expected a half-width to certify" in capsys.readouterr().err
+
+
+# -- peers --------------------------------------------------------------------------------
+
+
+def flat(error: float, half: float) -> peers.Track:
+    estimate = np.full(peers.MOST, error)
+    return peers.Track(estimate, estimate - half, estimate + half)
+
+
+def test_the_table_of_peers_by_hand():
+    broken = flat(0.0, 0.1)
+    broken.lower[150] = 0.01  # between the second mark and the third
+    found = peers.table({"a": [flat(0.03, 0.05), flat(-0.04, 0.02)], "b": [broken], "c": "gone"})
+    a = found[found["method"] == "a"].iloc[0]
+    assert a["RMSE"] == pytest.approx(math.sqrt((0.03**2 + 0.04**2) / 2))
+    assert a["bias"] == pytest.approx(-0.005)
+    assert a["half-width"] == pytest.approx(0.035)
+    assert a["covered"] == 0.5
+    b = found[found["method"] == "b"]
+    assert b["covered"].tolist() == [1, 1, 1, 1]
+    assert b["always"].tolist() == [1, 1, 0, 0]
+    shown = peers.wide(found, "RMSE", 4).set_index("method")
+    assert shown.loc["c"].tolist() == ["gone", "", "", ""]
+
+
+def test_a_peer_that_is_missing_is_named(monkeypatch):
+    def missing(name: str) -> Any:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(peers, "import_module", missing)
+    monkeypatch.setattr(peers, "pool", lambda seed: peers.Bench(
+        "tiny", np.zeros((4, 1)), np.zeros((4, 1)), np.zeros((4, 1, 1)), ("blur",), (0,), (1,)
+    ))  # fmt: skip
+    assert peers.run(("ville, iid", 0)) == "not installed: ville"
+    assert peers.run(("proeval", 0)) == "not installed: proeval.sampler"

@@ -245,14 +245,11 @@ def _peeking_sentence(peeking: dict[str, Any], goal: float) -> str:
 
 
 def _show(title: str, table: pd.DataFrame) -> None:
+    """One word of a heading per line: numbers are narrow, and so are terminals."""
     sheet = Table(title=title, padding=(0, 0), pad_edge=False)
-    for column in table:
+    for column in map(str, table):
         words = column in ("strategy", "estimator")
-        least = max(len(word) for word in str(column).split())
-        sheet.add_column(
-            str(column), justify="left" if words else "right", overflow="fold",
-            min_width=None if words else least,
-        )  # fmt: skip
+        sheet.add_column(column.replace(" ", "\n"), justify="left" if words else "right")
     for row in table.itertuples(index=False):
         sheet.add_row(*(_cell(value) for value in row))
     Console(highlight=False).print(sheet)

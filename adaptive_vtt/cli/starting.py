@@ -41,7 +41,8 @@ SET = {
     ("model", "target"): "model.py:predict",
     ("space", "relations"): ["identity", "gaussian_noise", "brightness_down", "rotation"],
     ("audit", "budget"): 200,
-    ("stop", "uncertainty"): 0.3,
+    ("certify", "half_width"): 0.15,
+    ("certify", "targets"): ["overall", "relations"],
 }
 
 
