@@ -63,7 +63,7 @@ def test_init_writes_a_spec_that_runs_and_leaves_journal_result_and_report(start
     assert result["stop_reason"]
     assert 0 < result["calls"] <= 200
     assert result["questions"] == 2 * result["calls"]
-    assert {t["target"] for t in result["targets"]} > {"overall error", "round: miss rate"}
+    assert {t["target"] for t in result["targets"]} > {"overall error", "relation rotation: error"}
     assert (out / "report.html").stat().st_size > 10_000
     assert (out / "journal.db").exists()
 
@@ -134,8 +134,9 @@ def test_compare_counts_calls_per_strategy(start, tmp_path):
     options = ["--strategies", "random,uncertainty", "--repeats", "2", "--budget", "25"]
     assert run("compare", spec, *options, "--out", str(out)) == 0
     record = json.loads((out / "compare.json").read_text())
-    assert [row["strategy"] for row in record["summary"]] == ["random", "uncertainty"]
-    assert len(record["runs"]) == 4
+    names = [row["strategy"] for row in record["summary"]]
+    assert names == ["uniform", "random", "uncertainty"]  # uniform is there to compare with
+    assert len(record["runs"]) == 6
     assert (out / "compare.html").exists()
 
 
@@ -334,6 +335,7 @@ def test_unknown_option_and_command(capsys):
 
 
 def test_compare_wants_a_budget_and_known_names(start, capsys):
+    edit(start, "half_width = 0.15", "")
     spec = edit(start, "budget = 200", "")
     assert "expected a budget" in refused(capsys, "compare", spec)
     line = refused(capsys, "compare", spec, "--budget", "5", "--strategies", "randm")

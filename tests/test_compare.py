@@ -245,7 +245,9 @@ def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys
     options = ["--strategies", "uniform", "--repeats", "1", "--budget", "20"]
     assert run("compare", spec, *options, "--half-width", "0.4", "--targets", "overall",
                "--exhaust", "--out", str(out)) == 0  # fmt: skip
-    assert "of uniform" in " ".join(capsys.readouterr().out.split())
+    shown = capsys.readouterr().out
+    assert "errors of estimates made from the same draws" in " ".join(shown.split())
+    assert max(len(line) for line in shown.splitlines() if line.startswith("│")) <= 80
     record = json.loads((out / "compare.json").read_text())
     assert len(record["truth"]) == 1
     answers = pd.read_csv(out / "answers.csv")
@@ -270,6 +272,18 @@ def test_mistakes_are_one_sentence(recorded, tmp_path, capsys, arguments, senten
     assert len(lines) == 1
     assert sentence in lines[0]
     assert not (tmp_path / "out").exists()
+
+
+def test_without_a_half_width_calls_to_uncertainties_are_counted(recorded, tmp_path, capsys):
+    spec, out = recorded / "SPEC.toml", tmp_path / "out"
+    spec.write_text(spec.read_text().replace("half_width = 0.2", ""))
+    options = ["--strategies", "random,uncertainty", "--repeats", "1", "--budget", "8", "--json"]
+    assert run("compare", str(spec), *options, "--out", str(out)) == 0
+    rows = json.loads(capsys.readouterr().out)["summary"]
+    assert [row["strategy"] for row in rows] == ["random", "uncertainty"]
+    assert [row["calls"] for row in rows] == [8, 8]
+    assert rows[0]["calls to 0.1"] is None
+    assert "<script src=" not in (out / "compare.html").read_text()
 
 
 def test_without_a_half_width_a_budget_is_wanted_and_nothing_to_exhaust(recorded, capsys):
