@@ -56,6 +56,7 @@ class Sequences:
         self._precision = np.zeros(count)
         self._weighted = np.zeros(count)
         self._prior = np.zeros(count)
+        self._said = np.zeros((2, count))  # weights, and weighted pseudo-outcomes
 
     @property
     def half_width(self) -> Floats:
@@ -64,10 +65,15 @@ class Sequences:
 
     @property
     def estimate(self) -> Floats:
-        """(K,): mean of the pseudo-outcomes by foreseen precision, kept within the interval."""
+        """(K,): weighted mean of the pseudo-outcomes, kept within the interval.
+
+        The weights are foreseen precisions relative to a coin of the expected mean: absolute
+        ones would weigh most what came while the mean happened to look small.
+        """
+        weight, total = self._said
         with np.errstate(invalid="ignore"):
-            mean = self._weighted / self._precision
-        return np.where(self._precision > 0, np.clip(mean, self.lower, self.upper), np.nan)
+            mean = total / weight
+        return np.where(weight > 0, np.clip(mean, self.lower, self.upper), np.nan)
 
     @property
     def centre(self) -> Floats:
@@ -131,6 +137,8 @@ class Sequences:
     def _note(self, active: npt.NDArray[np.bool_], outcome: Floats, foreseen: Floats) -> None:
         if self.moves == 0:
             self._prior = PRIOR / foreseen
+        weight = active * self.centre * (1 - self.centre) / foreseen
+        self._said += weight * np.stack([np.ones_like(outcome), outcome])
         self._strayed += np.where(active, (outcome - self.centre) ** 2 / foreseen, 1.0)
         self._precision += active / foreseen
         self._weighted += active * outcome / foreseen

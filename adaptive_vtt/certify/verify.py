@@ -113,6 +113,7 @@ class _Game:
         self.lower, self.upper = 0.0, 1.0
         self.strayed, self.plays = self.first, 0
         self.precision = self.weighted = self.prior = 0.0
+        self.weight = self.total = 0.0
 
     def centre(self) -> float:
         if self.precision + self.prior == 0:
@@ -121,7 +122,7 @@ class _Game:
         return min(max(mean, 0.02), 0.98)
 
     def estimate(self) -> float:
-        return self.weighted / self.precision if self.precision else 0.5
+        return self.total / self.weight if self.weight else 0.5
 
     def play(self, row: MoveRow, least: float, most: float) -> None:
         """One draw: bets fixed by the past, then the losses."""
@@ -159,6 +160,9 @@ class _Game:
             self.prior = self.first / foreseen
         self.strayed += (outcome - self.centre()) ** 2 / foreseen if active else 1.0
         if active:
+            weight = self.centre() * (1 - self.centre()) / foreseen
+            self.weight += weight
+            self.total += weight * outcome
             self.precision += 1 / foreseen
             self.weighted += outcome / foreseen
         self.plays += 1

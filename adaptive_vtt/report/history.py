@@ -122,6 +122,9 @@ class _Game:
         self.weighted = np.concatenate([[0.0], np.cumsum(self.active * outcome / known)])
         centre = (self.weighted + 0.5 * prior) / (self.precision + prior)
         self.centre = np.clip(centre, 0.02, 0.98)
+        before = self.centre[:-1]
+        weight = self.active * before * (1 - before) / known
+        self.weight, self.total = float(weight.sum()), float((weight * outcome).sum())
         strayed = np.where(self.active, (outcome - self.centre[:-1]) ** 2 / known, 1.0)
         stray = (sequences.PRIOR + _before(strayed)) / (sequences.PRIOR + np.arange(len(known)))
         self.variance = np.maximum(self.foreseen * stray, sequences.LEAST_VARIANCE)
@@ -172,10 +175,10 @@ class _Game:
         return moved * up, moved * down
 
     def estimate(self, lower: float, upper: float) -> float:
-        """The mean of the pseudo-outcomes by foreseen precision, kept within the interval."""
-        if not self.precision[-1]:
+        """The weighted mean of the pseudo-outcomes, kept within the interval."""
+        if not self.weight:
             return 0.5
-        return float(np.clip(self.weighted[-1] / self.precision[-1], lower, upper))
+        return float(np.clip(self.total / self.weight, lower, upper))
 
 
 def _before(values: Floats) -> Floats:
