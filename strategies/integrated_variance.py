@@ -49,7 +49,7 @@ class Gaussian(Model):  # type: ignore[misc]
     def fantasize(self, X: Tensor, *_: Any, **__: Any) -> "Conditioned":
         """n models, each of which has seen the one question of X (n x 1 x 1)."""
         if X.shape[-2] != 1:
-            raise NotImplementedError("one question at a time")
+            raise ValueError("one question at a time")
         return Conditioned(self.covariance, self.noise, _places(X)[:, 0])
 
 
