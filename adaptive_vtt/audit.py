@@ -20,7 +20,7 @@ from .models.checking import check_answer, checked, name_of
 from .proxies import Proxies, ProxySource
 from .questioner import Draw, Questioner
 from .results import Result, summarise
-from .settings import check, describe_space, public_options, same_audit
+from .settings import check, check_readings, describe_space, public_options, same_audit
 from .space import QuestionSpace
 from .stopping import MaxCalls, State, StoppingRule
 from .strategies import Strategy
@@ -78,6 +78,10 @@ class Audit:
     an earlier version of the model on the same space. ``surrogate``: False predicts losses
     by each target's mean alone.
 
+    Two readings of the paper: ``form``, whether uncertainty integrates standard deviations
+    or variances (surrogates.AnswerGP); ``history``, whether predictability conditions on
+    true answers or on the model's (surrogates.Predictability).
+
     Raises InputError for settings out of range and JournalError for a journal of another
     audit.
     """
@@ -99,6 +103,8 @@ class Audit:
         proxies: Mapping[str, ProxySource] | None = None,
         prior_journal: Path | str | None = None,
         surrogate: bool = True,
+        form: Literal["std", "variance"] = "std",
+        history: Literal["truth", "answer"] = "truth",
         seed: int = 0,
         journal: Path | str | Journal | None = None,
         notes: Mapping[str, Any] | None = None,
@@ -112,6 +118,7 @@ class Audit:
         if floor is None:
             floor = DEFAULT_FLOOR if plan.certifies else 0.0
         check(model, space, floor, candidates, batch)
+        check_readings(form, history)
         plan.check(floor)
         self.space = space
         self.model = model
@@ -124,8 +131,9 @@ class Audit:
         chosen = get_strategy(strategy) if isinstance(strategy, str) else strategy
         cheaper = Proxies(space, seed, proxies or {}, prior_journal)
         belief = plan.belief(
-            space, model.answers, seed=seed, device=device, proxies=cheaper, surrogate=surrogate
-        )
+            space, model.answers, seed=seed, device=device, proxies=cheaper, surrogate=surrogate,
+            form=form, history=history,
+        )  # fmt: skip
         self._questioner = Questioner(
             space,
             chosen,
@@ -156,6 +164,8 @@ class Audit:
             "model": name_of(model),
             "surrogate": surrogate,
             "proxies": cheaper.names,
+            "form": form,
+            "history": history,
         }
         self._begin(settings, notes or {})
 

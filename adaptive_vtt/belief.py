@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,7 @@ class Belief:
     ``losses``: a QuestionGP or None; ``certifier``: a Certifier or None. ``heard``: counts of
     answers C x 2 x V x 51, by concept, side, variant and bin of that side's half. ``asked``:
     the samples that anything was judged of, in order; ``failed``: (sample, concept) pairs.
+    ``form`` is that of AnswerGP's uncertainty, ``history`` that of Predictability.
     """
 
     def __init__(
@@ -64,11 +66,13 @@ class Belief:
         device: str = "cpu",
         losses: QuestionGP | None = None,
         certifier: Certifier | None = None,
+        form: Literal["std", "variance"] = "std",
+        history: Literal["truth", "answer"] = "truth",
     ) -> None:
         self.space = space
-        self.answers = AnswerGP(len(space.concepts), device=device)
+        self.answers = AnswerGP(len(space.concepts), form=form, device=device)
         reference = space.dataset.reference(REFERENCE, generator(seed, "reference"))
-        self.predictability = Predictability(*reference)
+        self.predictability = Predictability(*reference, history=history)
         self.losses = losses
         self.certifier = certifier
         # answers by concept, side, variant, and bin counted from the side's lower end

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .errors import InputError, JournalError, ModelError
+from .errors import InputError, JournalError, ModelError, unknown
 from .models.base import ModelUnderTest
 from .models.checking import name_of
 from .space import QuestionSpace
@@ -23,6 +23,16 @@ def check(
     for name, value in (("candidates", candidates), ("batch", batch)):
         if value < 1:
             raise InputError(f"{name}: expected at least 1, got {value}")
+
+
+def check_readings(form: str, history: str) -> None:
+    """Raises InputError for a reading of the paper that does not exist."""
+    for kind, value, choices in (
+        ("form", form, ("std", "variance")),
+        ("history", history, ("truth", "answer")),
+    ):
+        if value not in choices:
+            raise unknown(kind, value, choices)
 
 
 def public_options(strategy: Strategy) -> dict[str, Any]:

@@ -88,6 +88,12 @@ class AuditSpec(_Section):
     )
     candidates: int = Field(4096, description="unseen questions looked at per draw", ge=1)
     batch: int = Field(1, description="calls asked at a time, beliefs frozen", ge=1)
+    form: Literal["std", "variance"] = Field(
+        "std", description="uncertainty as area of 95 % regions (std) or integral of variances"
+    )
+    history: Literal["truth", "answer"] = Field(
+        "truth", description="predictability given true answers (Geman) or the model's"
+    )
     device: str = Field("cpu", description="where the GPs live: cpu, cuda or auto")
 
 

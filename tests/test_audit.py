@@ -632,3 +632,21 @@ def test_killed_again_and_again_it_comes_to_the_same_end(
     assert deaths >= 2
     with closing(SQLiteJournal(path)) as journal:
         assert content(journal) == content(undisturbed.journal)
+
+
+def test_both_readings_of_the_paper_can_be_chosen_and_change_the_audit() -> None:
+    space = QuestionSpace(tiny_dataset(30, images=False), ["identity"])
+    levels, draws = [], []
+    for form in ("std", "variance"):
+        audit = Audit(space, ScriptedModel(answers="one"), form=form, budget=12, seed=2)
+        audit.run()
+        levels.append(audit.state().mean)
+    for history in ("truth", "answer"):
+        model, strategy = ScriptedModel(answers="one"), "unpredictability"
+        audit = Audit(space, model, history=history, strategy=strategy, budget=40, seed=2)
+        audit.run()
+        draws.append([row.question for row in audit.journal.draws()])
+    assert levels[1] < levels[0]  # a variance below 1 is below its root
+    assert draws[0] != draws[1]
+    with pytest.raises(InputError, match="unknown form 'area'"):
+        Audit(space, ScriptedModel(answers="one"), form="area", budget=12)

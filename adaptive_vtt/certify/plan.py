@@ -71,13 +71,17 @@ class Plan:
         device: str,
         proxies: "Proxies",
         surrogate: bool,
+        **readings: Any,
     ) -> "Belief":
-        """A fresh belief, with certifier and question GP where targets are certified."""
+        """A fresh belief, with certifier and question GP where targets are certified.
+
+        ``readings`` are Belief's ``form`` and ``history``.
+        """
         from ..belief import Belief
         from ..surrogates import QuestionGP, sample_features
 
         if not self.certifies:
-            return Belief(space, seed=seed, device=device)
+            return Belief(space, seed=seed, device=device, **readings)
         certifier = Certifier(
             space,
             named_targets(space, self.targets, self.where),
@@ -101,6 +105,7 @@ class Plan:
             device=device,
             losses=losses if surrogate else None,
             certifier=certifier,
+            **readings,
         )
 
     def describe(self, certifier: Certifier | None) -> dict[str, Any] | None:

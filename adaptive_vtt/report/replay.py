@@ -40,7 +40,8 @@ def replay(evidence: Evidence) -> Replay:
     """Learns all answers in draw order."""
     from ..surrogates import AnswerGP
 
-    gp = AnswerGP(len(evidence.concepts), device="cpu")
+    form = evidence.facts["settings"].get("form", "std")
+    gp = AnswerGP(len(evidence.concepts), form=form, device="cpu")
     calls, questions = _checkpoints(evidence)
     measured = list(_measured(gp, evidence, questions))
     return Replay(
