@@ -29,6 +29,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m adaptive_vtt.experiments.figure3 --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.figure4 --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.lookahead --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.digits
 	$(BIN)/python -m adaptive_vtt.experiments.certificates --out bench
 

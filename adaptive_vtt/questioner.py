@@ -10,6 +10,7 @@ import torch
 
 from .belief import Belief, Learnt
 from .certify import Certifier, Move
+from .certify.certifier import per_unit
 from .datasets.base import Indices
 from .law import Law, mix
 from .pool import Candidates, Pool
@@ -149,9 +150,7 @@ class Questioner:
             return None
         calls = len(candidates.call)
         open_ = self.belief.inside[~self.certifier.certified]
-        touched = np.zeros((len(open_), calls))
-        for row, inside in zip(touched, open_, strict=True):
-            row[candidates.unit.numpy()[inside]] = 1.0
+        touched = per_unit(open_, candidates.unit.numpy(), calls) > 0
         touched = touched[touched.any(axis=1)]
         if not len(touched):
             return None

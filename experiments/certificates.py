@@ -1,6 +1,6 @@
 """Benchmarks of the certificates: questions to a half-width, coverage, RMSE; against uniform.
 
-The data sets are those of CERTIFICATION.md: digits-severity and digits-proxy (real images,
+The data sets: digits-severity and digits-proxy (real images,
 real models) and concept sides (the label statistics of ISIC 2018 task 2, simulated answers).
 Every run asks one question per call through the engine's own Questioner; only the journal
 is left out. "covered" counts runs in which every target's interval held the truth at every

@@ -47,7 +47,7 @@ class Combined:
     In an audit that certifies, the same two criteria in their exact form: uncertainty picks
     the targets that are still open, unpredictability the questions whose loss is least
     foreseeable. The law that makes the widest interval shrink fastest has weights
-    sqrt(sum over open targets of importance * variance of the loss); CERTIFICATION.md.
+    sqrt(stakes); see ``Certifier.stakes``.
     """
 
     def __init__(self, epsilon: float = EPSILON) -> None:

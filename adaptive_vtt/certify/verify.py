@@ -1,6 +1,6 @@
 """Every interval anew, from the rows of a journal, by code that shares nothing with the engine.
 
-One target at a time, one draw at a time, as CERTIFICATION.md and the docstrings of
+One target at a time, one draw at a time, as the docstrings of
 ``certifier`` and ``sequences`` define it: no GP, no candidates, no vectors over targets.
 """
 
