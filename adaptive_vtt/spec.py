@@ -10,7 +10,6 @@ from .audit import Audit
 from .datasets import Dataset, TableDataset, fashion, read_table
 from .errors import InputError, one_line, unknown
 from .models import ModelUnderTest, Recorded, Simulated, load
-from .relations import get as get_relation
 from .space import QuestionSpace
 from .stopping import MaxQuestions, StoppingRule, UncertaintyBelow, WallClock
 from .surrogates import embed
@@ -226,8 +225,9 @@ def parse_spec(table: dict[str, Any], where: str) -> Spec:
 
 def build_space(spec: Spec, base: Path) -> QuestionSpace:
     """The question space of a spec; relative paths start at ``base``."""
-    relations = [get_relation(name) for name in spec.space.relations]
-    return QuestionSpace(_dataset(spec.dataset, base), relations, severities=spec.space.severities)
+    return QuestionSpace(
+        _dataset(spec.dataset, base), spec.space.relations, severities=spec.space.severities
+    )
 
 
 def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:

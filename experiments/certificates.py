@@ -143,7 +143,8 @@ def table(
         rows.append(_row(bench, setting, width, mine))
     frame = pd.DataFrame(rows)
     base = frame[frame["setting"] == "uniform"].set_index("half-width")["questions"]
-    frame.insert(4, "ratio", (frame["questions"] / frame["half-width"].map(base)).round(3))
+    if len(base):
+        frame.insert(4, "ratio", (frame["questions"] / frame["half-width"].map(base)).round(3))
     return frame
 
 
@@ -248,6 +249,7 @@ def suites(quick: bool) -> dict[str, Callable[[], pd.DataFrame]]:
     few, some, many = (2, 4, 8) if quick else (20, 60, 300)
     unanswered = Setting("unanswered 5 %", unanswered=0.05, floor=0.2)
     batched = Setting("batches of 16", batch=16)
+    batched_gp = Setting("adaptive, batches of 16", prediction="gp", batch=16)
     proxies = Setting("adaptive + proxies", prediction="proxies")
     shuffled = Setting("shuffled features", prediction="shuffled")
     adversarial = Setting("adversarial proxy", prediction="adversarial")
@@ -260,6 +262,7 @@ def suites(quick: bool) -> dict[str, Callable[[], pd.DataFrame]]:
             "digits-severity", [UNIFORM, ADAPTIVE], [0.05] if quick else [0.05, 0.04, 0.03], few
         ),
         "severity-shuffled": lambda: table("digits-severity", [UNIFORM, shuffled], [0.05], few),
+        "severity-coverage": lambda: table("digits-severity", [ADAPTIVE, batched_gp], [0.05], many),
         "proxy": lambda: table("digits-proxy", [UNIFORM, ADAPTIVE, proxies], [0.05], some),
         "proxy-rmse": lambda: table(
             "digits-proxy", [UNIFORM, proxies], [0.0], some, marks=(100, 200, 400)

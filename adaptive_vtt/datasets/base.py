@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Image = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.int8]
 
@@ -17,12 +18,16 @@ UNKNOWN = -1
 
 @dataclass(frozen=True)
 class Sample:
-    """One source image: H x W x C uint8 (or None where only answers are recorded)."""
+    """One source image: H x W x C uint8 (or None where only answers are recorded).
+
+    ``masks``: for concepts that have one, where the concept is to be seen (H x W).
+    """
 
     id: str
     image: Image | None
     truth: Mapping[str, int]
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    masks: Mapping[str, Mask] = field(default_factory=dict)
 
 
 class Dataset(Protocol):

@@ -1,35 +1,75 @@
-"""Relations by name: what spans the question space besides the samples themselves."""
+"""Relations by name: what spans the question space besides the samples themselves.
+
+A name is that of one relation ("rotation", "medtest/blood") or of a family ("medtest"),
+which stands for all its relations. Families are imported when first asked for.
+"""
 
 from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
 
 from ..errors import InputError, unknown
 from .base import FollowUp, LabelPreserving, Relation
 from .graded import GRADED, Graded, Identity
 
-__all__ = ["FollowUp", "Graded", "Identity", "LabelPreserving", "Relation", "get", "names"]
+__all__ = [
+    "FollowUp", "Graded", "Identity", "LabelPreserving", "Relation", "families", "get", "names",
+]  # fmt: skip
 
 _BUILT_IN: tuple[Relation, ...] = (Identity(), *GRADED)
-_REGISTRY: dict[str, Relation] = {r.name: r for r in _BUILT_IN}
+
+_FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {}
+"""Family -> the module whose ``relations(*arguments)`` lists it, and the arguments."""
 
 
 def names() -> list[str]:
     """The names of all built-in relations, identity first."""
-    return list(_REGISTRY)
+    return [*_by_name()]
+
+
+def families() -> list[str]:
+    """The names that stand for several relations."""
+    return [*_FAMILIES]
 
 
 def get(name: str) -> Relation:
     """The built-in relation called ``name``; raises InputError naming the nearest one."""
-    if name not in _REGISTRY:
-        raise unknown("relation", name, _REGISTRY)
-    return _REGISTRY[name]
+    for relation in _BUILT_IN:  # without importing any family
+        if relation.name == name:
+            return relation
+    if name not in _by_name():
+        raise unknown("relation", name, [*_by_name(), *_FAMILIES])
+    return _by_name()[name]
 
 
 def resolve(relations: Iterable[str | Relation]) -> list[Relation]:
-    """Names and relations, as relations; raises InputError for unknown or repeated names."""
-    found = [get(r) if isinstance(r, str) else r for r in relations]
+    """Names, families and relations, as relations.
+
+    Raises InputError for unknown or repeated names.
+    """
+    found: list[Relation] = []
+    for relation in relations:
+        if not isinstance(relation, str):
+            found.append(relation)
+        elif relation in _FAMILIES:
+            found += _family(relation)
+        else:
+            found.append(get(relation))
     seen: set[str] = set()
-    for relation in found:
-        if relation.name in seen:
-            raise InputError(f"relations: {relation.name!r} stands twice")
-        seen.add(relation.name)
+    for each in found:
+        if each.name in seen:
+            raise InputError(f"relations: {each.name!r} stands twice")
+        seen.add(each.name)
     return found
+
+
+@cache
+def _family(name: str) -> tuple[Relation, ...]:
+    module, arguments = _FAMILIES[name]
+    return tuple(import_module(module, __package__).relations(*arguments))
+
+
+@cache
+def _by_name() -> dict[str, Relation]:
+    listed = [*_BUILT_IN, *(r for family in _FAMILIES for r in _family(family))]
+    return {relation.name: relation for relation in listed}

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..datasets.base import Image, Sample
+from ..datasets.base import Image, Mask, Sample
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,9 @@ class Relation(Protocol):
     def expect(self, truth: int, follow_up: FollowUp) -> int:
         """What the true answer is for the follow-up, given that of the source."""
 
+    def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
+        """Where a concept should be seen in the follow-up (H x W), given where it was."""
+
     def applies(self, concept: str) -> bool:
         """Whether questions about ``concept`` make sense after this relation."""
 
@@ -56,6 +59,9 @@ class LabelPreserving:
 
     def expect(self, truth: int, follow_up: FollowUp) -> int:
         return truth
+
+    def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
+        return mask
 
     def applies(self, concept: str) -> bool:
         return True
