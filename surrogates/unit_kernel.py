@@ -20,12 +20,14 @@ may still break under a harsh one.
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import gpytorch
 import torch
 from linear_operator.utils.cholesky import psd_safe_cholesky
+from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
 WEIGHTS = {
@@ -161,12 +163,15 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
 def fit(kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor, steps: int) -> None:
     """Moves the kernel's weights to the (penalised) most likely, by at most ``steps`` L-BFGS steps.
 
-    ``residual`` and ``known`` are n x C; columns are independent given the kernel.
+    ``residual`` and ``known`` are n x C; columns are independent given the kernel. A line
+    search may step to where the covariance is singular; then the best point so far is kept.
     """
     x = units.packed()
+    best, best_value = kernel.raw.detach().clone(), torch.inf
     optimiser: Any = torch.optim.LBFGS([kernel.raw], max_iter=steps, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
+        nonlocal best, best_value
         optimiser.zero_grad()
         covariance = kernel.forward(x, x)
         value, slope = _likelihood(covariance.detach(), kernel.noise.detach(), residual, known)
@@ -174,9 +179,15 @@ def fit(kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor, steps
         # the likelihood's derivative in closed form is three times faster than through Cholesky
         noise = kernel.noise * slope.diagonal().sum()
         torch.autograd.backward([(covariance * slope).sum() + noise + penalty])
-        return value + penalty.detach()
+        total = value + penalty.detach()
+        if float(total) < best_value:
+            best, best_value = kernel.raw.detach().clone(), float(total)
+        return total
 
-    optimiser.step(closure)
+    with suppress(NotPSDError, NanError):
+        optimiser.step(closure)
+    with torch.no_grad():
+        kernel.raw.copy_(best)
 
 
 def _likelihood(

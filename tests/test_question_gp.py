@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
 from adaptive_vtt.surrogates import Losses, QuestionGP, sample_features
+from adaptive_vtt.surrogates import unit_kernel
 from adaptive_vtt.surrogates.unit_kernel import Factor
 from adaptive_vtt.testing import tiny_dataset
 
@@ -377,3 +379,25 @@ def test_features_without_images_are_the_truths() -> None:
     distance = torch.cdist(short, short).numpy()
     assert distance[same].max() < 1e-6
     assert same.all() or distance[~same].min() > 1e-3
+
+
+def test_a_line_search_that_steps_to_a_singular_covariance_keeps_the_best_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values: list[tuple[float, Tensor]] = []
+    real = unit_kernel._likelihood
+
+    def fails_the_fourth_time(*arguments: Any) -> Any:
+        if len(values) == 3:
+            raise NotPSDError("singular")
+        value, slope = real(*arguments)
+        values.append((float(value), slope))
+        return value, slope
+
+    gp = model()
+    monkeypatch.setattr(unit_kernel, "_likelihood", fails_the_fourth_time)
+    gp.observe(some(64))
+    assert len(values) == 3
+    assert bool(torch.isfinite(gp.kernel.raw).all())
+    assert not torch.equal(gp.kernel.raw, gp.kernel.start)
+    sane(gp)
