@@ -8,19 +8,28 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from .belief import Learnt
+from .belief import Belief, Learnt
 from .certify import Move
 from .certify.plan import Filters, Plan
-from .datasets.base import Image
 from .errors import JournalError, ModelError, OrderError
-from .journal import AnswerRow, CallRow, DrawRow, Journal, MoveRow, open_journal
+from .journal import Journal, open_journal
 from .judging import Judge
-from .models.base import Answer, ModelUnderTest, Prompt, Unanswered
+from .models.base import Answer, ModelUnderTest, Unanswered
 from .models.checking import check_answer, checked, name_of
 from .proxies import Proxies, ProxySource
 from .questioner import Draw, Questioner
+from .queue import Call as Call
+from .queue import Queue
 from .results import Result, summarise
-from .settings import check, check_readings, describe_space, public_options, same_audit
+from .rows import EXCLUDED, AnswerRow, CallRow, DrawRow, MoveRow
+from .settings import (
+    check,
+    check_readings,
+    describe_oracle,
+    describe_space,
+    public_options,
+    same_audit,
+)
 from .space import QuestionSpace
 from .stopping import MaxCalls, State, StoppingRule
 from .strategies import Strategy
@@ -29,23 +38,6 @@ from .strategies import get as get_strategy
 DEFAULT_STRATEGY = "uncertainty+unpredictability"
 DEFAULT_FLOOR = 0.2
 DEFAULT_TARGETS = ("concepts", "relations")
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of the model: its number, the draw that led to it, and what to send."""
-
-    number: int
-    draw: int
-    prompt: Prompt
-
-    @property
-    def image(self) -> Image | None:
-        return self.prompt.image
-
-    @property
-    def concepts(self) -> tuple[str, ...]:
-        return self.prompt.concepts
 
 
 @dataclass(frozen=True)
@@ -144,8 +136,8 @@ class Audit:
             belief=belief,
         )
         self._judge = Judge(space, model.answers, seed)
-        self._waiting: dict[int, Call] = {}
-        self._handed: set[int] = set()
+        self._queue = Queue()
+        self._sources: set[int] = set()  # asked about, whether answered or not
         self._order: list[int] = []
         self._outcomes: dict[int, list[Learnt]] = {}
         self._learned = 0
@@ -166,6 +158,7 @@ class Audit:
             "proxies": cheaper.names,
             "form": form,
             "history": history,
+            "oracle": describe_oracle(space),
         }
         self._begin(settings, notes or {})
 
@@ -175,13 +168,14 @@ class Audit:
         """Up to ``n`` calls to make, committed to the journal; [] once the audit has ended.
 
         Calls that were drawn before an interruption come first. Nothing is learnt between
-        the draws of one ``ask``.
+        the draws of one ``ask``. Where the oracle compares with the source image's answer,
+        the call about that image, made once, comes before any call about its follow-ups.
         """
         self._usable()
-        again = [c for number, c in self._waiting.items() if number not in self._handed][:n]
-        fresh = self._draw(n - len(again)) if len(again) < n else []
-        calls = again + fresh
-        self._handed.update(c.number for c in calls)
+        if len(self._queue.ready()) < n:
+            self._draw(n)
+        calls = self._queue.ready()[:n]
+        self._queue.hand_out(calls)
         return calls
 
     def tell(self, call: Call | int, answer: Answer | Unanswered | Sequence[float]) -> None:
@@ -204,7 +198,7 @@ class Audit:
             try:
                 answers = checked(self.model, [c.prompt for c in calls])
             except BaseException:
-                self._handed.difference_update(c.number for c in calls)  # to be asked again
+                self._queue.take_back(calls)
                 raise
             pairs = zip(calls, answers, strict=True)
             self._tell_all([(call.number, answer) for call, answer in pairs])
@@ -220,7 +214,7 @@ class Audit:
     def stopped(self) -> str | None:
         """Why the audit has ended, or None."""
         state = self.state()
-        if state.exhausted and not self._waiting:
+        if state.exhausted and not len(self._queue):
             return "every question was asked"
         return next((reason for r in self._rules if (reason := r.reached(state))), None)
 
@@ -228,6 +222,11 @@ class Audit:
     def rules(self) -> list[str]:
         """The stopping rules in words; the first one met ends the audit."""
         return [str(rule) for rule in self._rules]
+
+    @property
+    def belief(self) -> Belief:
+        """What the audit has learnt so far: to look at, not to change."""
+        return self._questioner.belief
 
     @property
     def targets(self) -> list[str]:
@@ -240,12 +239,13 @@ class Audit:
         uncertainty = self._questioner.open_uncertainty()
         certifier = self._questioner.certifier
         return State(
-            len(self._order),
+            len(self._order) + len(self._sources),
             self._questions,
             self._seconds(),
             uncertainty,
             certifier.sequences.lower if certifier else None,
             certifier.sequences.upper if certifier else None,
+            next_calls=2 if len(self._sources) < self._judge.source_count else 1,
         )
 
     def close(self) -> None:
@@ -260,23 +260,33 @@ class Audit:
 
     # -- drawing -----------------------------------------------------------------------
 
-    def _draw(self, n: int) -> list[Call]:
+    def _draw(self, n: int) -> None:
+        """Draws until ``n`` calls may be made, or the audit stops."""
         rows: list[DrawRow] = []
         self._failed = True  # until what was drawn is committed
-        while len(rows) < n and self.stopped is None:
+        while len(self._queue.ready()) < n and self.stopped is None:
             draw = self._questioner.draw()
             if draw is None:
                 break
             rows.append(self._row(draw))
             self._take(rows[-1], draw.move)
-        calls = [self._call(row) for row in rows]
+            self._await(rows[-1])
         if rows:
             self.journal.add_draws(rows)
         self._failed = False
-        if len(rows) < n and not self._waiting and not rows:
+        if not rows and not len(self._queue):
             self._end()
-        self._waiting.update({c.number: c for c in calls})
-        return calls
+
+    def _await(self, row: DrawRow) -> None:
+        """Queues the draw's call behind that of its source, where there is one to make."""
+        before = None
+        if self._judge.source_count:
+            source = self._judge.source_of(row.call)
+            before = -1 - source
+            if source not in self._sources:
+                self._sources.add(source)
+                self._queue.put(Call(before, row.draw, self._judge.source_prompt(source)))
+        self._queue.put(Call(row.call, row.draw, self._judge.prompt(row.call)), after=before)
 
     def _row(self, draw: Draw) -> DrawRow:
         sample, _, _ = self.space.parts(draw.question)
@@ -304,28 +314,40 @@ class Audit:
         self._order.append(row.call)
         self._questioner.take(self._judge.questions_of(row.call), move)
 
-    def _call(self, row: DrawRow) -> Call:
-        return Call(row.call, row.draw, self._judge.prompt(row.call))
-
     # -- learning ----------------------------------------------------------------------
 
     def _tell_all(self, told: Sequence[tuple[int, object]]) -> None:
         self._usable()
-        rows = [self._judged(number, answer) for number, answer in told]
-        if len({r.call for r in rows}) < len(rows):
+        if len({number for number, _ in told}) < len(told):
             raise OrderError("tell: the same call was answered twice")
+        answers = {number: self._checked(number, answer) for number, answer in told}
+        self._tell_sources({n: a for n, a in answers.items() if n < 0})
+        seconds = self._seconds()
+        rows = [self._judge.row(n, a, seconds) for n, a in answers.items() if n >= 0]
         self._failed = True
         self.journal.add_calls(rows)
         self._failed = False
         for row in rows:
             self._judge.forget(row.call)
-            del self._waiting[row.call]
-            self._handed.discard(row.call)
+            self._queue.done(row.call)
             self._keep(row)
         self._learn(len(self._order))
 
-    def _judged(self, number: int, answer: object) -> CallRow:
-        call = self._waiting.get(number)
+    def _tell_sources(self, answers: Mapping[int, Answer | Unanswered]) -> None:
+        seconds = self._seconds()
+        rows = [self._judge.source_row(-1 - n, a, seconds) for n, a in answers.items()]
+        if not rows:
+            return
+        self._failed = True
+        self.journal.add_sources(rows)
+        self._failed = False
+        for row in rows:
+            self._judge.know(row)
+            self.cost += row.cost
+            self._queue.done(-1 - row.source)
+
+    def _checked(self, number: int, answer: object) -> Answer | Unanswered:
+        call = self._queue.get(number)
         if call is None:
             raise OrderError(
                 f"tell: call {number} is not waiting for an answer: it was never asked, or is "
@@ -334,7 +356,7 @@ class Audit:
         if not isinstance(answer, Answer | Unanswered):
             answer = _as_answer(answer, call)
         check_answer(answer, call.prompt, "tell")
-        return self._judge.row(number, answer, self._seconds())
+        return answer
 
     def _keep(self, row: CallRow) -> None:
         """Holds judged answers until every earlier draw is answered too."""
@@ -344,7 +366,8 @@ class Audit:
         self.cost += row.cost
 
     def _learnt(self, row: AnswerRow) -> Learnt:
-        both = self.plan.unanswered == "both" and row.answer is None
+        excluded = (row.unanswered or "").startswith(EXCLUDED)
+        both = row.answer is None and (self.plan.unanswered == "both" or excluded)
         low, high = (0.0, 1.0) if both else (None, None)
         loss = row.loss or 0.0
         truth = row.truth or 0
@@ -379,6 +402,10 @@ class Audit:
         calls = {c.call: c for c in self.journal.calls()}
         for call in calls.values():
             self._keep(call)
+        for source in self.journal.sources():
+            self._judge.know(source)
+            self._sources.add(source.source)
+            self.cost += source.cost
         self._judge.pictures = len(self.journal.pictures())
         draws = self.journal.draws()
         for row in draws:
@@ -387,7 +414,7 @@ class Audit:
             move = Move.of(row.moves) if row.moves else None
             self._questioner.restore(self._judge.questions_of(row.call), move)
             if row.call not in calls:
-                self._waiting[row.call] = self._call(row)
+                self._await(row)
         self._learn(len(self._order))
         times = [d.elapsed for d in draws] + [c.elapsed for c in calls.values()]
         self._elapsed = max(times, default=0.0)

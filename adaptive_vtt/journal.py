@@ -5,18 +5,18 @@ sent; an answer is committed, whole, before anything is learnt from it. The jour
 the cache: a call that stands here is never paid for again.
 """
 
-import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from .errors import JournalError, one_line
+from .rows import AnswerRow, CallRow, DrawRow, MoveRow, SourceRow, seal_call, seal_draw, seal_source
 
-VERSION = 1
+VERSION = 2
 FIGURES = 15
 """Numbers per move; the columns of "moves" after the first four."""
 SCHEMA = """
@@ -62,68 +62,24 @@ CREATE TABLE answers (        -- one row per question that a call answered
   question INTEGER PRIMARY KEY,
   call INTEGER NOT NULL REFERENCES calls (call),
   truth INTEGER,              -- expected: 0 or 1; NULL where unknown (not judged)
-  answer REAL,                -- P(yes); NULL where unanswered
-  unanswered TEXT,            -- why there is no answer; NULL where there is one
+  answer REAL,                -- P(yes), or a mask's score; NULL where unanswered or excluded
+  unanswered TEXT,            -- why there is no answer, or why it is excluded; else NULL
   loss REAL,                  -- 0..1; NULL where the truth is unknown
   coordinate REAL             -- a = (P(yes) + truth) / 2; NULL without answer or truth
 );
 CREATE INDEX answers_by_call ON answers (call);
+CREATE TABLE sources (        -- answers about source images, where the oracle needs them
+  source INTEGER PRIMARY KEY, -- the sample's place, or sample * concepts + concept (judging.py)
+  answers TEXT NOT NULL,      -- one per concept sent, JSON (values.py)
+  cost REAL NOT NULL,
+  elapsed REAL NOT NULL
+);
 CREATE TABLE pictures (       -- PNGs of some calls that went wrong, for the report
   call INTEGER PRIMARY KEY REFERENCES calls (call),
   source BLOB NOT NULL,
   follow_up BLOB NOT NULL
 );
 """
-
-
-@dataclass(frozen=True)
-class DrawRow:
-    """One draw as journaled."""
-
-    draw: int
-    question: int
-    call: int
-    sample: str
-    learned: int
-    probability: float
-    law: bytes
-    why: dict[str, Any]
-    elapsed: float
-    moves: tuple["MoveRow", ...] = ()
-
-
-@dataclass(frozen=True)
-class MoveRow:
-    """What a draw fixed for one target; the figures are those of certify.Move, in order."""
-
-    target: int
-    members: tuple[int, ...]
-    active: bool
-    figures: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class AnswerRow:
-    """One answered question as journaled; see SCHEMA for what None means."""
-
-    question: int
-    call: int
-    truth: int | None
-    answer: float | None
-    unanswered: str | None
-    loss: float | None
-    coordinate: float | None
-
-
-@dataclass(frozen=True)
-class CallRow:
-    """One paid answer as journaled, with the answers it brought and, maybe, its pictures."""
-
-    call: int
-    cost: float
-    elapsed: float
-    answers: tuple[AnswerRow, ...]
-    pictures: tuple[bytes, bytes] | None = None
 
 
 class Journal(Protocol):
@@ -141,6 +97,12 @@ class Journal(Protocol):
     def add_calls(self, rows: list[CallRow]) -> None:
         """Commits answered calls, each with all its answers."""
 
+    def add_sources(self, rows: list[SourceRow]) -> None:
+        """Commits answers about source images, each once."""
+
+    def sources(self) -> list[SourceRow]:
+        """All answers about source images, by number."""
+
     def draws(self) -> list[DrawRow]:
         """All draws, in order."""
 
@@ -151,7 +113,7 @@ class Journal(Protocol):
         """Source and follow-up PNG by call."""
 
     def seals(self) -> dict[str, str]:
-        """The seal of every draw and call, by name ("draw 0", "call 17")."""
+        """The seal of every draw, call and source, by name ("draw 0", "call 17", "source 3")."""
 
     def close(self) -> None:
         """Releases the file; the journal cannot be used after."""
@@ -164,6 +126,7 @@ class MemoryJournal:
         self._facts: dict[str, Any] = {}
         self._draws: dict[int, DrawRow] = {}
         self._calls: dict[int, CallRow] = {}
+        self._sources: dict[int, SourceRow] = {}
         self._seals: dict[str, str] = {}
 
     def facts(self) -> dict[str, Any]:
@@ -200,6 +163,18 @@ class MemoryJournal:
             draw = next(d.draw for d in self._draws.values() if d.call == row.call)
             self._seals[f"call {row.call}"] = seal_call(row, draw, self._seals)
 
+    def add_sources(self, rows: list[SourceRow]) -> None:
+        numbers = [r.source for r in rows]
+        if self._sources.keys() & numbers or len(set(numbers)) < len(numbers):
+            raise JournalError(f"journal: one of sources {numbers} stands there")
+        for row in rows:
+            kept = replace(row, answers=tuple(json.loads(json.dumps(row.answers))))
+            self._sources[row.source] = kept
+            self._seals[f"source {row.source}"] = seal_source(kept)
+
+    def sources(self) -> list[SourceRow]:
+        return [self._sources[s] for s in sorted(self._sources)]
+
     def draws(self) -> list[DrawRow]:
         return [self._draws[d] for d in sorted(self._draws)]
 
@@ -217,34 +192,6 @@ class MemoryJournal:
 
     def close(self) -> None:
         pass
-
-
-def seal_draw(row: DrawRow, seals: Mapping[str, str]) -> str:
-    """A hash of a draw and, by the seal of the draw before it, of all earlier draws."""
-    before = seals.get(f"draw {row.draw - 1}", "")
-    law = hashlib.blake2b(row.law, digest_size=16).hexdigest()
-    moves = [(m.target, m.members, int(m.active), m.figures) for m in row.moves]
-    return _seal(
-        before,
-        row.draw,
-        row.question,
-        row.call,
-        row.sample,
-        row.learned,
-        row.probability,
-        law,
-        moves,
-    )
-
-
-def seal_call(row: CallRow, draw: int, seals: Mapping[str, str]) -> str:
-    """A hash of an answered call and of the draw it answers."""
-    answers = [tuple(vars(a).values()) for a in sorted(row.answers, key=lambda a: a.question)]
-    return _seal(seals.get(f"draw {draw}", ""), row.call, float(row.cost), answers)
-
-
-def _seal(*parts: Any) -> str:
-    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
 class SQLiteJournal:
@@ -277,6 +224,11 @@ class SQLiteJournal:
             )
         if tables and version == 0:
             raise JournalError(f"{str(self.path)!r} is a database, but not a journal")
+        if tables and version < VERSION:
+            raise JournalError(
+                f"journal {str(self.path)!r} has schema version {version}, and this program "
+                f"reads {VERSION}: finish the audit with the version that began it"
+            )
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=FULL")
         self._db.execute("PRAGMA foreign_keys=ON")
@@ -354,6 +306,17 @@ class SQLiteJournal:
                 ).fetchone()
                 seals = {f"draw {draw}": self._seal_of(db, f"draw {draw}")}
                 self._add_seal(db, f"call {row.call}", seal_call(row, draw, seals))
+
+    def add_sources(self, rows: list[SourceRow]) -> None:
+        with self._writing() as db:
+            for row in rows:
+                values = (row.source, json.dumps(row.answers), row.cost, row.elapsed)
+                db.execute("INSERT INTO sources VALUES (?, ?, ?, ?)", values)
+                self._add_seal(db, f"source {row.source}", seal_source(row))
+
+    def sources(self) -> list[SourceRow]:
+        rows = self._read("SELECT * FROM sources ORDER BY source")
+        return [SourceRow(r[0], tuple(json.loads(r[1])), r[2], r[3]) for r in rows]
 
     def draws(self) -> list[DrawRow]:
         moves: dict[int, list[MoveRow]] = {}

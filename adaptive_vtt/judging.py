@@ -1,14 +1,18 @@
 """From questions to calls, and from a call's answer to judged rows for the journal."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
-from .datasets.base import UNKNOWN, Image, Indices
-from .journal import AnswerRow, CallRow
-from .models.base import Answer, Prompt, Unanswered
+from .datasets.base import Image, Indices, Sample
+from .errors import InputError
+from .models.base import Answer, Prompt, Unanswered, Value
+from .oracles import Case, Outcome
 from .relations import FollowUp
-from .space import QuestionSpace
+from .rows import EXCLUDED, AnswerRow, CallRow, SourceRow
+from .space import IDENTITY, QuestionSpace
+from .values import from_json, to_json
 
 MAX_PICTURES = 60
 """So many failing calls leave their pictures in the journal."""
@@ -20,15 +24,25 @@ class Judge:
     """Knows what one call covers, what to send, and what the answer is worth.
 
     With ``answers`` "all" a call is about one image and all concepts, and is numbered by
-    the image; with "one" it is one question, numbered as such.
+    the image; with "one" it is one question, numbered as such. Raises InputError where the
+    oracle has to see all concepts at once and the model answers one.
     """
 
     def __init__(self, space: QuestionSpace, answers: Literal["one", "all"], seed: int) -> None:
         self.space = space
         self.answers = answers
         self.seed = seed
-        self._follow_ups: dict[int, FollowUp] = {}
+        self.sources: dict[int, tuple[Value, ...]] = {}
+        self._pairs: dict[int, tuple[Sample, FollowUp]] = {}
         self.pictures = 0  # kept so far, those of an earlier run included
+        several = getattr(space.oracle, "whole_call", False) or len(space.concepts) > len(
+            space.asked
+        )
+        if answers == "one" and several:
+            raise InputError(
+                f"oracle {type(space.oracle).__name__}: needs a model that answers all concepts "
+                "in one call (answers = 'all'), got one that answers one"
+            )
 
     def call_of(self, question: int) -> int:
         """The call that answers ``question``."""
@@ -46,63 +60,130 @@ class Judge:
         questions = self.all_questions_of(call)
         return questions[self.space.eligible(questions)]
 
+    @property
+    def source_count(self) -> int:
+        """How many calls about source images there can be; 0 where the oracle needs none."""
+        if not self.space.oracle.needs_source:
+            return 0
+        return len(self.space.dataset) * self._per_sample
+
+    def source_of(self, call: int) -> int:
+        """The number of the source call whose answer the call is judged by.
+
+        The sample's place; where a call answers one concept, that times the number of
+        concepts plus the concept's place.
+        """
+        sample, _, concept = (int(p) for p in self.space.parts(self.all_questions_of(call)[0]))
+        return sample * self._per_sample + (concept if self.answers == "one" else 0)
+
+    @property
+    def _per_sample(self) -> int:
+        return len(self.space.asked) if self.answers == "one" else 1
+
     def prompt(self, call: int) -> Prompt:
         """What is sent to the model."""
         question = self.space.question(int(self.all_questions_of(call)[0]))
-        concepts = (question.concept,) if self.answers == "one" else self.space.concepts
-        return Prompt(
-            self._follow_up(call).image,
-            concepts,
-            question.sample_id,
-            question.relation,
-            question.severity,
-        )
+        concepts = (question.concept,) if self.answers == "one" else self.space.asked
+        image = self._pair(call)[1].image
+        return Prompt(image, concepts, question.sample_id, question.relation, question.severity)
+
+    def source_prompt(self, number: int) -> Prompt:
+        """What is sent to hear of a source image."""
+        index, concept = divmod(number, self._per_sample)
+        asked = self.space.asked
+        source = self.space.dataset.sample(index)
+        concepts = (asked[concept],) if self.answers == "one" else asked
+        return Prompt(source.image, concepts, source.id, IDENTITY, 0)
+
+    def source_row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
+        """The answer about a source image, ready for the journal."""
+        count = 1 if self.answers == "one" else len(self.space.asked)
+        values = tuple(map(to_json, _values(answer, count)))
+        return SourceRow(number, values, answer.cost, elapsed)
+
+    def know(self, row: SourceRow) -> None:
+        """Keeps the answer about a source image, to judge its follow-ups by."""
+        self.sources[row.source] = tuple(map(from_json, row.answers))
 
     def row(self, call: int, answer: Answer | Unanswered, elapsed: float) -> CallRow:
         """The judged answer, ready for the journal."""
         questions = self.all_questions_of(call)
-        values: tuple[float | Unanswered, ...]
-        values = answer.values if isinstance(answer, Answer) else (answer,) * len(questions)
-        follow_up = self._follow_up(call)
-        pairs = zip(questions.tolist(), values, strict=True)
-        rows = tuple(self._judge(call, q, v, follow_up) for q, v in pairs)
+        if self.answers == "one":
+            values = _values(answer, 1)
+        else:
+            said = _values(answer, len(self.space.asked))
+            values = tuple(said[k] for k in self.space.asked_by)
+        rows = self._judged(call, questions, values)
         failed = any(r.loss is not None and r.loss >= 0.5 for r in rows)
-        pictures = self._picture(call, follow_up) if failed else None
+        pictures = self._picture(call) if failed else None
         return CallRow(call, answer.cost, elapsed, rows, pictures)
 
     def forget(self, call: int) -> None:
         """Lets go of the call's image."""
-        self._follow_ups.pop(call, None)
+        self._pairs.pop(call, None)
 
-    def _judge(
-        self, call: int, number: int, value: float | Unanswered, follow_up: FollowUp
-    ) -> AnswerRow:
-        missing = isinstance(value, Unanswered)
-        answer = None if isinstance(value, Unanswered) else float(value)
-        reason = value.reason if isinstance(value, Unanswered) else None
+    def _judged(
+        self, call: int, questions: Indices, values: Sequence[Value]
+    ) -> tuple[AnswerRow, ...]:
+        eligible = self.space.eligible(questions).tolist()
+        places = [k for k, there in enumerate(eligible) if there]
+        cases = [self._case(call, int(questions[k]), values[k]) for k in places]
+        outcomes = dict(zip(places, self.space.oracle.judge_call(cases, values), strict=True))
+        expected = {k: case.expected for k, case in zip(places, cases, strict=True)}
+        return tuple(
+            _row(int(q), call, value, expected.get(k), outcomes.get(k))
+            for k, (q, value) in enumerate(zip(questions, values, strict=True))
+        )
+
+    def _case(self, call: int, number: int, value: Value) -> Case:
         question = self.space.question(number)
-        if question.truth == UNKNOWN or not self.space.eligible([number])[0]:
-            return AnswerRow(number, call, None, answer, reason, None, None)
-        _, variant, _ = self.space.parts(number)
-        expected = self.space.variants[int(variant)].relation.expect(question.truth, follow_up)
-        outcome = self.space.oracle.judge(question, value, expected, None)
-        coordinate = None if missing else outcome.coordinate
-        return AnswerRow(number, call, expected, answer, reason, outcome.loss, coordinate)
+        _, variant, place = (int(part) for part in self.space.parts(number))
+        source = self.sources.get(self.source_of(call))
+        before = None
+        if source is not None:
+            before = source[0 if self.answers == "one" else self.space.asked_by[place]]
+        sample, follow_up = self._pair(call)
+        relation = self.space.variants[variant].relation
+        expected = self.space.oracle.expect(relation, follow_up, sample, question, before)
+        return Case(question, place, value, expected, before)
 
-    def _follow_up(self, call: int) -> FollowUp:
-        if call not in self._follow_ups:
+    def _pair(self, call: int) -> tuple[Sample, FollowUp]:
+        if call not in self._pairs:
             image = call // len(self.space.concepts) if self.answers == "one" else call
-            self._follow_ups[call] = self.space.follow_up(image, self.seed)
-        return self._follow_ups[call]
+            self._pairs[call] = self.space.pair(image, self.seed)
+        return self._pairs[call]
 
-    def _picture(self, call: int, follow_up: FollowUp) -> tuple[bytes, bytes] | None:
+    def _picture(self, call: int) -> tuple[bytes, bytes] | None:
+        source, follow_up = self._pair(call)
         if follow_up.image is None or self.pictures >= MAX_PICTURES:
             return None
         self.pictures += 1
-        sample, _, _ = self.space.parts(self.all_questions_of(call)[0])
-        source = self.space.dataset.sample(int(sample)).image
-        assert source is not None
-        return thumbnail(source), thumbnail(follow_up.image)
+        assert source.image is not None
+        return thumbnail(source.image), thumbnail(follow_up.image)
+
+
+def _values(answer: Answer | Unanswered, count: int) -> tuple[Value, ...]:
+    """One value per concept sent; numbers as plain floats."""
+    if isinstance(answer, Unanswered):
+        return (answer,) * count
+    whole = (Unanswered, np.ndarray)
+    return tuple(v if isinstance(v, whole) else float(v) for v in answer.values)
+
+
+def _row(
+    question: int, call: int, value: Value, expected: object, outcome: Outcome | None
+) -> AnswerRow:
+    """One answer for the journal; without an outcome it cannot be judged."""
+    reason = value.reason if isinstance(value, Unanswered) else None
+    answer = value if isinstance(value, float) else None
+    if outcome is None:
+        return AnswerRow(question, call, None, answer, reason, None, None)
+    truth = expected if isinstance(expected, int) else 1
+    if outcome.excluded:
+        return AnswerRow(question, call, truth, None, EXCLUDED + outcome.excluded, 0.0, None)
+    answer = answer if outcome.score is None else outcome.score
+    coordinate = None if reason is not None else outcome.coordinate
+    return AnswerRow(question, call, truth, answer, reason, outcome.loss, coordinate)
 
 
 def thumbnail(image: Image) -> bytes:

@@ -9,7 +9,8 @@ import pandas as pd
 
 from .certify import Certifier
 from .certify.verify import recompute
-from .journal import DrawRow, Journal
+from .journal import Journal
+from .rows import DrawRow
 
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
 
@@ -112,16 +113,16 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
     taken from the journal, or recomputed from its rows.
     """
     table, facts = outcomes(journal), journal.facts()
-    calls, draws = journal.calls(), journal.draws()
+    calls, draws, sources = journal.calls(), journal.draws(), journal.sources()
     ended = facts.get("ended")
     targets = _targets(table)
     if facts.get("certificate"):
         targets = _certified(journal, facts, certifier, draws)
     return Result(
         targets=targets,
-        calls=len(draws),
+        calls=len(draws) + len(sources),
         questions=len(table),
-        cost=sum(c.cost for c in calls),
+        cost=sum(c.cost for c in calls) + sum(s.cost for s in sources),
         reason=ended["reason"] if ended else None,
         waiting=len(draws) - len(calls),
     )

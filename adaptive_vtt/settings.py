@@ -41,6 +41,15 @@ def public_options(strategy: Strategy) -> dict[str, Any]:
     return {k: v for k, v in vars(strategy).items() if k[0] != "_" and isinstance(v, plain)}
 
 
+def describe_oracle(space: QuestionSpace) -> dict[str, Any]:
+    """The oracle's class and plain attributes, as JSON gives them back."""
+    oracle = getattr(space.oracle, "oracle", space.oracle)
+    plain = (int, float, str, bool, tuple)
+    options: dict[str, Any] = {k: v for k, v in vars(oracle).items() if isinstance(v, plain)}
+    described = {"name": type(oracle).__name__, "needs_source": oracle.needs_source, **options}
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in described.items()}
+
+
 def describe_space(space: QuestionSpace) -> dict[str, Any]:
     return {
         "fingerprint": space.fingerprint,

@@ -15,13 +15,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from .datasets.base import UNKNOWN, Dataset, Indices, Truths
+from .datasets.base import UNKNOWN, Dataset, Indices, Sample, Truths
 from .errors import InputError
-from .oracles import Correctness, Oracle
+from .oracles import Correctness, Oracle, adapted
 from .question import Question as Question
 from .randomness import generator
 from .relations import FollowUp, Relation, resolve
 
+IDENTITY = "identity"
 MAX_NUMBER = 2**62
 """Question numbers are 64-bit; a larger space is refused."""
 
@@ -43,7 +44,9 @@ class QuestionSpace:
 
     ``relations`` are names or Relation objects (default: identity alone); ``severities``
     restricts every graded relation to these levels; ``oracle`` turns answers into outcomes
-    (default: Correctness). Raises InputError where nothing can be asked.
+    (default: Correctness). Raises InputError where nothing can be asked. ``concepts`` are
+    those that are judged, ``asked`` those a model is asked about; concept k is judged by the
+    answer to ``asked[asked_by[k]]``.
     """
 
     def __init__(
@@ -54,9 +57,10 @@ class QuestionSpace:
         severities: Iterable[int] | None = None,
         oracle: Oracle | None = None,
     ) -> None:
-        self.dataset = dataset
+        self.oracle = adapted(oracle if oracle is not None else Correctness())
+        self.dataset = dataset = self.oracle.view(dataset)
         self.concepts = dataset.concepts
-        self.oracle: Oracle = oracle if oracle is not None else Correctness()
+        self.asked, self.asked_by = self.oracle.asked(dataset)
         chosen = resolve(relations)
         wanted = None if severities is None else set(severities)
         self.variants = tuple(
@@ -117,9 +121,11 @@ class QuestionSpace:
     @cached_property
     def applicable(self) -> npt.NDArray[np.bool_]:
         """V x C: whether a variant's questions about a concept make sense."""
-        return np.array(
-            [[v.relation.applies(c) for c in self.concepts] for v in self.variants], dtype=bool
-        )
+        asked = [self.asked[k] for k in self.asked_by]
+        found = np.array([[v.relation.applies(c) for c in asked] for v in self.variants], bool)
+        if self.oracle.needs_source:  # the source image is what all others are compared with
+            found[[v.relation.name == IDENTITY for v in self.variants]] = False
+        return found
 
     @cached_property
     def cell_counts(self) -> npt.NDArray[np.int64]:
@@ -208,11 +214,15 @@ class QuestionSpace:
 
     def follow_up(self, image: int, seed: int) -> FollowUp:
         """The follow-up image of this number: a function of (seed, image) alone."""
+        return self.pair(image, seed)[1]
+
+    def pair(self, image: int, seed: int) -> tuple[Sample, FollowUp]:
+        """The source sample and the follow-up of this number."""
         sample, variant = divmod(image, len(self.variants))
         chosen = self.variants[variant]
         source = self.dataset.sample(sample)
         rng = generator(seed, "follow-up", image)
-        return chosen.relation.apply(source, chosen.severity, rng)
+        return source, chosen.relation.apply(source, chosen.severity, rng)
 
     @cached_property
     def fingerprint(self) -> str:

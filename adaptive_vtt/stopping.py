@@ -16,7 +16,9 @@ class State:
     ``calls`` drawn so far, ``questions`` judged so far, seconds ``elapsed``, and
     ``uncertainty`` C x 2: u- and u+ of each concept as shares of their value before any
     question, NaN on a side where nothing is left to ask. ``lower`` and ``upper`` (K,):
-    every target's interval, None in audits that do not certify.
+    every target's interval, None in audits that do not certify. ``next_calls``: the most
+    calls that the next question may take, 2 where its source image may have to be asked
+    about, too.
     """
 
     calls: int
@@ -25,6 +27,7 @@ class State:
     uncertainty: npt.NDArray[np.float64]
     lower: npt.NDArray[np.float64] | None = None
     upper: npt.NDArray[np.float64] | None = None
+    next_calls: int = 1
 
     @property
     def widest(self) -> float:
@@ -69,7 +72,11 @@ class MaxCalls(_Combinable):
         _positive("calls", self.limit)
 
     def reached(self, state: State) -> str | None:
-        return f"{self.limit} calls were made" if state.calls >= self.limit else None
+        if state.calls + state.next_calls <= self.limit:
+            return None
+        if state.calls >= self.limit:
+            return f"{self.limit} calls were made"
+        return f"{state.calls} of {self.limit} calls were made; a question takes {state.next_calls}"
 
     def __str__(self) -> str:
         return f"{self.limit} calls"

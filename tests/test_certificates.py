@@ -373,8 +373,8 @@ def test_verify_names_what_was_tampered_with(finished: Path, change: str, messag
 
 
 def test_verify_refuses_a_law_that_does_not_sum_to_one(finished: Path) -> None:
-    from adaptive_vtt.journal import seal_draw
     from adaptive_vtt.law import Law
+    from adaptive_vtt.rows import seal_draw
 
     journal = opened(finished)
     draws, seals = journal.draws(), journal.seals()

@@ -14,16 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from adaptive_vtt.errors import JournalError
-from adaptive_vtt.journal import (
-    VERSION,
-    AnswerRow,
-    CallRow,
-    DrawRow,
-    Journal,
-    MemoryJournal,
-    SQLiteJournal,
-    open_journal,
-)
+from adaptive_vtt.journal import VERSION, Journal, MemoryJournal, SQLiteJournal, open_journal
+from adaptive_vtt.rows import AnswerRow, CallRow, DrawRow
 
 small = st.integers(0, 6)
 maybe = st.none() | st.floats(0, 1)

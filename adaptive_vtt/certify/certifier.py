@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..datasets.base import Indices
-from ..journal import MoveRow
+from ..rows import MoveRow
 from ..space import QuestionSpace
 from .sequences import Sequences
 from .targets import Target, calls, largest, member, size

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import JournalError
-from ..journal import DrawRow, Journal, MoveRow, seal_call, seal_draw
+from ..journal import Journal
 from ..law import Law
+from ..rows import EXCLUDED, DrawRow, MoveRow, seal_call, seal_draw, seal_source
 
 GRID = [i / 1000 for i in range(1001)]
 LEAST = 1e-9
@@ -71,7 +72,8 @@ def _losses(journal: Journal, both: bool) -> dict[int, tuple[float, float]]:
     for call in journal.calls():
         for row in call.answers:
             if row.loss is not None:
-                open_ = both and row.answer is None
+                excluded = (row.unanswered or "").startswith(EXCLUDED)
+                open_ = row.answer is None and (both or excluded)
                 found[row.question] = (0.0, 1.0) if open_ else (row.loss, row.loss)
     return found
 
@@ -196,16 +198,24 @@ def _check_draws(journal: Journal, draws: list[DrawRow]) -> None:
         place = np.flatnonzero(law.calls == draw.call)
         if len(place) != 1 or abs(law.probabilities[place[0]] - draw.probability) > AGREE:
             raise JournalError(f"verify: draw {number} was not drawn from its law")
+    _check_answers(journal, draws, seals)
+    expected = {f"draw {d.draw}" for d in draws} | {f"call {c.call}" for c in journal.calls()}
+    expected |= {f"source {s.source}" for s in journal.sources()}
+    lost = sorted(set(seals) - expected)
+    if lost:
+        raise JournalError(f"verify: {lost[0]} is missing")
+
+
+def _check_answers(journal: Journal, draws: list[DrawRow], seals: dict[str, str]) -> None:
     numbers = {draw.call: draw.draw for draw in draws}
     for call in journal.calls():
         if call.call not in numbers:
             raise JournalError(f"verify: the draw of call {call.call} is missing")
         if seals.get(f"call {call.call}") != seal_call(call, numbers[call.call], seals):
             raise JournalError(f"verify: an answer of call {call.call} was altered")
-    expected = {f"draw {d.draw}" for d in draws} | {f"call {c.call}" for c in journal.calls()}
-    lost = sorted(set(seals) - expected)
-    if lost:
-        raise JournalError(f"verify: {lost[0]} is missing")
+    for source in journal.sources():
+        if seals.get(f"source {source.source}") != seal_source(source):
+            raise JournalError(f"verify: the answer of source {source.source} was altered")
 
 
 def _compare(intervals: list[Interval], stated: list[dict[str, Any]]) -> None:

@@ -1,6 +1,6 @@
 """Models under test: how the engine talks to whatever is audited."""
 
-from .base import Answer, ModelUnderTest, Prompt, Unanswered
+from .base import Answer, ModelUnderTest, Prompt, Unanswered, Value
 from .loading import load
 from .python import PythonModel, TorchModel
 from .recorded import Recorded
@@ -15,5 +15,6 @@ __all__ = [
     "Simulated",
     "TorchModel",
     "Unanswered",
+    "Value",
     "load",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from ..datasets.base import Image
+from ..datasets.base import Image, Mask
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,19 @@ class Unanswered:
     cost: float = 0.0
 
 
+Value = float | Mask | Unanswered
+"""What a model says of one concept."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What the model said, and what the call cost.
 
-    ``values``: for each concept of the prompt P(yes) in [0, 1], or Unanswered for a concept
-    the model left out.
+    ``values``: for each concept of the prompt P(yes) in [0, 1], a mask (H x W of bool, as
+    large as the image), or Unanswered for a concept the model left out.
     """
 
-    values: tuple[float | Unanswered, ...]
+    values: tuple[Value, ...]
     cost: float = 0.0
 
 

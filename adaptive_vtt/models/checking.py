@@ -1,11 +1,13 @@
 """The border between the engine and a model it does not trust."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import AvttError, ModelError, one_line
-from .base import Answer, ModelUnderTest, Prompt, Unanswered
+from .base import Answer, ModelUnderTest, Prompt, Unanswered, Value
 
 
 def name_of(model: ModelUnderTest) -> str:
@@ -51,11 +53,22 @@ def check_answer(answer: object, prompt: Prompt, who: str) -> None:
     for concept, value in zip(prompt.concepts, answer.values, strict=True):
         if isinstance(value, Unanswered):
             continue
-        if not _is_probability(value):
+        if isinstance(value, np.ndarray):
+            _check_mask(value, prompt, f"{who}: {where}, concept {concept!r}")
+        elif not _is_probability(value):
             raise ModelError(
                 f"{who}: expected P(yes) between 0 and 1, got {value} for {where}, "
                 f"concept {concept!r}"
             )
+
+
+def _check_mask(value: npt.NDArray[Any], prompt: Prompt, where: str) -> None:
+    size = value.shape if prompt.image is None else prompt.image.shape[:2]
+    if value.dtype != np.bool_ or value.shape != size:
+        raise ModelError(
+            f"{where}: expected a mask of bool as large as the image, {size}, got "
+            f"{value.dtype} of shape {value.shape}"
+        )
 
 
 def _is_probability(value: object) -> bool:
@@ -63,6 +76,41 @@ def _is_probability(value: object) -> bool:
         return bool(0 <= value <= 1)  # type: ignore[operator]  # NaN is not
     except (TypeError, ValueError):
         return False
+
+
+def to_answers(said: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:
+    """P(yes), n x C, or masks, n x C x H x W, as answers; raises ModelError for anything else.
+
+    Masks may come as one array or, of images that differ in size, as a list of n arrays
+    C x H x W (H x W where there is one concept), of bool or of P(yes).
+    """
+    parts = list(said) if isinstance(said, Sequence | np.ndarray) else []
+    if parts and all(np.ndim(part) >= 2 for part in parts):
+        if len(parts) != len(prompts):
+            raise ModelError(f"{who}: expected masks of {len(prompts)} images, got {len(parts)}")
+        pairs = zip(parts, prompts, strict=True)
+        return [Answer(_masks(np.asarray(part), prompt, who)) for part, prompt in pairs]
+    return table_to_answers(said, prompts, who)
+
+
+def _masks(part: npt.NDArray[Any], prompt: Prompt, who: str) -> tuple[Value, ...]:
+    """C x H x W of bool or of P(yes) as one mask per concept."""
+    count = len(prompt.concepts)
+    if part.ndim == 2 and count == 1:
+        part = part[None]
+    if part.ndim != 3 or len(part) != count:
+        raise ModelError(
+            f"{who}: expected masks of shape ({count}, H, W) (concepts x image), got "
+            f"{part.shape} for sample {prompt.sample_id!r}"
+        )
+    if part.dtype == np.bool_:
+        return tuple(part)
+    if not bool(((part >= 0) & (part <= 1)).all()):  # NaN is neither
+        raise ModelError(
+            f"{who}: expected masks of bool or of P(yes) between 0 and 1, got values from "
+            f"{part.min()} to {part.max()} for sample {prompt.sample_id!r}"
+        )
+    return tuple(part >= 0.5)
 
 
 def table_to_answers(table: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:

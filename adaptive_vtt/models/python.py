@@ -7,14 +7,17 @@ import numpy as np
 
 from ..datasets.base import Image
 from .base import Answer, Prompt, Unanswered
-from .checking import table_to_answers
+from .checking import to_answers
 
 if TYPE_CHECKING:
     import torch
 
 
 class PythonModel:
-    """``function``: list of n images (H x W x C uint8) -> array n x C of P(yes)."""
+    """``function``: list of n images (H x W x C uint8) -> array n x C of P(yes).
+
+    A segmenter gives masks: n x C x H x W, or n arrays C x H x W, of bool or of P(yes).
+    """
 
     answers: Literal["one", "all"] = "all"
 
@@ -24,11 +27,11 @@ class PythonModel:
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         images = [prompt.image for prompt in prompts if prompt.image is not None]
-        return [*table_to_answers(self.function(images), prompts, f"model {self.name!r}")]
+        return [*to_answers(self.function(images), prompts, f"model {self.name!r}")]
 
 
 class TorchModel:
-    """A torch module: float images n x ch x H x W in [0, 1] -> logits n x C.
+    """A torch module: float images n x ch x H x W in [0, 1] -> logits n x C, or n x C x H x W.
 
     The module is put into eval mode on ``device`` ("auto": CUDA where there is one);
     images of one call must share a size. ``transform`` replaces the default scaling.
@@ -62,7 +65,7 @@ class TorchModel:
             for start in range(0, len(images), self.batch_size):
                 batch = self.transform(images[start : start + self.batch_size])
                 parts.append(torch.sigmoid(self.module(batch.to(self.device)).double()).cpu())
-        return [*table_to_answers(torch.cat(parts).numpy(), prompts, f"model {self.name!r}")]
+        return [*to_answers(torch.cat(parts).numpy(), prompts, f"model {self.name!r}")]
 
 
 def scaled(images: list[Image]) -> "torch.Tensor":

@@ -1,6 +1,22 @@
 """Oracles: answer and expectation in, outcome out."""
 
-from .base import Oracle, Outcome
+from .base import Case, Oracle, OracleDefaults, Outcome, adapted
+from .classes import Ordinal, TopClass
+from .consistency import Consistency
 from .correctness import Correctness
+from .masks import MaskConsistency, MaskDrop, overlap
 
-__all__ = ["Correctness", "Oracle", "Outcome"]
+__all__ = [
+    "Case",
+    "Consistency",
+    "Correctness",
+    "MaskConsistency",
+    "MaskDrop",
+    "Oracle",
+    "OracleDefaults",
+    "Ordinal",
+    "Outcome",
+    "TopClass",
+    "adapted",
+    "overlap",
+]

@@ -1,10 +1,17 @@
 """What an oracle is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
 
-from ..models.base import Unanswered
+from ..datasets.base import Dataset, Sample
+from ..models.base import Value
 from ..question import Question
+from ..relations.base import FollowUp, Relation
+
+SIDES = MappingProxyType({"miss rate": 1, "false-alarm rate": 0})
+"""What the mean losses of a concept's two sides are called, and which truth each is about."""
 
 
 @dataclass(frozen=True)
@@ -12,23 +19,103 @@ class Outcome:
     """The verdict on one answer.
 
     ``loss`` in [0, 1]; ``coordinate`` the paper's a = (f + truth) / 2 in [0, 1], or None
-    where the question was not answered.
+    where the question was not answered. ``score``: what is journaled as the answer where
+    that is a mask. ``excluded`` says why a question should not count; as that is only known
+    once it was asked, it counts as 0 in lower bounds and as 1 in upper ones.
     """
 
     loss: float
     coordinate: float | None = None
+    score: float | None = None
+    excluded: str | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question of a call: its answer, what was expected, the source image's answer.
+
+    ``place``: which of the space's concepts it is about.
+    """
+
+    question: Question
+    place: int
+    answer: Value
+    expected: Any
+    source_answer: Value | None
 
 
 class Oracle(Protocol):
-    """Judges an answer against what was expected, or against the source image's answer."""
+    """Judges an answer against what was expected, or against the source image's answer.
+
+    ``needs_source``: whether the model has to be asked about the source image, too; then
+    the source image itself (relation identity) is no question. Inherit from
+    ``OracleDefaults`` for what else there is to say.
+    """
 
     needs_source: bool
 
     def judge(
         self,
         question: Question,
-        answer: float | Unanswered,
-        expected: int,
-        source_answer: float | Unanswered | None,
+        answer: Any,
+        expected: Any,
+        source_answer: Any,
     ) -> Outcome:
-        """The outcome of ``answer``, a probability of Yes or Unanswered."""
+        """The outcome of ``answer``: a probability of Yes, a mask, or Unanswered."""
+
+
+class OracleDefaults:
+    """What most oracles do alike."""
+
+    needs_source = False
+    rates = SIDES
+    unanswered_loss = 1.0
+
+    def judge(
+        self, question: Question, answer: Any, expected: Any, source_answer: Any = None
+    ) -> Outcome:
+        raise TypeError(f"{type(self).__name__} defines no judge")
+
+    def view(self, dataset: Dataset) -> Dataset:
+        """The samples and concepts that can be judged."""
+        return dataset
+
+    def asked(self, dataset: Dataset) -> tuple[tuple[str, ...], Sequence[int]]:
+        """The concepts to send to a model about a viewed dataset, and which one each is."""
+        base = getattr(dataset, "base", None)
+        if base is None:
+            return dataset.concepts, range(len(dataset.concepts))
+        return dataset.dataset.concepts, base.tolist()  # type: ignore[attr-defined]
+
+    def expect(
+        self,
+        relation: Relation,
+        follow_up: FollowUp,
+        sample: Sample,
+        question: Question,
+        source_answer: Value | None,
+    ) -> Any:
+        """What the answer to the follow-up should be."""
+        return relation.expect(question.truth, follow_up)
+
+    def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
+        """The outcomes of a call's questions; ``values`` are its answers to all concepts."""
+        return [self.judge(c.question, c.answer, c.expected, c.source_answer) for c in cases]
+
+
+class Adapted(OracleDefaults):
+    """An oracle that has only ``needs_source`` and ``judge``."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle = oracle
+        self.needs_source = oracle.needs_source
+
+    def judge(
+        self, question: Question, answer: Any, expected: Any, source_answer: Any = None
+    ) -> Outcome:
+        return self.oracle.judge(question, answer, expected, source_answer)
+
+
+def adapted(oracle: Oracle) -> OracleDefaults:
+    """The oracle with everything ``OracleDefaults`` promises."""
+    return oracle if isinstance(oracle, OracleDefaults) else Adapted(oracle)

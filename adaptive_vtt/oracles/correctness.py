@@ -1,29 +1,25 @@
 """Right or wrong, against the known truth of a binary concept."""
 
+from typing import Any
+
 from ..models.base import Unanswered
 from ..question import Question
-from .base import Outcome
+from .base import OracleDefaults, Outcome
 
 
-class Correctness:
+class Correctness(OracleDefaults):
     """Loss 1 where the answer lies on the wrong side of ``threshold``; a = (f + truth) / 2.
 
     An unanswered question counts as ``unanswered_loss`` (1 by default).
     Source: Concept-centric VTT, section 2.1, equation 2.
     """
 
-    needs_source = False
-
     def __init__(self, threshold: float = 0.5, unanswered_loss: float = 1.0) -> None:
         self.threshold = threshold
         self.unanswered_loss = unanswered_loss
 
     def judge(
-        self,
-        question: Question,
-        answer: float | Unanswered,
-        expected: int,
-        source_answer: float | Unanswered | None = None,
+        self, question: Question, answer: Any, expected: int, source_answer: Any = None
     ) -> Outcome:
         if isinstance(answer, Unanswered):
             return Outcome(self.unanswered_loss)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..journal import AnswerRow, DrawRow
+from ..rows import AnswerRow, DrawRow
 from .evidence import Evidence
 from .section import Section, amount, figure, fragment
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ..errors import JournalError
-from ..journal import AnswerRow, CallRow, DrawRow, Journal
+from ..journal import Journal
 from ..results import outcomes
+from ..rows import AnswerRow, CallRow, DrawRow
 
 if TYPE_CHECKING:
     from .history import Track

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..certify import sequences
-from ..journal import FIGURES, AnswerRow
+from ..journal import FIGURES
+from ..rows import AnswerRow
 from .evidence import Evidence
 
 Floats = npt.NDArray[np.float64]

@@ -1,0 +1,94 @@
+"""The same samples under other concepts: repeated, or with their truths read in another way."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .base import UNKNOWN, Dataset, Indices, Sample, Truths
+
+
+class View:
+    """``dataset`` as an oracle sees it.
+
+    Concept k of the view is concept ``base[k]`` of the dataset under the name
+    ``concepts[k]``. ``reading`` is what a truth that is unknown, 0 or 1 counts as; either
+    one of the three counts as a side, or all of them do.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        concepts: Sequence[str],
+        base: Sequence[int],
+        reading: tuple[int, int, int] = (UNKNOWN, 0, 1),
+    ) -> None:
+        self.dataset = dataset
+        self.name = dataset.name
+        self.concepts = tuple(concepts)
+        self.base = np.asarray(base, np.int64)
+        self._reading = np.array([reading[1], reading[2], reading[0]], np.int8)  # by truth, -1 last
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    @property
+    def has_images(self) -> bool:
+        return self.dataset.has_images
+
+    @property
+    def features(self) -> Any:
+        return getattr(self.dataset, "features", None)
+
+    @features.setter
+    def features(self, features: Any) -> None:
+        self.dataset.features = features  # type: ignore[attr-defined]
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        known = np.asarray(self.dataset.counts, np.int64)
+        every = np.column_stack([known, len(self) - known.sum(axis=1)])
+        return np.stack([every @ (self._reading == side) for side in (0, 1)], 1)[self.base]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        parts = (self.dataset.fingerprint, self.concepts, self.base.tolist())
+        said = repr((*parts, self._reading.tolist()))
+        return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
+
+    def sample(self, index: int) -> Sample:
+        found = self.dataset.sample(index)
+        truth = self.truth(np.array([index]), np.arange(len(self.concepts)))
+        known = {c: int(t) for c, t in zip(self.concepts, truth, strict=True) if t != UNKNOWN}
+        return replace(found, truth=known)  # masks keep the dataset's names
+
+    def sample_id(self, index: int) -> str:
+        return self.dataset.sample_id(index)
+
+    def truth(self, samples: Indices, concepts: Indices) -> Truths:
+        return self._reading[self.dataset.truth(samples, self.base[concepts])]
+
+    def members(self, concept: int, side: int, ranks: Indices) -> Indices:
+        truths = np.flatnonzero(self._reading == side)
+        if len(truths) == len(self._reading):
+            return ranks
+        return self.dataset.members(int(self.base[concept]), int(truths[0]), ranks)
+
+    @property
+    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+        truths, copies = self.dataset.profile
+        return self._reading[truths[:, self.base]], copies
+
+    def profile_row(self, samples: Indices) -> Indices:
+        return self.dataset.profile_row(samples)
+
+    def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
+        return self.dataset.metadata_values(column)
+
+    def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:
+        samples, truths = self.dataset.reference(most, rng)
+        return samples, self._reading[truths[:, self.base]]

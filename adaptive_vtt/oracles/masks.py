@@ -1,0 +1,155 @@
+"""Segmentation: masks against the truth, or against the source image's mask.
+
+Source: MedTest, chapter on segmentation; Dice and IoU as usual.
+"""
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from ..datasets.base import UNKNOWN, Dataset, Mask, Sample
+from ..datasets.view import View
+from ..errors import InputError, unknown
+from ..models.base import Unanswered, Value
+from ..question import Question
+from ..relations.base import FollowUp, Relation
+from .base import OracleDefaults, Outcome
+from .consistency import VIOLATIONS
+
+METRICS = ("dice", "iou")
+DROP = " drop > "
+"""Between a concept and a threshold in the names of what is asked."""
+Metric = Literal["dice", "iou"]
+
+
+def overlap(one: Mask, other: Mask, metric: Metric = "dice") -> float:
+    """Dice, 2 |A and B| / (|A| + |B|), or IoU, |A and B| / |A or B|; 1 where both are empty."""
+    both, each = np.count_nonzero(one & other), np.count_nonzero(one) + np.count_nonzero(other)
+    if each == 0:
+        return 1.0
+    return 2 * both / each if metric == "dice" else both / (each - both)
+
+
+class MaskDrop(OracleDefaults):
+    """Loss 1 where the score fell by more than a share t of the source image's.
+
+    (score(source) - score(follow-up)) / score(source) > t, scores being ``metric`` against
+    the true mask. Every concept with a mask is asked about once per threshold, in one call.
+    A source that scores 0 excludes its follow-ups. The mean loss is MedTest's error finding
+    rate (EFR). An answer that is a number is taken to be a score.
+    """
+
+    needs_source = True
+    rates = MappingProxyType({"EFR": 1})
+
+    def __init__(
+        self,
+        metric: Metric = "dice",
+        thresholds: Sequence[float] = (0.25, 0.5),
+        unanswered_loss: float = 1.0,
+    ) -> None:
+        if metric not in METRICS:
+            raise unknown("metric", metric, METRICS, "mask drop")
+        if not thresholds or not all(0 < t < 1 for t in thresholds):
+            raise InputError(
+                f"mask drop: expected thresholds between 0 and 1, got {list(thresholds)}"
+            )
+        self.metric: Metric = metric
+        self.thresholds = tuple(thresholds)
+        self.unanswered_loss = unanswered_loss
+
+    def view(self, dataset: Dataset) -> Dataset:
+        pairs = [(k, t) for k in range(len(dataset.concepts)) for t in self.thresholds]
+        names = [f"{dataset.concepts[k]}{DROP}{t:g}" for k, t in pairs]
+        return View(dataset, names, [k for k, _ in pairs], (UNKNOWN, UNKNOWN, 1))
+
+    def expect(
+        self,
+        relation: Relation,
+        follow_up: FollowUp,
+        sample: Sample,
+        question: Question,
+        source_answer: Value | None,
+    ) -> tuple[Mask | None, float | None]:
+        """The true mask of the follow-up, and the score of the source's."""
+        mask = sample.masks.get(question.concept.rpartition(DROP)[0])
+        expected = None if mask is None else relation.expect_mask(mask, follow_up)
+        return expected, self._score(source_answer, mask, question)
+
+    def judge(
+        self,
+        question: Question,
+        answer: Any,
+        expected: tuple[Mask | None, float | None],
+        source_answer: Any = None,
+    ) -> Outcome:
+        mask, before = expected
+        if before is None:
+            return Outcome(0.0, excluded="the source image was not answered")
+        if before == 0:
+            return Outcome(0.0, excluded="the source image scores 0")
+        after = self._score(answer, mask, question)
+        if after is None:
+            return Outcome(self.unanswered_loss)
+        limit = float(question.concept.rpartition(DROP)[2])
+        return Outcome(float((before - after) / before > limit), (after + 1) / 2, after)
+
+    def _score(self, answer: Any, mask: Mask | None, question: Question) -> float | None:
+        if answer is None or isinstance(answer, Unanswered):
+            return None
+        if isinstance(answer, float):
+            return answer
+        if mask is None:
+            raise InputError(
+                f"sample {question.sample_id!r}: expected a mask of {question.concept!r} to score "
+                "the model's by, got none"
+            )
+        return overlap(answer, mask, self.metric)
+
+
+class MaskConsistency(OracleDefaults):
+    """Loss 1 where the follow-up's mask overlaps that of the source by less than ``threshold``.
+
+    The source's mask is first moved as the relation moves the image. No label is needed.
+    """
+
+    needs_source = True
+    rates = VIOLATIONS
+
+    def __init__(
+        self, metric: Metric = "dice", threshold: float = 0.75, unanswered_loss: float = 1.0
+    ) -> None:
+        if metric not in METRICS:
+            raise unknown("metric", metric, METRICS, "mask consistency")
+        if not 0 < threshold <= 1:
+            raise InputError(f"mask consistency: expected a threshold in (0, 1], got {threshold}")
+        self.metric: Metric = metric
+        self.threshold = threshold
+        self.unanswered_loss = unanswered_loss
+
+    def view(self, dataset: Dataset) -> Dataset:
+        return View(dataset, dataset.concepts, range(len(dataset.concepts)), (1, 1, 1))
+
+    def expect(
+        self,
+        relation: Relation,
+        follow_up: FollowUp,
+        sample: Sample,
+        question: Question,
+        source_answer: Value | None,
+    ) -> Mask | None:
+        if not isinstance(source_answer, np.ndarray):
+            return None
+        return relation.expect_mask(source_answer, follow_up)
+
+    def judge(
+        self, question: Question, answer: Any, expected: Mask | None, source_answer: Any = None
+    ) -> Outcome:
+        if expected is None:
+            return Outcome(0.0, excluded="the source image was not answered with a mask")
+        if not isinstance(answer, np.ndarray):
+            return Outcome(self.unanswered_loss)
+        score = overlap(answer, expected, self.metric)
+        return Outcome(float(score < self.threshold), (score + 1) / 2, score)

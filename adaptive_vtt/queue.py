@@ -1,0 +1,71 @@
+"""The calls that wait for an answer, in the order in which they may be made."""
+
+from dataclasses import dataclass
+
+from .datasets.base import Image
+from .models.base import Prompt
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the model: its number, the draw that led to it, and what to send.
+
+    A call about a source image, to which others are compared, has a number below 0.
+    """
+
+    number: int
+    draw: int
+    prompt: Prompt
+
+    @property
+    def image(self) -> Image | None:
+        return self.prompt.image
+
+    @property
+    def concepts(self) -> tuple[str, ...]:
+        return self.prompt.concepts
+
+
+class Queue:
+    """Calls that were committed and not yet answered. A call may have to wait for another."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, Call] = {}
+        self._handed: set[int] = set()
+        self._after: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._waiting
+
+    def put(self, call: Call, after: int | None = None) -> None:
+        """One more call, not to be made before call ``after`` is answered."""
+        self._waiting[call.number] = call
+        if after is not None:
+            self._after[call.number] = after
+
+    def ready(self) -> list[Call]:
+        """The calls that may be made now and are not being made."""
+        return [
+            call
+            for number, call in self._waiting.items()
+            if number not in self._handed and self._after.get(number) not in self._waiting
+        ]
+
+    def hand_out(self, calls: list[Call]) -> None:
+        self._handed.update(call.number for call in calls)
+
+    def take_back(self, calls: list[Call]) -> None:
+        """The calls were not made; they are to be asked again."""
+        self._handed.difference_update(call.number for call in calls)
+
+    def get(self, number: int) -> Call | None:
+        return self._waiting.get(number)
+
+    def done(self, number: int) -> None:
+        """The call is answered."""
+        del self._waiting[number]
+        self._handed.discard(number)
+        self._after.pop(number, None)

@@ -1,0 +1,30 @@
+"""What a model said, as JSON: how answers to source images stand in the journal."""
+
+import base64
+import zlib
+from typing import Any
+
+import numpy as np
+
+from .models.base import Unanswered, Value
+
+
+def to_json(value: Value) -> Any:
+    """A number as it is; a mask as packed bits; what is unanswered as its reason."""
+    if isinstance(value, Unanswered):
+        return {"unanswered": value.reason}
+    if isinstance(value, np.ndarray):
+        bits = zlib.compress(np.packbits(value).tobytes())
+        return {"mask": base64.b64encode(bits).decode(), "shape": list(value.shape)}
+    return float(value)
+
+
+def from_json(said: Any) -> Value:
+    """The value that ``to_json`` made this of."""
+    if not isinstance(said, dict):
+        return float(said)
+    if "unanswered" in said:
+        return Unanswered(said["unanswered"])
+    height, width = said["shape"]
+    bits = np.frombuffer(zlib.decompress(base64.b64decode(said["mask"])), np.uint8)
+    return np.unpackbits(bits, count=height * width).astype(bool).reshape(height, width)
