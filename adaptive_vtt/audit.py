@@ -165,11 +165,13 @@ class Audit:
     # -- ask and tell ------------------------------------------------------------------
 
     def ask(self, n: int = 1) -> list[Call]:
-        """Up to ``n`` calls to make, committed to the journal; [] once the audit has ended.
+        """Up to ``n`` calls to make, committed to the journal.
 
-        Calls that were drawn before an interruption come first. Nothing is learnt between
-        the draws of one ``ask``. Where the oracle compares with the source image's answer,
-        the call about that image, made once, comes before any call about its follow-ups.
+        [] once the audit has ended, or while nothing can be asked before calls on their way
+        are answered. Calls that were drawn before an interruption come first. Nothing is
+        learnt between the draws of one ``ask``. Where the oracle compares with the source
+        image's answer, the call about that image, made once, comes before any call about
+        its follow-ups.
         """
         self._usable()
         if len(self._queue.ready()) < n:
@@ -261,10 +263,14 @@ class Audit:
     # -- drawing -----------------------------------------------------------------------
 
     def _draw(self, n: int) -> None:
-        """Draws until ``n`` calls may be made, or the audit stops."""
+        """Draws until ``n`` calls may be made, or the audit stops; at most ``n`` times.
+
+        Without that limit one slow call about a source image would let beliefs freeze for
+        as many draws as there are follow-ups of it.
+        """
         rows: list[DrawRow] = []
         self._failed = True  # until what was drawn is committed
-        while len(self._queue.ready()) < n and self.stopped is None:
+        while len(rows) < n and len(self._queue.ready()) < n and self.stopped is None:
             draw = self._questioner.draw()
             if draw is None:
                 break

@@ -20,8 +20,8 @@ class Candidates:
     """n questions that may be drawn, and the m calls that answer them: int64 tensors.
 
     ``truth`` is 0 or 1; ``image`` numbers the follow-up image a question is about; ``unit``
-    is the place (0..m-1) of its call in ``call`` (m,). The others are (n,). They are views:
-    good until the next draw.
+    is the place (0..m-1) of its call in ``call`` (m,), in ascending order. The others are
+    (n,). They are views: good until the next draw.
     """
 
     question: Tensor
@@ -78,7 +78,8 @@ class Pool:
         table = self._listed.columns() if self._listed else self._sampled(draw)
         if self.answers == "one":
             unit, call = _counting(table.shape[1]), table[0]
-        else:
+        else:  # in the order of their calls, so that one question per call is just counting
+            table = table[:, np.argsort(table[1], kind="stable")]
             call, unit = np.unique(table[1], return_inverse=True)
         return Candidates(*(torch.from_numpy(column) for column in (*table, unit, call)))
 

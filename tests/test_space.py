@@ -3,10 +3,12 @@
 import time
 import tracemalloc
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -317,3 +319,20 @@ def test_candidates_follow_from_seed_and_draw_number() -> None:
     assert pool.candidates(0).question.tolist() == drawn(1, 0)
     assert drawn(1, 0) != drawn(1, 1)
     assert drawn(1, 0) != drawn(2, 0)
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+@pytest.mark.parametrize("concepts", [1, 3])
+@pytest.mark.parametrize("limit", [20, 4096])
+def test_every_candidate_stands_with_the_call_that_answers_it(
+    answers: Any, concepts: int, limit: int
+) -> None:
+    made = QuestionSpace(tiny_dataset(12, concepts), ["identity", "rotation"])
+    pool = Pool(made, seed=1, limit=limit, answers=answers)
+    for draw in range(12):
+        found = pool.candidates(draw)
+        number = found.question if answers == "one" else found.image
+        assert torch.equal(found.call[found.unit], number)
+        assert torch.equal(found.unit, found.unit.sort().values)
+        drawn = int(found.call[draw % len(found.call)])  # holes in a list are filled from its end
+        pool.remove(found.question[number == drawn].numpy())

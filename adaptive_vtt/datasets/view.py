@@ -74,7 +74,7 @@ class View:
 
     def members(self, concept: int, side: int, ranks: Indices) -> Indices:
         truths = np.flatnonzero(self._reading == side)
-        if len(truths) == len(self._reading):
+        if len(truths) != 1:  # all samples or none, and then no rank
             return ranks
         return self.dataset.members(int(self.base[concept]), int(truths[0]), ranks)
 

@@ -18,6 +18,8 @@ from ..relations.base import FollowUp, Relation
 from .base import OracleDefaults, Outcome
 from .consistency import VIOLATIONS
 
+ROUNDING = 1e-9
+"""A drop of just t is none, whatever floats make of it."""
 METRICS = ("dice", "iou")
 DROP = " drop > "
 """Between a concept and a threshold in the names of what is asked."""
@@ -94,7 +96,8 @@ class MaskDrop(OracleDefaults):
         if after is None:
             return Outcome(self.unanswered_loss)
         limit = float(question.concept.rpartition(DROP)[2])
-        return Outcome(float((before - after) / before > limit), (after + 1) / 2, after)
+        dropped = before - after > limit * before + ROUNDING
+        return Outcome(float(dropped), (after + 1) / 2, after)
 
     def _score(self, answer: Any, mask: Mask | None, question: Question) -> float | None:
         if answer is None or isinstance(answer, Unanswered):
