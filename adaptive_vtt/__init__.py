@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import (
+        augment,
         datasets,
         errors,
         models,
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
         testing,
     )
     from .audit import Audit
+    from .augment import Augment
     from .results import Result
     from .space import QuestionSpace
 
-_HOMES = {"Audit": "audit", "Result": "results", "QuestionSpace": "space"}
+_HOMES = {"Audit": "audit", "Augment": "augment", "Result": "results", "QuestionSpace": "space"}
 _MODULES = {
+    "augment",
     "datasets",
     "errors",
     "models",
@@ -41,8 +44,10 @@ _MODULES = {
 }
 __all__ = [
     "Audit",
+    "Augment",
     "QuestionSpace",
     "Result",
+    "augment",
     "datasets",
     "errors",
     "models",

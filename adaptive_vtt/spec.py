@@ -6,13 +6,8 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from .audit import Audit
-from .datasets import Dataset, TableDataset, fashion, read_table
 from .errors import InputError, one_line, unknown
-from .models import ModelUnderTest, Recorded, Simulated, load
-from .space import QuestionSpace
 from .stopping import MaxQuestions, StoppingRule, UncertaintyBelow, WallClock
-from .surrogates import embed
 
 
 class _Section(BaseModel):
@@ -22,13 +17,26 @@ class _Section(BaseModel):
 class DatasetSpec(_Section):
     """The images and their labels."""
 
-    kind: Literal["table", "fashion"] = Field(
+    kind: Literal[
+        "table", "fashion", "medmnist", "masks", "classes", "isic", "idrid", "phantom"
+    ] = Field(
         "table",
-        description="table: a CSV of labels and a folder of images; fashion: the bundled set",
+        description="table: a CSV or Parquet of labels and a folder of images; fashion: the "
+        "bundled set; medmnist: an .npz of MedMNIST; masks: folders of images and masks; "
+        "classes: a folder of images per class; isic: ISIC 2018 task 2; idrid: IDRiD "
+        "segmentation; phantom: synthetic endoscopy frames",
     )
-    labels: str | None = Field(None, description="table: CSV with one row per sample")
+    path: str | None = Field(
+        None, description="medmnist: the .npz or its folder; masks, classes, isic, idrid: folder"
+    )
+    labels: str | None = Field(None, description="table: CSV or .parquet with one row per sample")
     images: str | None = Field(
-        None, description="table: folder of images; leave out where answers are recorded"
+        None,
+        description="table: folder of images; leave out where answers are recorded; "
+        "masks, isic: folder within path (default: found by its usual name)",
+    )
+    masks: str | None = Field(
+        None, description="masks, isic: folder within path (default: found by its usual name)"
     )
     id_column: str = Field("id", description="table: column of sample ids")
     file_column: str | None = Field(
@@ -39,6 +47,35 @@ class DatasetSpec(_Section):
     )
     metadata: list[str] | None = Field(
         None, description="table: columns that describe samples and are no concepts"
+    )
+    concept: str | None = Field(
+        None, description="masks: what the masks show (default: polyp)", min_length=1
+    )
+    flag: str | None = Field(
+        None, description="medmnist: the set, e.g. pathmnist (default: from the file's name)"
+    )
+    size: int | None = Field(
+        None, description="medmnist: 28, 64, 128 or 224; phantom: side in pixels (default: 256)"
+    )
+    split: str | None = Field(
+        None,
+        description="medmnist: train, val or test (default); idrid: train, test (default: all)",
+    )
+    classes: Literal["all", "own"] | None = Field(
+        None,
+        description="medmnist, classes: ask an image about all classes (default), or its own alone",
+    )
+    empty: Literal["refuse", "skip", "absent"] | None = Field(
+        None,
+        description="masks: an empty mask is an error (default), left out, or means absent",
+    )
+    broken: Literal["refuse", "skip"] | None = Field(
+        None, description="files that cannot be decoded are an error (default), or left out"
+    )
+    count: int | None = Field(None, description="phantom: number of frames", ge=1)
+    seed: int | None = Field(None, description="phantom: same seed, same frames (default: 0)")
+    polyps: float | None = Field(
+        None, description="phantom: share of frames with polyps (default: 0.5)", ge=0, le=1
     )
 
 
@@ -70,6 +107,40 @@ class SpaceSpec(_Section):
     )
     severities: list[int] | None = Field(
         None, description="levels of the graded relations (default: all)", min_length=1
+    )
+
+
+class OracleSpec(_Section):
+    """What makes an answer wrong."""
+
+    kind: Literal[
+        "correctness", "top-class", "ordinal", "consistency", "mask-drop", "mask-consistency"
+    ] = Field(
+        "correctness",
+        description="correctness: P(yes) on the wrong side of the truth; top-class: the "
+        "likeliest of classes that exclude each other is not the true one; ordinal: how far it "
+        "is from the true grade; consistency: another answer than to the source image, no label "
+        "needed; mask-drop: a segmentation much worse than the source image's; "
+        "mask-consistency: a mask unlike the source image's, no true mask needed",
+    )
+    threshold: float | None = Field(
+        None,
+        description="correctness, consistency: Yes from this on (default: 0.5); "
+        "mask-consistency: least overlap (default: 0.75)",
+        gt=0,
+        le=1,
+    )
+    thresholds: list[float] | None = Field(
+        None,
+        description="mask-drop: relative drops of the score above these are failures "
+        "(default: 0.25 and 0.5)",
+        min_length=1,
+    )
+    metric: Literal["dice", "iou"] | None = Field(
+        None, description="mask-drop, mask-consistency: overlap of masks (default: dice)"
+    )
+    unanswered_loss: float | None = Field(
+        None, description="loss of a question without answer (default: 1)", ge=0, le=1
     )
 
 
@@ -173,6 +244,7 @@ class Spec(_Section):
     dataset: DatasetSpec
     model: ModelSpec
     space: SpaceSpec = SpaceSpec.model_validate({})
+    oracle: OracleSpec = OracleSpec.model_validate({})
     audit: AuditSpec = AuditSpec.model_validate({})
     stop: StopSpec = StopSpec.model_validate({})
     certify: CertifySpec = CertifySpec.model_validate({})
@@ -221,78 +293,6 @@ def parse_spec(table: dict[str, Any], where: str) -> Spec:
         return Spec.model_validate(table)
     except ValidationError as error:
         raise _sentence(error, where) from None
-
-
-def build_space(spec: Spec, base: Path) -> QuestionSpace:
-    """The question space of a spec; relative paths start at ``base``."""
-    return QuestionSpace(
-        _dataset(spec.dataset, base), spec.space.relations, severities=spec.space.severities
-    )
-
-
-def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
-    """The model of a spec; relative paths start at ``base``."""
-    section = spec.model
-    if section.kind == "recorded":
-        return _recorded(base / _need(section.answers, "model.answers"), section.name)
-    target = _need(section.target, "model.target")
-    if section.kind == "simulated":
-        return Simulated.paper(target, dataset, seed=spec.audit.seed)
-    model = load(target, base=base)
-    if section.name is not None and hasattr(model, "name"):
-        model.name = section.name
-    return model
-
-
-def build_audit(spec: Spec, base: Path, **options: Any) -> Audit:
-    """The audit of a spec; ``options`` (journal, notes, seed, strategy ...) go before it."""
-    space = build_space(spec, base)
-    section, certify = spec.audit, spec.certify
-    if certify.features != "default" and isinstance(space.dataset, TableDataset):
-        space.dataset.features = embed(space.dataset, device=section.device)
-    chosen: dict[str, Any] = {
-        **section.model_dump(),
-        **certify.model_dump(exclude={"proxies", "prior_journal", "features"}),
-        "stop": spec.stop.rule(),
-        "proxies": {n: _proxy(s, base, n) for n, s in (certify.proxies or {}).items()},
-        "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
-    }
-    return Audit(space, build_model(spec, base, space.dataset), **{**chosen, **options})
-
-
-def _proxy(source: str, base: Path, name: str) -> ModelUnderTest:
-    if source.endswith(".csv"):
-        return _recorded(base / source, name)
-    return load(source, base=base)
-
-
-def _dataset(section: DatasetSpec, base: Path) -> Dataset:
-    if section.kind == "fashion":
-        return fashion()
-    return read_table(
-        base / _need(section.labels, "dataset.labels"),
-        None if section.images is None else base / section.images,
-        id_column=section.id_column,
-        file_column=section.file_column,
-        concepts=section.concepts,
-        metadata=section.metadata,
-    )
-
-
-def _recorded(path: Path, name: str | None) -> Recorded:
-    import pandas as pd
-
-    try:
-        table = pd.read_csv(path, dtype={"sample": str})
-    except (OSError, ValueError, pd.errors.ParserError) as error:
-        raise InputError(f"{path}: cannot read recorded answers: {one_line(error)}") from None
-    return Recorded(table, name=name or path.stem)
-
-
-def _need(value: str | None, field: str) -> str:
-    if value is None:
-        raise InputError(f"{field}: expected a value for this kind, got nothing")
-    return value
 
 
 def _sentence(error: ValidationError, where: str) -> InputError:

@@ -9,16 +9,26 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from adaptive_vtt.building import build_audit, build_model, build_space
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.starting import write_start
+from adaptive_vtt.comparing import runs as work
 from adaptive_vtt.comparing import summary
-from adaptive_vtt.comparing.estimators import peek, plug_in, running_means
+from adaptive_vtt.comparing.estimators import lure, peek, plug_in, running_means
 from adaptive_vtt.comparing.figure import certified_page
-from adaptive_vtt.comparing.runs import Job, certified_run, is_checkpoint, levels_to
+from adaptive_vtt.comparing.runs import (
+    MOST_ARGMAX,
+    Job,
+    certified_run,
+    is_checkpoint,
+    levels_to,
+    options_of,
+)
 from adaptive_vtt.comparing.truth import all_answers, all_losses, means, targets_of
 from adaptive_vtt.experiments import peers
+from adaptive_vtt.law import Law
 from adaptive_vtt.models import Recorded
-from adaptive_vtt.spec import Spec, build_model, build_space, parse_spec
+from adaptive_vtt.spec import Spec, parse_spec
 
 SAMPLES = 40
 
@@ -166,6 +176,51 @@ def test_running_means_and_plug_in_by_hand():
     assert found == pytest.approx([(2 + 4 * 0.5) / 10, 0.2])
 
 
+def test_lure_is_the_formula_of_the_paper():
+    """R = 1/M sum v_m l_m, v_m = 1 + (N-M)/(N-m) (1/((N-m+1) q_m) - 1), for all and for a part."""
+    rng = np.random.default_rng(0)
+    total, part = 12, 5  # the first questions are the part
+    loss, weight = rng.random(total), rng.random(total) + 0.1
+    unseen, drawn, chances, masses = list(range(total)), [], [], []
+    for _ in range(10):
+        law = weight[unseen] / weight[unseen].sum()
+        place = int(rng.choice(len(unseen), p=law))
+        masses.append(law[np.array(unseen) < part].sum())
+        chances.append(law[place])
+        drawn.append(unseen.pop(place))
+    hit = np.stack([np.ones(10, bool), np.array(drawn) < part])
+    left = np.array([[total], [part]]) - np.cumsum(hit, axis=1) + hit
+    even = left / np.maximum(np.stack([np.ones(10), masses]), 1e-300)
+    found = lure(
+        hit * loss[drawn], hit, scale=np.tile(1 / np.array(chances), (2, 1)), even=even,
+        calls=np.array([total, part]), sizes=np.array([total, part]),
+    )  # fmt: skip
+
+    def by_paper(n: int, losses: Any, q: Any) -> float:
+        count = len(losses)
+        steps = [
+            1 + (n - count) / (n - m) * (1 / ((n - m + 1) * q[m - 1]) - 1) if m < n else 1.0
+            for m in range(1, count + 1)
+        ]
+        return float(np.dot(steps, losses) / count)
+
+    q = np.array(chances)
+    for count in (1, 4, 9, 10):
+        assert found[0, count - 1] == pytest.approx(by_paper(total, loss[drawn[:count]], q[:count]))
+        mine = [m for m in range(count) if hit[1, m]]
+        if mine and len(mine) < part:
+            own = [q[m] / masses[m] for m in mine]
+            assert found[1, count - 1] == pytest.approx(
+                by_paper(part, loss[[drawn[m] for m in mine]], own)
+            )
+        assert np.isnan(found[1, count - 1]) == (not mine)
+    everything = lure(
+        np.array([[1.0, 0.0]]), np.ones((1, 2), bool), scale=np.array([[5.0, 1.0]]),
+        even=np.array([[2.0, 1.0]]), calls=np.array([2.0]), sizes=np.array([2.0]),
+    )  # fmt: skip
+    assert everything[0, -1] == pytest.approx(0.5)
+
+
 def test_peeking_by_hand():
     losses = np.tile([0.0, 1.0], 60)
     inside, draw = np.ones((1, 120), bool), np.arange(120)
@@ -220,6 +275,33 @@ def test_plug_in_and_raw_mean_end_at_the_truth_when_everything_was_asked(recorde
         assert found["estimates"][name][-1] == pytest.approx(truth, abs=2e-3)
 
 
+def test_prediction_powered_draws_evenly_and_predicts(recorded):
+    spec = spec_in(recorded, surrogate=True)
+    for name, predicted in (("prediction-powered", True), ("uniform", False)):
+        job = Job(spec, recorded, name, 0)
+        with build_audit(spec, recorded, **options_of(job), budget=12) as audit:
+            audit.run()
+            assert (audit.belief.losses is not None) == predicted
+            for row in audit.journal.draws():
+                law = Law.unpack(row.law).probabilities
+                assert law == pytest.approx(np.full(len(law), 1 / len(law)), rel=1e-2)
+
+
+def test_argmax_always_takes_the_best_and_ends(recorded):
+    job = Job(spec_in(recorded), recorded, "argmax", 0, (18 / 80, 0.0, 0.5))
+    assert options_of(job)["budget"] == MOST_ARGMAX
+    with build_audit(job.spec, recorded, **{**options_of(job), "budget": 15}) as audit:
+        audit.run()
+        draws = audit.journal.draws()
+        bounds = audit.result().targets
+    laws = [Law.unpack(row.law).probabilities for row in draws]
+    for row, law in zip(draws, laws, strict=True):
+        assert row.probability == pytest.approx(law.max())
+        assert ((law > 0.999 * law.max()) | (law < 1e-6)).all()  # the best, be they several
+    assert np.median([(law > 1e-6).mean() for law in laws]) < 0.5
+    assert (bounds["upper"] - bounds["lower"] > 0.5).all()  # nothing is certified of such draws
+
+
 # -- the command --------------------------------------------------------------------------
 
 
@@ -236,6 +318,21 @@ def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
     assert printed["peeking"]["repeats"] == 2
     assert len(record["runs"]) == 4
     assert "<script src=" not in (out / "compare.html").read_text()
+
+
+def test_baselines_stands_for_all_there_is_to_compare_with(recorded, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(work, "run_all", lambda run_one, jobs, _: [run_one(job) for job in jobs])
+    spec, out = str(recorded / "SPEC.toml"), tmp_path / "out"
+    options = ["--strategies", "baselines,neyman", "--repeats", "1", "--budget", "4", "--json"]
+    assert run("compare", spec, *options, "--out", str(out)) == 0
+    record = json.loads(capsys.readouterr().out)
+    paper = ["random", "unpredictability", "uncertainty", "uncertainty+unpredictability"]
+    wanted = ["uniform", "stratified", "prediction-powered", "argmax", *paper, "lure", "neyman"]
+    assert [row["strategy"] for row in record["summary"]] == wanted
+    rows = {(row["strategy"], row["estimator"]) for row in record["estimators"]}
+    assert {("argmax", "raw mean"), ("lure", "LURE"), ("prediction-powered", "GP plug-in")} < rows
+    assert ("stratified", "GP plug-in") not in rows
+    assert record["peeking"]["repeats"] == 1
 
 
 def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys):

@@ -12,12 +12,13 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.comparing.truth import all_answers, all_losses, calls_of
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.base import Dataset, Sample
 from adaptive_vtt.datasets.view import View
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
-from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
+from adaptive_vtt.models import Answer, Prompt, PythonModel, Recorded, Unanswered
 from adaptive_vtt.oracles import Consistency, MaskConsistency, MaskDrop, Ordinal, TopClass, overlap
 from adaptive_vtt.oracles.base import Case
 from adaptive_vtt.question import Question
@@ -275,6 +276,15 @@ def test_a_segmenter_is_audited_at_every_threshold_in_one_call() -> None:
     verify(audit.journal)
 
 
+def test_answers_of_a_segmenter_replay_as_their_scores() -> None:
+    made = QuestionSpace(masked(), ["identity", Shift(), Half()], oracle=MaskDrop())
+    kept = Recorded(all_answers(made, PythonModel(segmenter), 0))
+    again, losses = all_losses(made, kept, 0)
+    assert losses.tolist() == all_losses(made, PythonModel(segmenter), 0)[1].tolist()
+    assert len(again) == made.size
+    assert calls_of(made, kept) == 5 + 10
+
+
 def test_masks_agree_without_any_true_mask() -> None:
     images = np.zeros((3, 16, 16, 1), np.uint8)
     images[:, 4:10, 3:9] = 255
@@ -297,7 +307,9 @@ def test_a_sample_without_the_mask_to_score_by_is_named() -> None:
     images = np.zeros((2, 16, 16, 1), np.uint8)
     dataset = from_table(images, pd.DataFrame({"square": [1, 1]}, index=["a", "b"]))
     made = QuestionSpace(dataset, ["identity", Shift()], oracle=MaskDrop())
-    with pytest.raises(InputError, match=r"sample '[ab]': expected a mask of .* got none"):
+    with pytest.raises(
+        InputError, match=r"sample '[ab]': expected a true mask to score the model's by, got none"
+    ):
         Audit(made, PythonModel(segmenter)).run()
 
 

@@ -1,7 +1,7 @@
 """``avtt compare``: the same space, several strategies, several seeds."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ..building import build_model, build_space
 from ..comparing import runs as work
 from ..comparing import summary as figures
 from ..comparing.figure import certified_page, uncertainty_page
@@ -19,10 +20,12 @@ from ..errors import InputError
 from ..files import write_text
 from ..models import ModelUnderTest
 from ..space import QuestionSpace
-from ..spec import Spec, build_model, build_space
+from ..spec import Spec
 from ..strategies import get as get_strategy
 
 ANSWERS = "answers.csv"
+CLASSICS = "baselines"
+"""Stands for all there is to compare with."""
 WIDE = 92
 """Columns of a terminal that show one half-width more."""
 FREE = ("recorded", "simulated")
@@ -57,12 +60,16 @@ def compare(
 
 
 def _checked(names: Sequence[str], certifying: bool) -> list[str]:
-    """The names, once each; with the baseline where there are certificates."""
+    """The names, once each; where there are certificates with uniform questions, and with all
+    that ``baselines`` stands for."""
     if not names:
         raise InputError("--strategies: expected at least one name, got none")
+    known: Collection[str] = work.BASELINES if certifying else ()
+    if certifying:
+        names = [n for name in names for n in (work.CLASSICS if name == CLASSICS else (name,))]
     names = list(dict.fromkeys(names))
     for name in names:
-        if not (certifying and name == work.UNIFORM):
+        if name not in known:
             get_strategy(name)
     return [work.UNIFORM, *(n for n in names if n != work.UNIFORM)] if certifying else names
 

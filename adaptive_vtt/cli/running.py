@@ -8,12 +8,13 @@ from typing import Any
 import typer
 
 from ..audit import Audit
+from ..building import build_audit
 from ..certify.verify import AGREE, Interval, verify
 from ..errors import InputError, JournalError
 from ..files import write_text
 from ..journal import Journal, SQLiteJournal
 from ..results import Result, summarise
-from ..spec import DEMO, Spec, build_audit, parse_spec, read_spec
+from ..spec import DEMO, Spec, parse_spec, read_spec
 from .progress import Live
 
 JOURNAL = "journal.db"

@@ -6,8 +6,9 @@ from typing import Any
 
 from rich.console import Console
 
+from ..building import build_audit
 from ..files import write_text
-from ..spec import Spec, build_audit
+from ..spec import Spec
 from .progress import Live
 
 MOST = 10

@@ -9,6 +9,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
+TINY = 1e-9
 LEAST = 30
 """The peeking analyst does not look before a target has so many answers."""
 
@@ -48,6 +49,27 @@ def plug_in(
         foreseen = (inside @ predictions) / inside.sum(axis=1)
     rest = np.where(waiting > 0, waiting * foreseen, 0.0)
     return np.asarray((least + rest) / sizes)
+
+
+def lure(
+    losses: Floats, hit: Bools, *, scale: Floats, even: Floats, calls: Floats, sizes: Floats
+) -> Floats:
+    """(K, T): each target's mean loss by active testing after every of T draws; NaN before any.
+
+    Farquhar, Gal & Rainforth (ICLR 2021), R_LURE: losses weigh 1/q, nothing is predicted. A
+    target sees the draws that ``hit`` it (K, T), at their probability given that they do.
+    ``losses`` (K, T) are sums over the questions of a draw; ``scale`` and ``even`` are what 1/q
+    becomes by the law and by an even law within the target (Move's ``scale``, ``uniform``);
+    ``calls`` and ``sizes`` (K,) are the target's at the start.
+    """
+    left = calls[:, None] - np.cumsum(hit, axis=1) + hit  # calls unseen before the draw
+    inverse = np.divide(scale * left, even, out=np.zeros_like(scale), where=hit)
+    outcome = np.cumsum(losses, axis=1) - losses + inverse * losses
+    # what the paper's weights come to; with the last call everything is known
+    weight = hit / np.maximum(left * (left - 1), TINY)
+    total = np.cumsum(weight, axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.cumsum(weight * outcome, axis=1) / total / sizes[:, None])
 
 
 def peek(

@@ -1,7 +1,7 @@
 """The audits of a comparison, each in memory, in parallel processes."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
@@ -13,16 +13,42 @@ import numpy.typing as npt
 
 from ..audit import Audit
 from ..audit import Progress as Step
+from ..building import build_audit
+from ..certify import Move
+from ..datasets.base import Indices
 from ..results import outcomes
-from ..spec import Spec, build_audit
-from .estimators import peek, plug_in, running_means
+from ..spec import Spec
+from ..strategies import get
+from .estimators import lure, peek, plug_in, running_means
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 Run = dict[str, Any]
 
 UNIFORM = "uniform"
 """The baseline: every unseen call equally likely, no predictions."""
-BASELINE: dict[str, Any] = {"strategy": "random", "surrogate": False, "floor": 1e-6}
+PLAIN = 1e-6
+"""A floor has to be above 0 to certify; this one gives no target a share of its own."""
+BASELINES: dict[str, dict[str, Any]] = {
+    UNIFORM: {"strategy": "random", "surrogate": False, "floor": PLAIN},
+    "stratified": {"strategy": "stratified", "surrogate": False, "floor": PLAIN},
+    "prediction-powered": {"strategy": "random", "surrogate": True, "floor": PLAIN},
+    "argmax": {"strategy": "bald", "surrogate": True, "floor": PLAIN},
+}
+"""What to compare with, beside strategies: names and options of audits that certify.
+
+Prediction-powered: uniform draws and the question GP's predictions. Argmax: always the call
+that says most about the question GP (``bald`` without any chance in it); its intervals hold but
+stay wide, and the raw mean of its draws is what people take instead.
+"""
+CLASSICS = (
+    *BASELINES, "random", "unpredictability", "uncertainty", "uncertainty+unpredictability", "lure",
+)  # fmt: skip
+"""The baselines, the paper's four strategies, and active testing's."""
+SHARPEST = 1e9
+"""As a power, this leaves the best calls alone."""
+MOST_ARGMAX = 1000
+"""Calls of an argmax run where there is no budget: it would never end by itself."""
 LEVELS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 """Half-widths on the way to the goal."""
 MARKS = (50, 100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 51200)
@@ -90,8 +116,7 @@ def uncertainty_run(job: Job) -> Run:
 def certified_run(job: Job) -> Run:
     """One audit with certificates: how its intervals shrink, and what came of the estimates."""
     _one_thread()
-    options = BASELINE if job.strategy == UNIFORM else {"strategy": job.strategy}
-    with build_audit(job.spec, job.base, seed=job.seed, stop=None, **options) as audit:
+    with build_audit(job.spec, job.base, seed=job.seed, stop=None, **options_of(job)) as audit:
         trace = Trace(audit, job)
         result = audit.run(trace.note)
         seconds = audit.state().elapsed / max(result.calls, 1)
@@ -101,12 +126,21 @@ def certified_run(job: Job) -> Run:
         }  # fmt: skip
 
 
+def options_of(job: Job) -> dict[str, Any]:
+    """What sets the job's audit apart from that of its spec."""
+    options = BASELINES.get(job.strategy, {"strategy": job.strategy})
+    if job.strategy != "argmax":
+        return options
+    budget = job.spec.audit.budget or MOST_ARGMAX
+    return {**options, "strategy": get(options["strategy"], power=SHARPEST), "budget": budget}
+
+
 class Trace:
     """Watches one audit that certifies."""
 
     def __init__(self, audit: Audit, job: Job) -> None:
         goal = job.spec.certify.half_width
-        belief = audit._questioner.belief
+        belief = audit.belief
         assert goal is not None
         assert belief.certifier is not None
         self.goal = goal
@@ -117,6 +151,7 @@ class Trace:
         self._calls_to: dict[float, int | None] = dict.fromkeys(levels_to(goal))
         self._missed = False
         self._at: list[int] = []
+        self._draws: list[int] = []  # fewer than calls where source images are asked about
         self._widths: list[float] = []
         self._estimates: list[Floats] = []
         self._plug_in: list[Floats] = []
@@ -131,6 +166,7 @@ class Trace:
         self._missed |= not self._holds()
         if is_checkpoint(calls) or self._audit.stopped:
             self._at.append(calls)
+            self._draws.append(sequences.moves)
             self._widths.append(widest)
             self._estimates.append(np.nan_to_num(sequences.estimate, nan=0.5))
             self._plug_in.append(self._plugged_in())
@@ -154,8 +190,8 @@ class Trace:
         table = outcomes(self._audit.journal)
         inside = self._certifier.members(table["question"].to_numpy())
         losses, draw = table["loss"].to_numpy(float), table["draw"].to_numpy()
-        raw = [running_means(inside, losses, draw, at) for at in self._at]
-        found = {**estimates, "raw mean": _listed(raw)}
+        raw = [running_means(inside, losses, draw, number) for number in self._draws]
+        found = {**estimates, "LURE": self._lure(inside, losses, draw), "raw mean": _listed(raw)}
         if self._belief.losses is not None:
             found["GP plug-in"] = _listed(self._plug_in)
         run: Run = {"held": self._holds(), "missed": self._missed, "estimates": found}
@@ -167,6 +203,23 @@ class Trace:
                 )
             )  # fmt: skip
         return run
+
+    def _lure(self, inside: Bools, losses: Floats, draw: Indices) -> list[list[float | None]]:
+        """The estimates at ``at`` that the draws give without predictions."""
+        moves = [Move.of(row.moves) for row in self._audit.journal.draws()]
+        count, sums = (
+            np.array([np.bincount(draw, v, len(moves)) for v in values], float)
+            for values in (inside, inside * losses)
+        )
+        certifier = self._certifier
+        every = lure(
+            sums, count > 0,
+            scale=np.stack([move.scale for move in moves], axis=1),
+            even=np.stack([move.uniform for move in moves], axis=1),
+            calls=certifier.first_calls, sizes=certifier.sizes,
+        )  # fmt: skip
+        before_any = np.full((len(every), 1), np.nan)
+        return _listed(np.hstack([before_any, every])[:, self._draws].T)
 
     def _holds(self) -> bool:
         if self._truth is None:
@@ -185,7 +238,7 @@ class Trace:
         )  # fmt: skip
 
 
-def _listed(rows: Sequence[Floats]) -> list[list[float | None]]:
+def _listed(rows: Iterable[Floats]) -> list[list[float | None]]:
     """For JSON, which knows no NaN."""
     return [[None if math.isnan(v) else round(v, 6) for v in row.tolist()] for row in rows]
 

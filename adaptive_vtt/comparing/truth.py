@@ -1,7 +1,6 @@
 """What the audits are to find out: every question asked once, in a plain pass."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +9,11 @@ import pandas as pd
 from ..certify import named_targets
 from ..certify.targets import Target, member
 from ..datasets.base import Indices
-from ..models.base import Answer, ModelUnderTest, Prompt, Unanswered
+from ..judging import Judge
+from ..models.base import ModelUnderTest
 from ..models.checking import checked
-from ..space import QuestionSpace
+from ..rows import AnswerRow
+from ..space import IDENTITY, QuestionSpace
 from ..spec import CertifySpec
 
 Floats = npt.NDArray[np.float64]
@@ -24,7 +25,19 @@ BATCH = 256
 
 def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:
     """How many calls it takes to ask everything."""
-    return space.images if model.answers == "all" else space.size
+    calls = _calls(space, model)
+    return len(calls) + len(_sources(Judge(space, model.answers, seed=0), calls))
+
+
+def _calls(space: QuestionSpace, model: ModelUnderTest) -> list[int]:
+    questions = np.sort(space.nth(np.arange(space.size)))
+    calls = np.unique(space.image_of(questions)) if model.answers == "all" else questions
+    return [int(call) for call in calls]
+
+
+def _sources(judge: Judge, calls: list[int]) -> list[int]:
+    """The source calls that the calls are judged by."""
+    return sorted({judge.source_of(call) for call in calls}) if judge.source_count else []
 
 
 def targets_of(space: QuestionSpace, certify: CertifySpec) -> list[Target]:
@@ -41,10 +54,9 @@ def all_losses(
     """Every eligible question, in order, and its loss."""
     questions = np.sort(space.nth(np.arange(space.size)))
     losses = np.empty(len(questions))
-    for calls, values in answered(space, model, questions, seed):
-        for place, value, follow_up in values:
-            losses[place] = _loss(space, int(questions[place]), value, follow_up)
-        advance(calls)
+    for rows in judged(Judge(space, model.answers, seed), model, advance):
+        known = {row.question: row.loss for row in rows if row.loss is not None}
+        losses[np.searchsorted(questions, list(known))] = list(known.values())
     return questions, losses
 
 
@@ -54,22 +66,39 @@ def all_answers(
     seed: int,
     advance: Callable[[int], object] = lambda calls: None,
 ) -> pd.DataFrame:
-    """Every answer, as ``models.Recorded`` reads them; empty where there was none."""
-    questions = np.sort(space.nth(np.arange(space.size)))
-    table = np.full((space.total // len(space.concepts), len(space.concepts)), np.nan)
-    for calls, values in answered(space, model, questions, seed):
-        for place, value, _ in values:
-            if not isinstance(value, Unanswered):
-                table.flat[questions[place]] = value
-        advance(calls)
-    images = np.unique(space.image_of(questions))
+    """Every answer as ``models.Recorded`` reads them, masks as their scores; NaN: none.
+
+    Source images stand there too where the oracle needs them. Raises InputError where masks
+    are compared with each other: those cannot be recorded as numbers.
+    """
+    judge = Judge(space, model.answers, seed)
+    table = np.full((space.total // len(space.concepts), len(space.asked)), np.nan)
+    for rows in judged(judge, model, advance):
+        for row in rows:
+            image, concept = divmod(row.question, len(space.concepts))
+            if row.answer is not None and row.loss is not None:
+                table[image, space.asked_by[concept]] = row.answer
+    images = np.unique(space.image_of(space.nth(np.arange(space.size))))
     sample, variant = np.divmod(images, len(space.variants))
-    keys = {
-        "sample": [space.dataset.sample_id(int(s)) for s in sample],
-        "relation": [space.variants[v].relation.name for v in variant],
-        "severity": [space.variants[v].severity for v in variant],
-    }
-    return pd.DataFrame({**keys, **dict(zip(space.concepts, table[images].T, strict=True))})
+    names = [(space.variants[v].relation.name, space.variants[v].severity) for v in variant]
+    asked, scores = _source_scores(judge)
+    keys = pd.DataFrame([*names, *[(IDENTITY, 0)] * len(asked)], columns=["relation", "severity"])
+    keys.insert(0, "sample", [space.dataset.sample_id(int(k)) for k in [*sample, *asked]])
+    answers = np.concatenate([table[images], scores])
+    return pd.concat([keys, pd.DataFrame(answers, columns=list(space.asked))], axis=1)
+
+
+def _source_scores(judge: Judge) -> tuple[list[int], Floats]:
+    """The samples whose source images were asked about, and what is known as numbers, n x asked."""
+    space = judge.space
+    found: dict[int, Floats] = {}
+    for number, values in judge.sources.items():
+        sample, place = divmod(number, judge.source_count // len(space.dataset))
+        row = found.setdefault(sample, np.full(len(space.asked), np.nan))
+        for k, value in enumerate(values, start=place):
+            score = space.oracle.record(value, space.dataset.sample(sample), space.asked[k])
+            row[k] = np.nan if score is None else score
+    return list(found), np.array([*found.values()]).reshape(-1, len(space.asked))
 
 
 def means(
@@ -93,48 +122,24 @@ def members(
     return member(space, targets, sample, variant, concept, space.truth(questions))
 
 
-def answered(
-    space: QuestionSpace, model: ModelUnderTest, questions: Indices, seed: int
-) -> Iterator[tuple[int, list[tuple[int, Any, Any]]]]:
-    """Batch by batch: the calls made, and place in ``questions``, answer and follow-up."""
-    units = space.image_of(questions) if model.answers == "all" else questions
-    starts = np.flatnonzero(np.diff(units, prepend=-1))
-    ends = np.append(starts[1:], len(questions))
-    for first in range(0, len(starts), BATCH):
-        spans = list(zip(starts[first : first + BATCH], ends[first : first + BATCH], strict=True))
-        images = [int(space.image_of(questions[start])) for start, _ in spans]
-        shown = [space.follow_up(image, seed) for image in images]
-        prompts = [
-            _prompt(space, model, int(questions[start]), follow_up.image)
-            for (start, _), follow_up in zip(spans, shown, strict=True)
-        ]
-        answers = checked(model, prompts)
-        yield (
-            len(spans),
-            [
-                (place, _value(space, model, answer, int(questions[place])), follow_up)
-                for (start, end), answer, follow_up in zip(spans, answers, shown, strict=True)
-                for place in range(int(start), int(end))
-            ],
-        )
+def judged(
+    judge: Judge, model: ModelUnderTest, advance: Callable[[int], object]
+) -> Iterator[list[AnswerRow]]:
+    """Every call made and judged, a batch at a time; source images are asked about first."""
+    calls = _calls(judge.space, model)
+    for numbers in _batches(_sources(judge, calls)):
+        said = checked(model, [judge.source_prompt(n) for n in numbers])
+        for number, answer in zip(numbers, said, strict=True):
+            judge.know(judge.source_row(number, answer, 0.0))
+        advance(len(numbers))
+    for numbers in _batches(calls):
+        said = checked(model, [judge.prompt(n) for n in numbers])
+        pairs = zip(numbers, said, strict=True)
+        yield [row for n, answer in pairs for row in judge.row(n, answer, 0.0).answers]
+        for number in numbers:
+            judge.forget(number)
+        advance(len(numbers))
 
 
-def _prompt(space: QuestionSpace, model: ModelUnderTest, number: int, image: Any) -> Prompt:
-    question = space.question(number)
-    concepts = space.concepts if model.answers == "all" else (question.concept,)
-    return Prompt(image, concepts, question.sample_id, question.relation, question.severity)
-
-
-def _value(
-    space: QuestionSpace, model: ModelUnderTest, answer: Answer | Unanswered, number: int
-) -> float | Unanswered:
-    if isinstance(answer, Unanswered):
-        return answer
-    return answer.values[number % len(space.concepts) if model.answers == "all" else 0]
-
-
-def _loss(space: QuestionSpace, number: int, value: Any, follow_up: Any) -> float:
-    question = space.question(number)
-    variant = number // len(space.concepts) % len(space.variants)
-    expected = space.variants[variant].relation.expect(question.truth, follow_up)
-    return float(space.oracle.judge(question, value, expected, None).loss)
+def _batches(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (numbers[at : at + BATCH] for at in range(0, len(numbers), BATCH))

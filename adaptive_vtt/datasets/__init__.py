@@ -1,8 +1,14 @@
 """Datasets: where the samples, their images and their truths come from."""
 
 from .base import UNKNOWN, Dataset, Sample
+from .class_folder import from_class_folders
 from .fashion_mnist import fashion
 from .folder import read_table
+from .idrid import from_idrid
+from .isic import from_isic
+from .mask_folder import from_masks
+from .medmnist import from_medmnist, medmnist_sets
+from .phantom import phantom
 from .table import TableDataset, from_table
 
 __all__ = [
@@ -11,6 +17,13 @@ __all__ = [
     "Sample",
     "TableDataset",
     "fashion",
+    "from_class_folders",
+    "from_idrid",
+    "from_isic",
+    "from_masks",
+    "from_medmnist",
     "from_table",
+    "medmnist_sets",
+    "phantom",
     "read_table",
 ]

@@ -1,10 +1,12 @@
-"""A table of labels in a CSV file beside a folder of images."""
+"""A table of labels in a CSV or Parquet file beside a folder of images."""
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ..errors import InputError, one_line, unknown
+from .scanning import ENDINGS, Broken, unreadable
 from .table import TableDataset, from_table
 
 EMPTY = ("", "NA", "NaN", "nan")
@@ -19,16 +21,19 @@ def read_table(
     file_column: str | None = None,
     concepts: list[str] | None = None,
     metadata: list[str] | None = None,
+    broken: Broken = "refuse",
 ) -> TableDataset:
-    """A dataset from a CSV of labels and a folder of images.
+    """A dataset from a CSV (or .parquet) table of labels and a folder of images.
 
     ``labels`` has one row per sample: ``id_column``, one column per concept (0, 1 or empty),
     and, where image files are not named like the id, ``file_column``. ``concepts`` chooses
     columns (default: all others). ``images`` None means that answers are recorded.
+    ``broken`` says what becomes of images that cannot be decoded: "refuse" raises InputError
+    when one is met, "skip" decodes all now and lists those left out as ``skipped``.
     Raises InputError naming file, row or column.
     """
     path = Path(labels)
-    table = _read_csv(path)
+    table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
     for column in [id_column, *([file_column] if file_column else []), *(metadata or [])]:
         if column not in table.columns:
             raise unknown("column", column, map(str, table.columns), str(path))
@@ -38,16 +43,20 @@ def read_table(
     for concept in chosen:
         if concept not in table.columns:
             raise unknown("concept", concept, set(map(str, table.columns)) - special, str(path))
-    files = None
+    known = table.mask(table.isin(EMPTY)).set_axis(ids.tolist(), axis=0)
+    files, skipped = None, set[Path]()
     if images is not None:
         names = table[file_column] if file_column else ids
-        files = [_find(Path(images), name, sample) for name, sample in zip(names, ids, strict=True)]
-    known = table.mask(table.isin(EMPTY)).set_axis(ids.tolist(), axis=0)
+        found = [_find(Path(images), name, sample) for name, sample in zip(names, ids, strict=True)]
+        skipped = unreadable(found, broken, str(path))
+        files = [file for file in found if file not in skipped]
+        known = known[[file not in skipped for file in found]]
     try:
         return from_table(
             files,
             known[chosen],
             metadata=known[metadata] if metadata else None,
+            skipped=sorted(map(str, skipped)),
             name=path.stem,
         )
     except InputError as error:
@@ -69,10 +78,30 @@ def _read_csv(path: Path) -> pd.DataFrame:
     return rows.iloc[1:].set_axis(columns.tolist(), axis=1)
 
 
+def _read_parquet(path: Path) -> pd.DataFrame:
+    try:
+        table = pd.read_parquet(path, engine="pyarrow")
+    except ImportError:
+        raise InputError(
+            f"{path}: reading Parquet needs pyarrow: pip install 'adaptive-vtt[parquet]'"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot read a table of labels: {one_line(error)}") from None
+    table = table.rename(columns=str)
+    # text and empty cells, as from a CSV, so that both kinds of table mean the same
+    return table.map(_text)
+
+
+def _text(cell: object) -> str:
+    if cell is None or cell is pd.NA or cell != cell:
+        return ""
+    return str(int(cell)) if isinstance(cell, bool | np.bool_) else str(cell)
+
+
 def _find(folder: Path, name: str, sample: str) -> Path:
     if (folder / name).is_file():
         return folder / name
-    for ending in (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"):
+    for ending in ENDINGS:
         if (folder / f"{name}{ending}").is_file():
             return folder / f"{name}{ending}"
     raise InputError(f"sample {sample!r}: image file {str(folder / name)!r} does not exist")

@@ -1,41 +1,58 @@
 """A dataset from a table of binary labels and, where there are any, images."""
 
 import hashlib
-from collections.abc import Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from ..errors import InputError, unknown
-from .base import UNKNOWN, Image, Indices, Sample, Truths
-from .images import as_image, read_image
+from .base import UNKNOWN, Image, Indices, Mask, Sample, Truths
+from .images import as_image, as_mask, read_image, read_mask
+
+
+class Rows(Protocol):
+    """Images that are fetched one by one."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
 
 ImageSource = Sequence[Any] | npt.NDArray[Any] | None
+MaskSource = Mapping[str, Sequence[Any]]
 
 
 class TableDataset:
-    """n samples x C concepts held in memory as one byte each; images decoded when asked for."""
+    """n samples x C concepts held in memory as one byte each; images decoded when asked for.
+
+    ``skipped`` names the files that were left out when the dataset was made.
+    """
 
     def __init__(
         self,
-        images: ImageSource,
+        images: ImageSource | Rows,
         truths: Truths,
         ids: Sequence[str],
         concepts: Sequence[str],
         *,
         features: npt.NDArray[np.float64] | None = None,
         metadata: pd.DataFrame | None = None,
+        masks: MaskSource | None = None,
+        skipped: Sequence[str] = (),
         name: str = "table",
     ) -> None:
         self.name = name
         self.concepts = tuple(concepts)
         self.features = features
         self.metadata = metadata
+        self.skipped = tuple(skipped)
         self._images = images
+        self._masks = dict(masks or {})
         self._truths = truths
         self._ids = list(ids)
         self._members: dict[tuple[int, int], Indices] = {}
@@ -56,13 +73,18 @@ class TableDataset:
         digest = hashlib.blake2b(digest_size=12)
         digest.update(repr((self.concepts, self._ids)).encode())
         digest.update(np.ascontiguousarray(self._truths).tobytes())
+        for concept, masks in self._masks.items():
+            digest.update(repr((concept, [mask is not None for mask in masks])).encode())
         return digest.hexdigest()
 
     def sample(self, index: int) -> Sample:
         row = self._truths[index]
         truth = {c: int(v) for c, v in zip(self.concepts, row, strict=True) if v != UNKNOWN}
         metadata = {} if self.metadata is None else _row(self.metadata, index)
-        return Sample(self._ids[index], self._image(index), truth, metadata)
+        image = self._image(index)
+        given = {c: m[index] for c, m in self._masks.items() if m[index] is not None}
+        masks = LazyMasks(given, image, f"sample {self._ids[index]!r}") if given else {}
+        return Sample(self._ids[index], image, truth, metadata, masks)
 
     def sample_id(self, index: int) -> str:
         return self._ids[index]
@@ -105,21 +127,68 @@ class TableDataset:
         return as_image(source, where)
 
 
+class LazyMasks(Mapping[str, Mask]):
+    """A sample's masks, H x W each, decoded when asked for.
+
+    Raises InputError for a mask that is not of the image's size.
+    """
+
+    def __init__(self, sources: Mapping[str, Any], image: Image | None, where: str) -> None:
+        self._sources = sources
+        self._shape = None if image is None else image.shape[:2]
+        self._where = where
+        self._decoded: dict[str, Mask] = {}
+
+    def __getitem__(self, concept: str) -> Mask:
+        if concept not in self._decoded:
+            self._decoded[concept] = self._decode(self._sources[concept], concept)
+        return self._decoded[concept]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def _decode(self, source: Any, concept: str) -> Mask:
+        where = f"{self._where}, mask of {concept!r}"
+        if isinstance(source, str | Path):
+            mask = read_mask(Path(source), where)
+        else:
+            mask = as_mask(source, where)
+        if self._shape is not None:
+            same_size(mask.shape, self._shape, where)
+        return mask
+
+
+def same_size(mask: Sequence[int], image: Sequence[int], where: str) -> None:
+    """Raises InputError where the two (height, width) differ."""
+    if tuple(mask) != tuple(image):
+        raise InputError(
+            f"{where}: expected a mask as large as its image, {image[0]} x {image[1]} "
+            f"(height x width), got {mask[0]} x {mask[1]}"
+        )
+
+
 def from_table(
     images: ImageSource,
     labels: pd.DataFrame,
     *,
     features: npt.ArrayLike | None = None,
     metadata: pd.DataFrame | None = None,
+    masks: MaskSource | None = None,
+    skipped: Sequence[str] = (),
     name: str = "table",
 ) -> TableDataset:
     """A dataset from images and a table of labels.
 
     ``images``: n arrays (H x W or H x W x C, uint8), n paths, or None where answers are
     recorded. ``labels``: n x C, indexed by sample id, one column per concept, 0, 1 or NaN
-    (unknown). ``features``: n x d floats. ``metadata``: n rows of anything.
+    (unknown). ``features``: n x d floats. ``metadata``: n rows of anything. ``masks``: for
+    concepts that have some, n arrays (H x W, bool, or uint8 with the inside above 127), paths,
+    or None where the sample has none. ``skipped``: names of files left out, for the record.
     Raises InputError for a label outside {0, 1, unknown}, ids that repeat, columns that
-    repeat, parts of different length, and image files that do not exist.
+    repeat, parts of different length, masks of no concept, and files that do not exist.
     """
     if labels.shape[0] == 0 or labels.shape[1] == 0:
         raise InputError(
@@ -135,7 +204,8 @@ def from_table(
             raise InputError(
                 f"{part}: expected {len(ids)} (one per row of labels), got {len(rows)}"
             )
-    _files_exist(images, ids)
+    _files_exist("image", () if images is None else images, ids)
+    _check_masks(masks or {}, ids, concepts)
     return TableDataset(
         images,
         _truths(labels, ids, concepts),
@@ -143,6 +213,8 @@ def from_table(
         concepts,
         features=None if features is None else _features(features),
         metadata=metadata,
+        masks=masks,
+        skipped=skipped,
         name=name,
     )
 
@@ -185,11 +257,22 @@ def _unique(names: Sequence[str], what: str, where: str) -> None:
         seen.add(name)
 
 
-def _files_exist(images: ImageSource, ids: Sequence[str]) -> None:
-    if images is None:
-        return
-    for index, source in enumerate(images):
-        if not isinstance(source, str | Path):
+def _check_masks(masks: MaskSource, ids: Sequence[str], concepts: Sequence[str]) -> None:
+    for concept, sources in masks.items():
+        if concept not in concepts:
+            raise unknown("concept", concept, concepts, "masks")
+        if len(sources) != len(ids):
+            raise InputError(
+                f"masks of {concept!r}: expected {len(ids)} (one per row of labels), "
+                f"got {len(sources)}"
+            )
+        _files_exist("mask", sources, ids)
+
+
+def _files_exist(kind: str, sources: Iterable[Any], ids: Sequence[str]) -> None:
+    for sample, source in zip(ids, sources, strict=False):
+        if isinstance(source, str | Path):
+            if not Path(source).is_file():
+                raise InputError(f"sample {sample!r}: {kind} file {str(source)!r} does not exist")
+        elif source is not None:
             return
-        if not Path(source).is_file():
-            raise InputError(f"sample {ids[index]!r}: image file {str(source)!r} does not exist")

@@ -98,6 +98,10 @@ class OracleDefaults:
         """What the answer to the follow-up should be."""
         return relation.expect(question.truth, follow_up)
 
+    def record(self, value: Value, sample: Sample, concept: str) -> float | None:
+        """A source image's answer as a number by which follow-ups can be judged again."""
+        return value if isinstance(value, float) else None
+
     def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
         """The outcomes of a call's questions; ``values`` are its answers to all concepts."""
         return [self.judge(c.question, c.answer, c.expected, c.source_answer) for c in cases]

@@ -78,7 +78,7 @@ class MaskDrop(OracleDefaults):
         """The true mask of the follow-up, and the score of the source's."""
         mask = sample.masks.get(question.concept.rpartition(DROP)[0])
         expected = None if mask is None else relation.expect_mask(mask, follow_up)
-        return expected, self._score(source_answer, mask, question)
+        return expected, self._score(source_answer, mask, question.sample_id)
 
     def judge(
         self,
@@ -92,22 +92,24 @@ class MaskDrop(OracleDefaults):
             return Outcome(0.0, excluded="the source image was not answered")
         if before == 0:
             return Outcome(0.0, excluded="the source image scores 0")
-        after = self._score(answer, mask, question)
+        after = self._score(answer, mask, question.sample_id)
         if after is None:
             return Outcome(self.unanswered_loss)
         limit = float(question.concept.rpartition(DROP)[2])
         dropped = before - after > limit * before + ROUNDING
         return Outcome(float(dropped), (after + 1) / 2, after)
 
-    def _score(self, answer: Any, mask: Mask | None, question: Question) -> float | None:
+    def record(self, value: Value, sample: Sample, concept: str) -> float | None:
+        return self._score(value, sample.masks.get(concept), sample.id)
+
+    def _score(self, answer: Any, mask: Mask | None, sample_id: str) -> float | None:
         if answer is None or isinstance(answer, Unanswered):
             return None
         if isinstance(answer, float):
             return answer
         if mask is None:
             raise InputError(
-                f"sample {question.sample_id!r}: expected a mask of {question.concept!r} to score "
-                "the model's by, got none"
+                f"sample {sample_id!r}: expected a true mask to score the model's by, got none"
             )
         return overlap(answer, mask, self.metric)
 
@@ -146,6 +148,12 @@ class MaskConsistency(OracleDefaults):
         if not isinstance(source_answer, np.ndarray):
             return None
         return relation.expect_mask(source_answer, follow_up)
+
+    def record(self, value: Value, sample: Sample, concept: str) -> float | None:
+        raise InputError(
+            "mask consistency: answers cannot be recorded, as masks are compared with each other; "
+            "compare strategies on a mask-drop audit"
+        )
 
     def judge(
         self, question: Question, answer: Any, expected: Mask | None, source_answer: Any = None

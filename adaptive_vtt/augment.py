@@ -1,0 +1,111 @@
+"""Relations as a training transform: what an audit asks about, a model can be trained on.
+
+One operation per image, as in AugMedMNIST-C (Di Salvo et al., "MedMNIST-C", section 3.3): the
+relation is uniform over those given and the identity, and its severity uniform over the
+relation's own. (There, parameters are drawn between the levels; here, levels are.)
+"""
+
+import sys
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from .datasets.base import Image, Mask, Sample
+from .datasets.images import as_image, as_mask
+from .errors import InputError
+from .randomness import generator
+from .relations import FollowUp, Identity, Relation, resolve
+
+
+class Augment:
+    """A transform of images; and of images with their masks, by ``pair``.
+
+    ``relations``: names ("rotation"), families ("medtest", "medmnistc/pathmnist") and Relation
+    objects. ``identity`` is always among the operations, and counts once.
+
+    Randomness comes from ``seed`` and a count of the images that this object has seen, never
+    from a global generator, so a run in one process repeats exactly. In a worker of a
+    torch DataLoader the key also takes the worker's own seed, which DataLoader draws for every
+    epoch and worker from torch's generator: workers and epochs differ, and
+    ``torch.manual_seed`` (or DataLoader's ``generator``) repeats them. Copies in other pools of
+    processes go on with the same stream; give each its own ``seed``.
+
+    Raises InputError for unknown and for repeated relations.
+    """
+
+    def __init__(self, relations: Iterable[str | Relation], *, seed: int = 0) -> None:
+        if isinstance(relations, str):
+            raise InputError(f"relations: expected a list of names, got {relations!r} alone")
+        self.seed = seed
+        self._given = list(relations)
+        self._seen = 0
+        self.relations = self._resolved()
+
+    def __call__(self, image: Any) -> Any:
+        """The follow-up of ``image`` in the form it came in: uint8 H x W x C or H x W, or a PIL
+        image, where grey stays grey and every other mode becomes RGB."""
+        return self.pair(image, {})[0]
+
+    def pair(self, image: Any, masks: Mapping[str, Any]) -> tuple[Any, dict[str, Mask]]:
+        """The follow-up of ``image``, and where ``masks`` (concept -> H x W) are in it.
+
+        Masks are bool, or uint8 with the inside above 127; those returned are bool. Relations
+        that keep off what a mask protects see them. Raises InputError for arrays that are no
+        image or no mask.
+        """
+        array = _array(image)
+        inside = {name: as_mask(mask, f"mask of {name!r}") for name, mask in masks.items()}
+        relation, follow_up = self._follow_up(Sample("", array, {}, masks=inside))
+        changed = array if follow_up.image is None else follow_up.image
+        moved = {name: relation.expect_mask(mask, follow_up) for name, mask in inside.items()}
+        return _like(changed, image), moved
+
+    def _follow_up(self, sample: Sample) -> tuple[Relation, FollowUp]:
+        rng = generator(self.seed, "augment", *_worker(), self._seen)
+        self._seen += 1
+        relation = self.relations[int(rng.integers(len(self.relations)))]
+        severity = relation.severities[int(rng.integers(len(relation.severities)))]
+        return relation, relation.apply(sample, severity, rng)
+
+    def _resolved(self) -> list[Relation]:
+        found = resolve(self._given)
+        known = any(relation.name == Identity().name for relation in found)
+        return found if known else [Identity(), *found]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Names travel as names: what a relation holds is looked up again where it arrives."""
+        return {name: value for name, value in vars(self).items() if name != "relations"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.relations = self._resolved()
+
+
+def _worker() -> tuple[int, ...]:
+    """The seed of the DataLoader worker this runs in; without torch there is none."""
+    torch = sys.modules.get("torch.utils.data")
+    info = torch.get_worker_info() if torch is not None else None
+    return () if info is None else (int(info.seed),)
+
+
+def _is_pil(image: Any) -> bool:
+    return any(base.__module__.startswith("PIL.") for base in type(image).__mro__)
+
+
+def _array(image: Any) -> Image:
+    """H x W x C; of a PIL image, grey as one channel and all other modes as RGB."""
+    if _is_pil(image) and image.mode not in ("L", "RGB"):
+        image = image.convert("RGB")
+    return np.ascontiguousarray(as_image(image, "augment"))
+
+
+def _like(array: Image, image: Any) -> Any:
+    """``array`` in the form that ``image`` came in."""
+    if _is_pil(image):
+        # PIL is no dependency; it is there, since the image came from it
+        return import_module("PIL.Image").fromarray(
+            array[:, :, 0] if array.shape[2] == 1 else array
+        )
+    return array[:, :, 0] if np.ndim(image) == 2 else array

@@ -1,0 +1,148 @@
+"""From a SPEC.toml to the dataset, space, model and audit that it describes."""
+
+from collections.abc import Callable
+from inspect import signature
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .audit import Audit
+from .datasets import (
+    Dataset,
+    fashion,
+    from_class_folders,
+    from_idrid,
+    from_isic,
+    from_masks,
+    from_medmnist,
+    phantom,
+    read_table,
+)
+from .errors import InputError, one_line
+from .models import ModelUnderTest, Recorded, Simulated, load
+from .oracles import (
+    Consistency,
+    Correctness,
+    MaskConsistency,
+    MaskDrop,
+    OracleDefaults,
+    Ordinal,
+    TopClass,
+)
+from .space import QuestionSpace
+from .spec import DatasetSpec, OracleSpec, Spec
+from .surrogates import embed
+
+ORACLES: dict[str, type[OracleDefaults]] = {
+    "correctness": Correctness,
+    "top-class": TopClass,
+    "ordinal": Ordinal,
+    "consistency": Consistency,
+    "mask-drop": MaskDrop,
+    "mask-consistency": MaskConsistency,
+}
+
+T = TypeVar("T")
+
+
+def build_space(spec: Spec, base: Path) -> QuestionSpace:
+    """The question space of a spec; relative paths start at ``base``."""
+    return QuestionSpace(
+        _dataset(spec.dataset, base),
+        spec.space.relations,
+        severities=spec.space.severities,
+        oracle=_oracle(spec.oracle),
+    )
+
+
+def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
+    """The model of a spec; relative paths start at ``base``."""
+    section = spec.model
+    if section.kind == "recorded":
+        return _recorded(base / _need(section.answers, "model.answers"), section.name)
+    target = _need(section.target, "model.target")
+    if section.kind == "simulated":
+        return Simulated.paper(target, dataset, seed=spec.audit.seed)
+    model = load(target, base=base)
+    if section.name is not None and hasattr(model, "name"):
+        model.name = section.name
+    return model
+
+
+def build_audit(spec: Spec, base: Path, **options: Any) -> Audit:
+    """The audit of a spec; ``options`` (journal, notes, seed, strategy ...) go before it."""
+    space = build_space(spec, base)
+    section, certify = spec.audit, spec.certify
+    if certify.features != "default" and hasattr(space.dataset, "features"):
+        space.dataset.features = embed(space.dataset, device=section.device)
+    chosen: dict[str, Any] = {
+        **section.model_dump(),
+        **certify.model_dump(exclude={"proxies", "prior_journal", "features"}),
+        "stop": spec.stop.rule(),
+        "proxies": {n: _proxy(s, base, n) for n, s in (certify.proxies or {}).items()},
+        "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
+    }
+    return Audit(space, build_model(spec, base, space.dataset), **{**chosen, **options})
+
+
+def _proxy(source: str, base: Path, name: str) -> ModelUnderTest:
+    if source.endswith(".csv"):
+        return _recorded(base / source, name)
+    return load(source, base=base)
+
+
+def _oracle(section: OracleSpec) -> OracleDefaults:
+    """The oracle of a spec; raises InputError for an option that its kind does not have."""
+    made = ORACLES[section.kind]
+    options = section.model_dump(exclude={"kind"}, exclude_none=True)
+    known = signature(made).parameters
+    for name in options:
+        if name not in known:
+            raise InputError(f"oracle.{name}: is no field of kind {section.kind!r}")
+    return made(**options)
+
+
+_TABLE = ("images", "id_column", "file_column", "concepts", "metadata", "broken")
+_LOADERS: dict[str, tuple[Callable[..., Dataset], str | None, tuple[str, ...]]] = {
+    "table": (read_table, "labels", _TABLE),
+    "fashion": (fashion, None, ()),
+    "medmnist": (from_medmnist, "path", ("flag", "size", "split", "classes")),
+    "masks": (from_masks, "path", ("concept", "images", "masks", "empty", "broken")),
+    "classes": (from_class_folders, "path", ("classes", "broken")),
+    "isic": (from_isic, "path", ("images", "masks", "broken")),
+    "idrid": (from_idrid, "path", ("split", "broken")),
+    "phantom": (phantom, "count", ("size", "seed", "polyps")),
+}
+"""Kind of dataset -> its loader, the field that it needs, and those that it takes."""
+
+
+def _dataset(section: DatasetSpec, base: Path) -> Dataset:
+    """The dataset of a spec; fields that are not set are left to the loader's defaults."""
+    loader, needed, taken = _LOADERS[section.kind]
+    fields = DatasetSpec.model_fields
+    given = {name: value for name, value in section if value != fields[name].default}
+    given.pop("kind", None)
+    for name in given:
+        if name not in (needed, *taken):
+            raise InputError(f"dataset.{name}: is no field of kind {section.kind!r}")
+    first = [] if needed is None else [_need(given.pop(needed, None), f"dataset.{needed}")]
+    if needed in ("path", "labels"):
+        first = [base / first[0]]
+    if section.kind == "table" and section.images is not None:
+        given["images"] = base / section.images
+    return loader(*first, **given)
+
+
+def _recorded(path: Path, name: str | None) -> Recorded:
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path, dtype={"sample": str})
+    except (OSError, ValueError, pd.errors.ParserError) as error:
+        raise InputError(f"{path}: cannot read recorded answers: {one_line(error)}") from None
+    return Recorded(table, name=name or path.stem)
+
+
+def _need(value: T | None, field: str) -> T:
+    if value is None:
+        raise InputError(f"{field}: expected a value for this kind, got nothing")
+    return value

@@ -1,0 +1,256 @@
+"""Image files of every kind become the picture a viewer shows, in 8 bits."""
+
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from adaptive_vtt.datasets.headers import declared_size, orientation
+from adaptive_vtt.datasets.images import MAX_PIXELS, as_mask, read_image, read_mask, read_size
+from adaptive_vtt.errors import InputError
+
+STORED = np.kron(
+    np.array([[[250, 0, 0], [0, 250, 0], [0, 0, 250]], [[0, 0, 0], [90, 90, 90], [250] * 3]]),
+    np.ones((16, 16, 1)),
+).astype(np.uint8)  # 32 x 48 RGB, no two corners alike
+
+UPRIGHT: dict[int, Callable[[Any], Any]] = {
+    1: lambda a: a,
+    2: np.fliplr,
+    3: lambda a: np.rot90(a, 2),
+    4: np.flipud,
+    5: lambda a: np.transpose(a, (1, 0, 2)),
+    6: lambda a: np.rot90(a, -1),
+    7: lambda a: np.transpose(np.rot90(a, 2), (1, 0, 2)),
+    8: lambda a: np.rot90(a, 1),
+}
+"""EXIF 2.3, tag 274: what makes the stored picture upright."""
+
+
+def encoded(ending: str, image: np.ndarray, *options: int) -> bytes:
+    bgr = image[:, :, [2, 1, 0, 3][: image.shape[2]]] if image.ndim == 3 else image
+    done, data = cv2.imencode(ending, bgr, options)
+    assert done
+    return data.tobytes()
+
+
+def exif(way: int, order: str = ">") -> bytes:
+    mark = b"MM\0*" if order == ">" else b"II*\0"
+    entry = struct.pack(order + "HHIHH", 274, 3, 1, way, 0)
+    return mark + struct.pack(order + "IH", 8, 1) + entry + bytes(4)
+
+
+def jpeg(way: int) -> bytes:
+    data = encoded(".jpg", STORED, cv2.IMWRITE_JPEG_QUALITY, 100)
+    block = b"Exif\0\0" + exif(way, "<")
+    return data[:2] + b"\xff\xe1" + struct.pack(">H", len(block) + 2) + block + data[2:]
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png(way: int, image: np.ndarray = STORED) -> bytes:
+    data = encoded(".png", image)
+    return data[:33] + chunk(b"eXIf", exif(way)) + data[33:]
+
+
+def webp(way: int) -> bytes:
+    frame = encoded(".webp", STORED, cv2.IMWRITE_WEBP_QUALITY, 101)[12:]  # lossless
+    height, width = STORED.shape[:2]
+    sizes = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+    block = exif(way, "<")
+    body = b"WEBPVP8X" + struct.pack("<II", 10, 0x08) + sizes + frame
+    body += b"EXIF" + struct.pack("<I", len(block)) + block
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def tiff(way: int = 1, image: np.ndarray = STORED, extra: int | None = None) -> bytes:
+    """An uncompressed TIFF; ``extra`` is what its fourth channel is (2: alpha)."""
+    height, width, channels = image.shape
+    bits = image.dtype.itemsize * 8
+    tags = {256: width, 257: height, 258: None, 259: 1, 262: 2, 273: 8, 274: way, 277: channels,
+            278: height, 279: image.nbytes}  # fmt: skip
+    if extra is not None:
+        tags[338] = extra
+    at = 8 + image.nbytes
+    entries = b""
+    for tag, value in sorted(tags.items()):
+        if value is None:  # bits per channel do not fit into the entry
+            entries += struct.pack("<HHII", tag, 3, channels, at)
+        else:
+            entries += struct.pack("<HHII", tag, 4 if tag in (273, 279) else 3, 1, value)
+    bits_of_each = struct.pack(f"<{channels}H", *[bits] * channels)
+    directory = struct.pack("<H", len(tags)) + entries + bytes(4)
+    start = struct.pack("<I", at + len(bits_of_each))
+    return b"II*\0" + start + image.tobytes() + bits_of_each + directory
+
+
+def read(tmp_path: Path, data: bytes, name: str = "a.img") -> np.ndarray:
+    (tmp_path / name).write_bytes(data)
+    return read_image(tmp_path / name, "sample 'eye'")
+
+
+# -- which way is up -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", UPRIGHT)
+@pytest.mark.parametrize("kind", [jpeg, png, webp, tiff], ids=lambda kind: kind.__name__)
+def test_exif_orientation_is_applied(
+    tmp_path: Path, kind: Callable[[int], bytes], way: int
+) -> None:
+    image = read(tmp_path, kind(way))
+    expected = UPRIGHT[way](STORED)
+    assert image.shape == expected.shape
+    assert np.abs(image.astype(int) - expected).mean() < 4  # JPEG blurs edges
+    assert image.flags.c_contiguous
+    assert read_size(tmp_path / "a.img", "here") == image.shape[:2]
+
+
+@pytest.mark.parametrize("way", [0, 9, 65535])
+def test_orientation_that_is_none_is_upright(way: int) -> None:
+    assert orientation(png(way)) == 1
+
+
+# -- bits, palettes, transparency ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".png", ".tif"])
+def test_sixteen_bits_are_scaled_by_their_whole_range(tmp_path: Path, ending: str) -> None:
+    deep = np.array([[0, 128, 129, 257, 1000, 32896, 65535]], np.uint16)
+    image = read(tmp_path, encoded(ending, deep))
+    assert image.tolist() == [[[0], [0], [1], [1], [4], [128], [255]]]
+    dark = read(tmp_path, encoded(ending, np.full((2, 2), 1000, np.uint16)))
+    assert dark.max() == 4  # not stretched to its own range
+
+
+@pytest.mark.parametrize("depth", [np.uint8, np.uint16])
+@pytest.mark.parametrize(
+    "write", [lambda a: encoded(".png", a), lambda a: tiff(1, a, 2)], ids=["png", "tiff"]
+)
+def test_transparent_pixels_are_laid_on_black(
+    tmp_path: Path, write: Callable[[np.ndarray], bytes], depth: type
+) -> None:
+    scale = 257 if depth is np.uint16 else 1
+    pixels = [[[200, 100, 50, 255], [200, 100, 50, 128], [200, 100, 50, 0]]]
+    image = read(tmp_path, write((np.array(pixels) * scale).astype(depth)))
+    expected = [[[200, 100, 50], [100, 50, 25], [0, 0, 0]]]
+    assert np.abs(image.astype(int) - expected).max() <= 1
+
+
+def test_fourth_channel_of_a_tiff_that_is_not_alpha_is_left_out(tmp_path: Path) -> None:
+    extra = np.dstack([STORED, np.zeros(STORED.shape[:2], np.uint8)])
+    assert np.array_equal(read(tmp_path, tiff(1, extra, 0)), STORED)
+
+
+def test_transparent_picture_is_turned_upright_too(tmp_path: Path) -> None:
+    clear = np.dstack([STORED, np.full(STORED.shape[:2], 255, np.uint8)])
+    assert np.array_equal(read(tmp_path, png(6, clear)), UPRIGHT[6](STORED))
+
+
+def test_palette_becomes_colours(tmp_path: Path) -> None:
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 1, 8, 3, 0, 0, 0))
+    colours = chunk(b"PLTE", bytes([10, 20, 30, 200, 100, 50]))
+    data = b"\x89PNG\r\n\x1a\n" + header + colours
+    data += chunk(b"IDAT", zlib.compress(bytes([0, 1, 0]))) + chunk(b"IEND", b"")
+    assert read(tmp_path, data).tolist() == [[[200, 100, 50], [10, 20, 30]]]
+
+
+def test_grey_stays_one_channel(tmp_path: Path) -> None:
+    grey = STORED[:, :, 0]
+    for ending in (".png", ".tif", ".bmp"):
+        assert np.array_equal(read(tmp_path, encoded(ending, grey)), grey[:, :, None])
+
+
+def test_pixels_that_are_no_whole_numbers_are_refused(tmp_path: Path) -> None:
+    data = encoded(".tif", np.zeros((4, 4), np.float32))
+    with pytest.raises(InputError, match=r"sample 'eye': .* pixels of float32, expected 8 or 16"):
+        read(tmp_path, data)
+
+
+# -- sizes ---------------------------------------------------------------------------------
+
+FILES = {
+    "png": encoded(".png", STORED),
+    "jpeg": jpeg(1),
+    "bmp": encoded(".bmp", STORED),
+    "tiff": encoded(".tif", STORED),
+    "webp": encoded(".webp", STORED, cv2.IMWRITE_WEBP_QUALITY, 80),
+    "lossless webp": encoded(".webp", STORED, cv2.IMWRITE_WEBP_QUALITY, 101),
+    "extended webp": webp(1),
+    "gif": b"GIF89a" + struct.pack("<HH", 48, 32) + bytes(3),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_size_is_known_from_the_header(kind: str) -> None:
+    assert declared_size(FILES[kind]) == (48, 32)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_file_cut_short_anywhere_is_no_accident(kind: str) -> None:
+    data = FILES[kind]
+    for length in range(min(len(data), 400)):
+        assert declared_size(data[:length]) in (None, (48, 32))
+        assert orientation(data[:length]) == 1
+
+
+def test_big_tiff_declares_its_size() -> None:
+    entries = [struct.pack("<HHQQ", tag, 4, 1, side) for tag, side in ((256, 70_000), (257, 9))]
+    data = b"II+\0" + struct.pack("<HHQQ", 8, 0, 16, 2) + b"".join(entries) + bytes(8)
+    assert declared_size(data) == (70_000, 9)
+
+
+def test_directory_at_an_absurd_place_is_no_accident() -> None:
+    assert declared_size(b"II+\0" + struct.pack("<HHQ", 8, 0, 2**64 - 1) + bytes(40)) is None
+
+
+@pytest.mark.parametrize("kind", ["tiff", "extended webp"])
+def test_image_declared_too_large_is_never_decoded(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cv2, "imdecode", lambda *_: pytest.fail("was decoded"))
+    side = 12_000
+    assert side * side > MAX_PIXELS
+    data = bytearray(FILES[kind] if kind != "tiff" else tiff())
+    if kind == "tiff":
+        directory = struct.unpack_from("<I", data, 4)[0]
+        for entry in range(2):
+            struct.pack_into("<H", data, directory + 2 + entry * 12 + 8, side)
+    else:
+        data[24:30] = (side - 1).to_bytes(3, "little") * 2
+    with pytest.raises(InputError, match=rf"is {side} x {side} pixels, over the limit of"):
+        read(tmp_path, bytes(data))
+
+
+def test_format_whose_size_cannot_be_seen_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"not an image that can be read \(PNG, JPEG, GIF, BMP, T"):
+        read(tmp_path, encoded(".ppm", STORED))
+
+
+# -- masks ---------------------------------------------------------------------------------
+
+
+def test_mask_is_inside_above_127_whatever_its_colour(tmp_path: Path) -> None:
+    red = np.array([[[255, 0, 0], [0, 0, 0], [128, 0, 0], [127, 127, 127]]], np.uint8)
+    (tmp_path / "m.png").write_bytes(encoded(".png", red))
+    mask = read_mask(tmp_path / "m.png", "here")
+    assert mask.dtype == np.bool_
+    assert mask.tolist() == [[True, False, True, False]]
+
+
+def test_mask_saved_as_jpeg_has_clean_edges(tmp_path: Path) -> None:
+    disc = cv2.circle(np.zeros((64, 64), np.uint8), (30, 34), 15, 255, -1)
+    (tmp_path / "m.jpg").write_bytes(encoded(".jpg", disc, cv2.IMWRITE_JPEG_QUALITY, 75))
+    assert np.count_nonzero(read_mask(tmp_path / "m.jpg", "here") != (disc > 0)) <= 6
+
+
+@pytest.mark.parametrize("mask", [np.zeros((2, 2)), np.zeros(4, bool), np.zeros((2, 2, 1), bool)])
+def test_array_that_is_no_mask_is_named(mask: np.ndarray) -> None:
+    with pytest.raises(InputError, match=r"here: expected a mask H x W of bool or uint8, got shap"):
+        as_mask(mask, "here")
