@@ -62,10 +62,11 @@ CREATE TABLE answers (        -- one row per question that a call answered
   question INTEGER PRIMARY KEY,
   call INTEGER NOT NULL REFERENCES calls (call),
   truth INTEGER,              -- expected: 0 or 1; NULL where unknown (not judged)
-  answer REAL,                -- P(yes), or a mask's score; NULL where unanswered or excluded
+  answer REAL,                -- P(yes), a mask's score, 1 for right words; NULL: unanswered
   unanswered TEXT,            -- why there is no answer, or why it is excluded; else NULL
   loss REAL,                  -- 0..1; NULL where the truth is unknown
-  coordinate REAL             -- a = (P(yes) + truth) / 2; NULL without answer or truth
+  coordinate REAL,            -- a = (P(yes) + truth) / 2; NULL without answer or truth
+  said TEXT                   -- the answer in words, where the model gives words
 );
 CREATE INDEX answers_by_call ON answers (call);
 CREATE TABLE sources (        -- answers about source images, where the oracle needs them
@@ -293,11 +294,8 @@ class SQLiteJournal:
                     (row.call, row.cost, row.elapsed),
                 )
                 db.executemany(
-                    "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    [
-                        (a.question, a.call, a.truth, a.answer, a.unanswered, a.loss, a.coordinate)
-                        for a in row.answers
-                    ],
+                    "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    [tuple(vars(a).values()) for a in row.answers],
                 )
                 if row.pictures is not None:
                     db.execute("INSERT INTO pictures VALUES (?, ?, ?)", (row.call, *row.pictures))

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from .datasets.base import Image, Indices, Sample
+from .datasets.base import Ask, Image, Indices, Sample
 from .errors import InputError
 from .models.base import Answer, Prompt, Unanswered, Value
 from .oracles import Case, Outcome
@@ -83,17 +83,20 @@ class Judge:
     def prompt(self, call: int) -> Prompt:
         """What is sent to the model."""
         question = self.space.question(int(self.all_questions_of(call)[0]))
-        concepts = (question.concept,) if self.answers == "one" else self.space.asked
-        image = self._pair(call)[1].image
-        return Prompt(image, concepts, question.sample_id, question.relation, question.severity)
+        sample, follow_up = self._pair(call)
+        concepts = self._concepts(question.concept)
+        where = (question.sample_id, question.relation, question.severity)
+        return Prompt(follow_up.image, concepts, *where, _asks(sample, concepts))
 
     def source_prompt(self, number: int) -> Prompt:
         """What is sent to hear of a source image."""
         index, concept = divmod(number, self._per_sample)
-        asked = self.space.asked
         source = self.space.dataset.sample(index)
-        concepts = (asked[concept],) if self.answers == "one" else asked
-        return Prompt(source.image, concepts, source.id, IDENTITY, 0)
+        concepts = self._concepts(self.space.asked[concept])
+        return Prompt(source.image, concepts, source.id, IDENTITY, 0, _asks(source, concepts))
+
+    def _concepts(self, concept: str) -> tuple[str, ...]:
+        return (concept,) if self.answers == "one" else self.space.asked
 
     def source_row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
         """The answer about a source image, ready for the journal."""
@@ -166,7 +169,7 @@ def _values(answer: Answer | Unanswered, count: int) -> tuple[Value, ...]:
     """One value per concept sent; numbers as plain floats."""
     if isinstance(answer, Unanswered):
         return (answer,) * count
-    whole = (Unanswered, np.ndarray)
+    whole = (Unanswered, np.ndarray, str)
     return tuple(v if isinstance(v, whole) else float(v) for v in answer.values)
 
 
@@ -176,14 +179,24 @@ def _row(
     """One answer for the journal; without an outcome it cannot be judged."""
     reason = value.reason if isinstance(value, Unanswered) else None
     answer = value if isinstance(value, float) else None
+    said = value if isinstance(value, str) else None
     if outcome is None:
-        return AnswerRow(question, call, None, answer, reason, None, None)
+        return AnswerRow(question, call, None, answer, reason, None, None, said)
     truth = expected if isinstance(expected, int) else 1
     if outcome.excluded:
-        return AnswerRow(question, call, truth, None, EXCLUDED + outcome.excluded, 0.0, None)
-    answer = answer if outcome.score is None else outcome.score
-    coordinate = None if reason is not None else outcome.coordinate
-    return AnswerRow(question, call, truth, answer, reason, outcome.loss, coordinate)
+        reason = EXCLUDED + outcome.excluded
+        return AnswerRow(question, call, truth, None, reason, 0.0, None, said)
+    answer, reason = outcome.score if answer is None else answer, reason or outcome.unanswered
+    if reason is not None:
+        return AnswerRow(question, call, truth, None, reason, outcome.loss, None, said)
+    return AnswerRow(question, call, truth, answer, None, outcome.loss, outcome.coordinate, said)
+
+
+def _asks(sample: Sample, concepts: tuple[str, ...]) -> tuple[Ask, ...]:
+    """The words of each concept; none where the sample has none."""
+    if not sample.asks:
+        return ()
+    return tuple(sample.asks[concept] for concept in concepts)
 
 
 def thumbnail(image: Image) -> bytes:

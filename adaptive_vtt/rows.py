@@ -47,6 +47,7 @@ class AnswerRow:
     unanswered: str | None
     loss: float | None
     coordinate: float | None
+    said: str | None = None
 
 
 @dataclass(frozen=True)

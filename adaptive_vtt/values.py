@@ -10,9 +10,11 @@ from .models.base import Unanswered, Value
 
 
 def to_json(value: Value) -> Any:
-    """A number as it is; a mask as packed bits; what is unanswered as its reason."""
+    """Numbers and words as they are; a mask as packed bits; what is unanswered as its reason."""
     if isinstance(value, Unanswered):
         return {"unanswered": value.reason}
+    if isinstance(value, str):
+        return value
     if isinstance(value, np.ndarray):
         bits = zlib.compress(np.packbits(value).tobytes())
         return {"mask": base64.b64encode(bits).decode(), "shape": list(value.shape)}
@@ -21,6 +23,8 @@ def to_json(value: Value) -> Any:
 
 def from_json(said: Any) -> Value:
     """The value that ``to_json`` made this of."""
+    if isinstance(said, str):
+        return said
     if not isinstance(said, dict):
         return float(said)
     if "unanswered" in said:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adaptive_vtt.datasets.base import Image
 from adaptive_vtt.datasets.phantom import CONCEPTS, Phantom, phantom
 from adaptive_vtt.datasets.phantoms.drawing import draw
-from adaptive_vtt.datasets.phantoms.scene import FRAMES, Polyp
+from adaptive_vtt.datasets.phantoms.scene import COLOURS, FRAMES, PARIS, Polyp
 from adaptive_vtt.errors import InputError
 
 
@@ -115,6 +115,8 @@ def test_truth_counts_and_metadata_need_no_drawing() -> None:
     assert set(data.metadata_values("preparation")) == {0, 1, 2, 3}
     assert set(data.metadata_values("frame")) == set(FRAMES)
     assert set(data.metadata_values("polyps")) >= {0, 1, 2, 3}
+    assert set(data.metadata_values("polyp_type")) == {"none", *PARIS}
+    assert set(data.metadata_values("polyp_colour")) == {"none", *COLOURS}
     poor = data.truth(np.arange(400), np.full(400, CONCEPTS.index("poor preparation")))
     assert np.array_equal(poor == 1, data.metadata_values("preparation").astype(int) < 2)
 

@@ -17,10 +17,20 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True)
+class Ask:
+    """A question in words, with the options to choose from (A, B ...; none: a free answer)."""
+
+    text: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Sample:
     """One source image: H x W x C uint8 (or None where only answers are recorded).
 
     ``masks``: for concepts that have one, where the concept is to be seen (H x W).
+    ``asks``: for concepts that are asked about in words, the words; ``answers``: what is
+    right there, a letter where there are options, else any of several texts.
     """
 
     id: str
@@ -28,6 +38,8 @@ class Sample:
     truth: Mapping[str, int]
     metadata: Mapping[str, Any] = field(default_factory=dict)
     masks: Mapping[str, Mask] = field(default_factory=dict)
+    asks: Mapping[str, Ask] = field(default_factory=dict)
+    answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Dataset(Protocol):

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from ..datasets.base import Image, Mask
+from ..datasets.base import Ask, Image, Mask
 
 
 @dataclass(frozen=True)
 class Prompt:
     """What is sent to the model: one image and the concepts asked about.
 
-    ``image`` is H x W x C uint8, or None where the dataset has none. Truths are not here,
-    on purpose.
+    ``image`` is H x W x C uint8, or None where the dataset has none. ``asks``: one per
+    concept where the questions are in words, else empty. Truths are not here, on purpose.
     """
 
     image: Image | None
@@ -20,6 +20,7 @@ class Prompt:
     sample_id: str
     relation: str
     severity: int
+    asks: tuple[Ask, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Unanswered:
     cost: float = 0.0
 
 
-Value = float | Mask | Unanswered
+Value = float | Mask | str | Unanswered
 """What a model says of one concept."""
 
 
@@ -39,7 +40,7 @@ class Answer:
     """What the model said, and what the call cost.
 
     ``values``: for each concept of the prompt P(yes) in [0, 1], a mask (H x W of bool, as
-    large as the image), or Unanswered for a concept the model left out.
+    large as the image), words, or Unanswered for a concept the model left out.
     """
 
     values: tuple[Value, ...]

@@ -20,13 +20,15 @@ class Outcome:
 
     ``loss`` in [0, 1]; ``coordinate`` the paper's a = (f + truth) / 2 in [0, 1], or None
     where the question was not answered. ``score``: what is journaled as the answer where
-    that is a mask. ``excluded`` says why a question should not count; as that is only known
-    once it was asked, it counts as 0 in lower bounds and as 1 in upper ones.
+    that is a mask or words. ``unanswered``: why words are no answer. ``excluded`` says why
+    a question should not count; as that is only known once it was asked, it counts as 0 in
+    lower bounds and as 1 in upper ones.
     """
 
     loss: float
     coordinate: float | None = None
     score: float | None = None
+    unanswered: str | None = None
     excluded: str | None = None
 
 

@@ -63,7 +63,7 @@ def _outline(
     turn = (u + np.complex64(1j) * v) / away
     wave = np.zeros(away.shape, np.float32)
     for order in (2, 3, 5):
-        swing = rough * rng.normal(0, 1 / order) * np.exp(1j * rng.uniform(0, 2 * np.pi))
+        swing = rough * rng.normal(0, 2 / order**2) * np.exp(1j * rng.uniform(0, 2 * np.pi))
         wave += (turn**order * swing).real
     wave = np.clip(wave, -1.25 * rough, 1.25 * rough)
     return (away / (patch.radius * (1 + wave))).astype(np.float32)
@@ -142,7 +142,7 @@ def _shade(
 
     half = np.array([light[0], light[1], 2.0]) / np.linalg.norm([light[0], light[1], 2.0])
     mirror = (half[2] - slope_x * half[0] - slope_y * half[1]) / steep + 0.012 * bumps
-    spot = np.clip((mirror - 0.988) * 120, 0, 1) * (shape > 0.6) * min(1.0, 0.4 + dome)
+    spot = np.clip((mirror - 0.989) * 130, 0, 1) * (shape > 0.6) * min(1.0, dome + 0.1)
     canvas.shine[at] = canvas.shine[at] * (1 - shape) + spot * strength
 
 

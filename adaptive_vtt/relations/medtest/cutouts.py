@@ -1,0 +1,175 @@
+"""Cut-outs: objects taken from pictures, with where and how they lay in them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import cv2
+import numpy as np
+
+from ...datasets.base import Image, Mask
+from ...datasets.images import read_image
+from ...errors import InputError, one_line
+from .scene import Floats, visible_field
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
+
+EDGE = 3
+"""Pixels between a cut-out and the edge of its source's view within which it is cut off."""
+
+
+@dataclass(frozen=True)
+class Cutout:
+    """An object, h x w: colours (uint8 RGB) and opacity (float32 in 0..1).
+
+    ``anchor``: the pixel (x, y) of the patch that is placed; where the object reached the
+    edge of its source's view, the middle of that edge. ``tail``: n x 2, pixels (x, y) along
+    that edge; where there are any, the object enters the picture there and is never shown
+    floating. ``position``: where the anchor lay in the source's view, in shares of its
+    width and height. ``turn``: degrees clockwise by which the patch is to be turned to lie
+    as it did. ``brightness``: mean of the source's view, 0..1. ``casts``: opacity of its
+    shadow, 0..1. ``draws``: what it was drawn from.
+    """
+
+    name: str
+    colour: Image
+    alpha: Floats
+    anchor: tuple[float, float]
+    tail: Floats
+    position: tuple[float, float] = (0.5, 0.5)
+    turn: float = 0.0
+    brightness: float = 0.5
+    casts: float = 0.0
+    draws: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def area(self) -> float:
+        """Its size in pixels, where half seen counts half."""
+        return float(self.alpha.sum())
+
+
+class Source(Protocol):
+    """Where cut-outs come from: drawn, or a folder."""
+
+    def cutout(self, rng: np.random.Generator) -> Cutout:
+        """A random one."""
+
+
+class Folder:
+    """Cut-outs from a folder of pictures and one of masks with the same file names.
+
+    ``Folder(path)`` expects path/images and path/masks, and path/bboxes.json where there is
+    one (the layout of Kvasir-Instrument); ``Folder(images, masks)`` names the two. Masks are
+    read at a threshold of 127. With boxes, the object in the largest box is taken, otherwise
+    all that is masked. Files are read when they are drawn. Raises InputError for a folder
+    without pictures or masks, a picture without a mask, and, when they are read, for an
+    empty mask and for a mask of another size than its picture.
+    """
+
+    def __init__(self, path: Path | str, masks: Path | str | None = None) -> None:
+        root = Path(path)
+        self._images = root if masks is not None else root / "images"
+        self._masks = Path(masks) if masks is not None else root / "masks"
+        self._boxes = _read_boxes(root / "bboxes.json") if masks is None else {}
+        found = _files(self._masks, "masks")
+        self._pairs: list[tuple[Path, Path]] = []
+        for stem, image in sorted(_files(self._images, "images").items()):
+            if stem not in found:
+                raise InputError(f"cut-outs {str(self._masks)!r}: no mask for {image.name!r}")
+            self._pairs.append((image, found[stem]))
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def cutout(self, rng: np.random.Generator) -> Cutout:
+        """One of them, all equally likely."""
+        image, mask = self._pairs[int(rng.integers(len(self._pairs)))]
+        return _read(image, mask, self._boxes.get(image.stem))
+
+
+@lru_cache(maxsize=64)  # a few tens of megabytes; all 590 of Kvasir-Instrument would be too many
+def _read(image_path: Path, mask_path: Path, box: tuple[int, int, int, int] | None) -> Cutout:
+    where = f"cut-out {image_path.name!r}"
+    image = read_image(image_path, where)
+    mask = read_image(mask_path, where).max(axis=2) > 127
+    if mask.shape != image.shape[:2]:
+        raise InputError(
+            f"{where}: image is {image.shape[1]} x {image.shape[0]} pixels "
+            f"and mask {mask_path.name!r} {mask.shape[1]} x {mask.shape[0]}"
+        )
+    if box is not None:
+        left, top, right, bottom = box
+        boxed = np.zeros_like(mask)
+        boxed[top : bottom + 1, left : right + 1] = mask[top : bottom + 1, left : right + 1]
+        mask = boxed
+    if not mask.any():
+        raise InputError(f"{where}: mask {mask_path.name!r} is empty")
+    if image.shape[2] == 1:
+        image = cv2.cvtColor(image, cv2.COLOR_GRAY2RGB)
+    return cut(image, mask, image_path.stem)
+
+
+def cut(image: Image, mask: Mask, name: str) -> Cutout:
+    """What ``mask`` (H x W, not empty) shows of ``image`` (H x W x 3), and how it lay there."""
+    view = visible_field(image)
+    left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
+    window = (slice(top, top + height), slice(left, left + width))
+    tail = np.argwhere(mask[window] & _rim(view)[window])[:, ::-1].astype(np.float32)
+    points = tail if len(tail) else np.argwhere(mask[window])[:, ::-1]
+    anchor = points.mean(axis=0)
+    view_left, view_top, view_width, view_height = cv2.boundingRect(view.view(np.uint8))
+    x = (left + anchor[0] - view_left) / view_width
+    y = (top + anchor[1] - view_top) / view_height
+    value = np.ascontiguousarray(image.max(axis=2))
+    return Cutout(
+        name,
+        np.ascontiguousarray(image[window]),
+        mask[window].astype(np.float32),
+        anchor=(float(anchor[0]), float(anchor[1])),
+        tail=tail,
+        position=(float(np.clip(x, 0, 1)), float(np.clip(y, 0, 1))),
+        brightness=cv2.mean(value, view.view(np.uint8))[0] / 255,
+        draws={"file": name},
+    )
+
+
+def _rim(view: Mask) -> Mask:
+    """The outermost EDGE pixels of a view, the image's own border included."""
+    padded = np.pad(view, 1).view(np.uint8)
+    inner = cv2.erode(padded, np.ones((3, 3), np.uint8), iterations=EDGE)[1:-1, 1:-1]
+    return view & ~inner.view(np.bool_)
+
+
+def _files(folder: Path, kind: str) -> dict[str, Path]:
+    """Stem -> picture file; raises InputError where there is none."""
+    if not folder.is_dir():
+        raise InputError(
+            f"cut-outs {str(folder.parent)!r}: expected a folder {folder.name!r} in it"
+        )
+    files = {p.stem: p for p in folder.iterdir() if p.suffix.lower() in ENDINGS}
+    if not files:
+        raise InputError(f"cut-outs {str(folder)!r}: expected {kind}, found no picture file")
+    return files
+
+
+def _read_boxes(path: Path) -> dict[str, tuple[int, int, int, int]]:
+    """Stem -> left, top, right, bottom of the largest box; empty without the file."""
+    if not path.is_file():
+        return {}
+    try:
+        listed = json.loads(path.read_text("utf-8"))
+        return {stem: _largest(entry["bbox"]) for stem, entry in listed.items() if entry["bbox"]}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path}: expected {{id: {{'bbox': [{{xmin, ymin, xmax, ymax}}]}}}}: "
+            f"{type(error).__name__}: {one_line(error)}"
+        ) from None
+
+
+def _largest(boxes: list[dict[str, float]]) -> tuple[int, int, int, int]:
+    sides = [(b["xmin"], b["ymin"], b["xmax"], b["ymax"]) for b in boxes]
+    left, top, right, bottom = max(sides, key=lambda b: (b[2] - b[0]) * (b[3] - b[1]))
+    return max(0, int(left)), max(0, int(top)), int(right), int(bottom)

@@ -1,0 +1,205 @@
+"""MedTest's objects (section 3.4): instrument, stool and blood, placed, matched and blended."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+
+from ...datasets.base import Image, Mask
+from . import fluids, tools
+from .cutouts import Cutout, Source
+from .placement import Pose, anywhere, near_its_place
+from .scene import FieldOf, Floats, MedTest, Scene, fifth
+
+INSTRUMENT_SHARE = (0.02, 0.12)
+"""How much of the visible field an instrument takes: "moderate size" in the thesis."""
+
+STAIN_SHARE = (0.01, 0.14)
+"""How much of it stool or blood takes, in all its pieces together."""
+
+PIECES = (1.0, 4.0)
+"""How many pieces of stool or blood."""
+
+TOOLS_TRIED = 4
+"""How many instruments are tried where the protected mask is in the way of the first."""
+
+RATIO = (0.5, 1.6)
+"""Bounds of the brightness ratio target / source."""
+
+FEATHER, SOFT_FEATHER = 0.002, 0.005
+"""Standard deviation of the blur of the edge of an instrument, and of stool or blood, as a
+share of the shorter side."""
+
+SEEN = 1e-3
+"""The least share of the field that counts as something to be seen (details["adds"])."""
+
+
+class Instrument(MedTest):
+    """MR3-1: a tool near its source's place and direction, entering from the edge of the view."""
+
+    name = "medtest/instrument"
+    about = "a tool enters the view, off the protected mask; larger at higher severities"
+    adds = "instrument"
+    concepts_added: ClassVar[frozenset[str]] = frozenset({"instrument", "instruments", "tool"})
+
+    def __init__(self, source: Source | None = None, field: FieldOf | None = None) -> None:
+        super().__init__(field)
+        self.source = source or tools.Drawn()
+
+    def change(
+        self, scene: Scene, severity: int, rng: np.random.Generator
+    ) -> tuple[Image, Mapping[str, Any]]:
+        share = fifth(*INSTRUMENT_SHARE, severity, rng)
+        cutout, pose = self._fitting(scene, share, rng)
+        image = scene.image.copy()
+        seen = _blend(scene, image, cutout, pose, stain=False)
+        return image, {
+            "adds": self.adds if _share(seen, scene) >= SEEN else "",
+            "object": cutout.name,
+            "wanted_share": share,
+            "pieces": [_record(cutout, pose, seen, scene)],
+            "mask": seen > 0.5,
+        }
+
+    def _fitting(self, scene: Scene, share: float, rng: np.random.Generator) -> tuple[Cutout, Pose]:
+        """The first of a few tools for which there is room, or the one with the most."""
+        best: tuple[Cutout, Pose] | None = None
+        for _ in range(TOOLS_TRIED):
+            cutout = self.source.cutout(rng)
+            pose = near_its_place(cutout, scene, share, rng)
+            if best is None or (pose.free, pose.shrunk) > (best[1].free, best[1].shrunk):
+                best = cutout, pose
+            if best[1].free and best[1].shrunk == 1:
+                break
+        assert best is not None
+        return best
+
+
+class Stain(MedTest):
+    """Base of stool and blood: pieces anywhere in the view."""
+
+    source: Source
+
+    def change(
+        self, scene: Scene, severity: int, rng: np.random.Generator
+    ) -> tuple[Image, Mapping[str, Any]]:
+        share = fifth(*STAIN_SHARE, severity, rng)
+        count = round(fifth(*PIECES, severity, rng))
+        # each piece has its own generator: the first is the same however many there are
+        seeds = rng.integers(2**62, size=round(PIECES[1]))
+        parts = rng.dirichlet(np.full(count, 4.0))
+        image, pieces = scene.image.copy(), []
+        everywhere = np.zeros(scene.field.shape, np.float32)
+        for seed, part in zip(seeds[:count], parts, strict=True):
+            own = np.random.default_rng(seed)
+            cutout = self.source.cutout(own)
+            pose = anywhere(cutout, scene, share * part, own)
+            seen = _blend(scene, image, cutout, pose, stain=True)
+            everywhere = np.maximum(everywhere, seen)
+            pieces.append({"seed": int(seed), **_record(cutout, pose, seen, scene)})
+        return image, {
+            "adds": self.adds if _share(everywhere, scene) >= SEEN else "",
+            "wanted_share": share,
+            "pieces": pieces,
+            "mask": everywhere > 0.5,
+        }
+
+
+class Feces(Stain):
+    """MR3-2: stool, its brightness matched to the picture and scaled by the grey mask."""
+
+    name = "medtest/feces"
+    about = "residual stool, off the protected mask; more at higher severities"
+    adds = "feces"
+    concepts_added: ClassVar[frozenset[str]] = frozenset(
+        {"feces", "faeces", "stool", "poor preparation"}
+    )
+
+    def __init__(self, source: Source | None = None, field: FieldOf | None = None) -> None:
+        super().__init__(field)
+        self.source = source or fluids.DrawnStool()
+
+
+class Blood(Stain):
+    """MR3-3: blood, placed like stool. Not for classification: it changes the class."""
+
+    name = "medtest/blood"
+    about = "pools and streaks of blood, off the protected mask; more at higher severities"
+    adds = "blood"
+    concepts_added: ClassVar[frozenset[str]] = frozenset({"blood", "bleeding"})
+
+    def __init__(self, source: Source | None = None, field: FieldOf | None = None) -> None:
+        super().__init__(field)
+        self.source = source or fluids.DrawnBlood()
+
+
+def _blend(scene: Scene, image: Image, cutout: Cutout, pose: Pose, stain: bool) -> Floats:
+    """Blends the object into ``image`` in place; how opaque it is where, H x W in 0..1."""
+    seen = np.zeros(scene.field.shape, np.float32)
+    window, corner = _window(cutout, pose, scene)
+    if not seen[window].size:
+        return seen
+    allowed = (scene.field & ~scene.protected)[window]
+    feather = SOFT_FEATHER if stain else FEATHER
+    alpha = pose.warp(cutout.alpha, allowed.shape, corner, cv2.BORDER_CONSTANT)
+    alpha = cv2.GaussianBlur(alpha, (0, 0), max(0.4, feather * scene.side))
+    alpha *= allowed
+    colour = pose.warp(cutout.colour, allowed.shape, corner, cv2.BORDER_REPLICATE)
+    colour = colour * np.float32(_ratio(scene, scene.light[window], alpha, cutout))
+    if stain:
+        colour *= scene.grey_mask[window][:, :, None]
+    below = image[window].astype(np.float32)
+    if cutout.casts:
+        below *= (1 - np.float32(cutout.casts) * _shadow(alpha, allowed, scene.side))[:, :, None]
+    below += alpha[:, :, None] * (colour - below)
+    image[window] = np.clip(np.rint(below), 0, 255)
+    seen[window] = alpha
+    return seen
+
+
+def _window(
+    cutout: Cutout, pose: Pose, scene: Scene
+) -> tuple[tuple[slice, slice], tuple[int, int]]:
+    """The part of the image that the object and its shadow can reach, and its (x, y)."""
+    height, width = cutout.alpha.shape
+    ends = np.array([(0, 0), (width, 0), (0, height), (width, height)])
+    corners = ends @ pose.matrix[:, :2].T + pose.matrix[:, 2]
+    margin = 4 + 0.06 * scene.side
+    rows, columns = scene.field.shape
+    low = np.clip(np.floor(corners.min(axis=0) - margin), 0, (columns, rows)).astype(int)
+    high = np.clip(np.ceil(corners.max(axis=0) + margin), 0, (columns, rows)).astype(int)
+    return (slice(low[1], high[1]), slice(low[0], high[0])), (int(low[0]), int(low[1]))
+
+
+def _ratio(scene: Scene, light: Floats, alpha: Floats, cutout: Cutout) -> float:
+    """Brightness of the target where the object goes over that of its source."""
+    weight = float(alpha.sum())
+    here = float((light * alpha).sum()) / weight if weight > 0 else scene.brightness
+    # half local, half global: an object is lit like its surroundings, and like the picture
+    return float(np.clip(0.5 * (here + scene.brightness) / max(cutout.brightness, 0.02), *RATIO))
+
+
+def _shadow(alpha: Floats, allowed: Mask, side: int) -> Floats:
+    """A soft shadow beside the object, H x W in 0..1, zero where nothing may change."""
+    down = 0.018 * side
+    beside = np.array([[1, 0, 0.6 * down], [0, 1, down]])
+    moved = cv2.warpAffine(alpha, beside, alpha.shape[::-1])
+    return cv2.GaussianBlur(moved, (0, 0), max(0.5, 0.014 * side)) * allowed
+
+
+def _share(alpha: Floats, scene: Scene) -> float:
+    return float(alpha.sum()) / scene.area
+
+
+def _record(cutout: Cutout, pose: Pose, alpha: Floats, scene: Scene) -> dict[str, Any]:
+    return {
+        "name": cutout.name,
+        "draws": dict(cutout.draws),
+        "at": [round(pose.at[0], 2), round(pose.at[1], 2)],
+        "scale": pose.scale,
+        "turn": pose.turn,
+        "shrunk": pose.shrunk,
+        "free": pose.free,
+        "share": _share(alpha, scene),
+    }

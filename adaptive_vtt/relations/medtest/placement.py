@@ -1,0 +1,241 @@
+"""Where an added object goes: off the protected mask, and where such a thing would be.
+
+Two ways, as in MedTest's section 3.4: an instrument stays near the place and direction it
+had in its source and enters from the edge of the view; stool and blood lie anywhere. Where
+no place is free, an instrument is drawn back, then the object gets smaller, down to SHRINK;
+if even that does not fit, it goes where it would cover the least, and the part over the
+protected mask is left out. So the protected mask is never covered at all.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from .cutouts import Cutout
+from .scene import Floats, Scene
+
+SHRINK = (1.0, 0.85, 0.7, 0.55, 0.4)
+"""Sizes tried, as shares of the wanted one (lengths)."""
+
+TRIES = 6
+"""Poses tried for each size of an instrument."""
+
+RETREAT = (0.0, 0.2, 0.4)
+"""How far an entering instrument is drawn back to make room, as shares of its length."""
+
+SHIFT = 0.08
+"""How far an instrument moves from its source's place (share of the view; each way)."""
+
+TURN = 15.0
+"""How far it turns from its source's direction (degrees; each way)."""
+
+CLEARANCE = 0.02
+"""Distance kept from the protected mask, as a share of the shorter side."""
+
+SUNK = 0.4
+"""Where there is room, the middle of stool or blood is at least this share of its reach
+from the edge of the view, so that most of it is to be seen."""
+
+_COARSE = 96
+"""Places are judged on a picture of at most about this side."""
+
+Matrix = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pose:
+    """A similarity: ``matrix`` (2 x 3) maps a cut-out's pixels to the image's.
+
+    ``scale``: of lengths. ``turn``: degrees clockwise. ``at``: where the anchor goes, in
+    pixels. ``shrunk``: the entry of SHRINK. ``free``: whether the protected mask and its
+    clearance are left alone.
+    """
+
+    matrix: Matrix
+    scale: float
+    turn: float
+    at: tuple[float, float]
+    shrunk: float
+    free: bool
+
+    def warp(
+        self,
+        patch: npt.NDArray[Any],
+        shape: tuple[int, ...],
+        corner: tuple[int, int],
+        border: int,
+    ) -> npt.NDArray[Any]:
+        """A patch (h x w or h x w x 3) as it lies in a window of the image.
+
+        ``shape``: rows and columns of the window; ``corner``: its x and y; ``border``: what
+        OpenCV takes beyond the patch.
+        """
+        matrix = self.matrix.copy()
+        matrix[:, 2] -= corner
+        if self.scale < 0.7:  # averaged first: sampling alone would leave jagged edges
+            rows, columns = patch.shape[:2]
+            size = (max(1, round(columns * self.scale)), max(1, round(rows * self.scale)))
+            patch = cv2.resize(patch, size, interpolation=cv2.INTER_AREA)
+            matrix = matrix @ _pixels(columns / size[0], rows / size[1])
+        return cv2.warpAffine(patch, matrix, shape[::-1], borderMode=border)
+
+
+def near_its_place(cutout: Cutout, scene: Scene, share: float, rng: np.random.Generator) -> Pose:
+    """A pose close to the one in the source, entering from the edge of the view if it did there.
+
+    ``share``: the wanted size, as a share of the visible field.
+    """
+    coarse = _Coarse(scene)
+    size = np.sqrt(share * scene.area / max(cutout.area, 1.0))
+    jitter = rng.uniform(-1, 1, (TRIES, 3))
+    best: tuple[float, Pose] | None = None
+    for shrunk in SHRINK:
+        for retreat in RETREAT if len(cutout.tail) else (0.0,):
+            for x, y, turn in jitter:
+                position = (cutout.position[0] + SHIFT * x, cutout.position[1] + SHIFT * y)
+                angle = cutout.turn + TURN * turn
+                pose = _pose(cutout, scene, size * shrunk, angle, position, retreat)
+                covered = coarse.covered(cutout, pose)
+                if best is None or covered < best[0]:
+                    best = covered, replace(pose, shrunk=shrunk, free=covered == 0)
+                if covered == 0:
+                    return best[1]
+    assert best is not None
+    return best[1]
+
+
+def anywhere(cutout: Cutout, scene: Scene, share: float, rng: np.random.Generator) -> Pose:
+    """A pose anywhere in the view, any way round, the likelier the brighter it is there."""
+    turn, at = float(rng.uniform(0, 360)), float(rng.random())
+    height, width = cutout.alpha.shape
+    cutout = replace(cutout, anchor=(width / 2, height / 2))
+    size = np.sqrt(share * scene.area / max(cutout.area, 1.0))
+    coarse = _Coarse(scene)
+    distance, inside = coarse.distance_to_protected(), coarse.distance_to_edge()
+    for shrunk in SHRINK:
+        reach = _reach(cutout) * size * shrunk
+        free = (distance >= reach) & coarse.field
+        room = free & (inside >= SUNK * reach)
+        if free.any():
+            place = coarse.choose(room if room.any() else free, at)
+            return _at(cutout, place, size * shrunk, turn, shrunk, free=True)
+    row, column = divmod(int(np.argmax(np.where(coarse.field, distance, -1))), coarse.size[0])
+    return _at(cutout, coarse.pixel(column, row), size * SHRINK[-1], turn, SHRINK[-1], free=False)
+
+
+class _Coarse:
+    """The scene at a size at which many places can be judged."""
+
+    def __init__(self, scene: Scene) -> None:
+        height, width = scene.field.shape
+        self.scale = min(1.0, _COARSE / max(height, width))
+        self.size = (max(1, round(width * self.scale)), max(1, round(height * self.scale)))
+        self.scene = scene
+        self.field = self._shrink(scene.field) > 0.5
+        kept_off = self._shrink(scene.protected) > 0
+        around = 2 * round(CLEARANCE * scene.side * self.scale) + 1
+        kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (around, around))
+        self.kept_off = cv2.dilate(kept_off.view(np.uint8), kernel).view(np.bool_)
+
+    def covered(self, cutout: Cutout, pose: Pose) -> float:
+        """How much of the object would lie on what is kept off, in coarse pixels."""
+        if not self.kept_off.any():
+            return 0.0
+        alpha = cv2.warpAffine(cutout.alpha, pose.matrix * self.scale, self.size)
+        return float(alpha[self.kept_off].sum())
+
+    def distance_to_protected(self) -> Floats:
+        """In pixels of the image, for each coarse pixel."""
+        if not self.kept_off.any():
+            return np.full(self.field.shape, np.inf, np.float32)
+        free = (~self.kept_off).view(np.uint8)
+        return cv2.distanceTransform(free, cv2.DIST_L2, 3) / np.float32(self.scale)
+
+    def distance_to_edge(self) -> Floats:
+        """From the edge of the view, in pixels of the image, for each coarse pixel."""
+        padded = np.pad(self.field, 1).view(np.uint8)
+        return cv2.distanceTransform(padded, cv2.DIST_L2, 3)[1:-1, 1:-1] / np.float32(self.scale)
+
+    def choose(self, room: npt.NDArray[np.bool_], uniform: float) -> Matrix:
+        """A random place of ``room`` in pixels of the image; ``uniform`` in 0..1 says which."""
+        grey = cv2.resize(self.scene.grey_mask, self.size, interpolation=cv2.INTER_AREA)
+        sums = np.cumsum(np.where(room, grey.reshape(room.shape), 0).astype(np.float64))
+        chosen = min(int(np.searchsorted(sums, uniform * sums[-1], side="right")), room.size - 1)
+        return self.pixel(chosen % self.size[0], chosen // self.size[0])
+
+    def pixel(self, x: float, y: float) -> Matrix:
+        return (np.array([x, y]) + 0.5) / self.scale
+
+    def _shrink(self, mask: npt.NDArray[np.bool_]) -> Floats:
+        share = cv2.resize(mask.astype(np.float32), self.size, interpolation=cv2.INTER_AREA)
+        return share.reshape(self.size[::-1])
+
+
+def _pose(
+    cutout: Cutout,
+    scene: Scene,
+    size: float,
+    turn: float,
+    position: tuple[float, float],
+    retreat: float,
+) -> Pose:
+    """The pose at a position given in shares of the view; entering objects are moved along
+    their own direction until no pixel of their tail is to be seen, and ``retreat`` of their
+    length further."""
+    left, top, width, height = scene.box
+    at = np.array([left + position[0] * width, top + position[1] * height])
+    pose = _at(cutout, at, size, turn)
+    if not len(cutout.tail):
+        return pose
+    inwards = _inwards(cutout, pose, scene)
+    length = max(float(np.hypot(*inwards)), 1e-6)
+    tail = cutout.tail[:: max(1, len(cutout.tail) // 12)]
+    ends = tail @ pose.matrix[:, :2].T + pose.matrix[:, 2]
+    steps = np.arange(0, 1.5, 0.01)[:, None] * scene.side * -inwards / length
+    shown = _inside(ends[None] + steps[:, None], scene).any(axis=1)
+    out = steps[int(np.argmin(shown))]
+    return _at(cutout, at + out - 2 * retreat * inwards, size, turn)
+
+
+def _inwards(cutout: Cutout, pose: Pose, scene: Scene) -> Matrix:
+    """From the object's tail to its middle, as it lies in the image, in pixels."""
+    height, width = cutout.alpha.shape
+    middle = np.array([width, height]) / 2 - np.array(cutout.anchor)
+    inwards = pose.matrix[:, :2] @ middle
+    if np.hypot(*inwards) > 1e-6:
+        return inwards
+    left, top, w, h = scene.box  # the tail goes all round
+    return np.array([left + w / 2 - pose.at[0], top + h / 2 - pose.at[1]])
+
+
+def _inside(points: Matrix, scene: Scene) -> npt.NDArray[np.bool_]:
+    """Whether each point (... x 2) is in the view."""
+    height, width = scene.field.shape
+    columns, rows = np.moveaxis(np.floor(points).astype(int), -1, 0)
+    within = (columns >= 0) & (columns < width) & (rows >= 0) & (rows < height)
+    return within & scene.field[np.clip(rows, 0, height - 1), np.clip(columns, 0, width - 1)]
+
+
+def _at(
+    cutout: Cutout, at: Matrix, scale: float, turn: float, shrunk: float = 1.0, free: bool = True
+) -> Pose:
+    angle = np.deg2rad(turn)
+    linear = scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    matrix = np.column_stack([linear, at - linear @ np.array(cutout.anchor)])
+    return Pose(matrix, float(scale), turn, (float(at[0]), float(at[1])), shrunk, free)
+
+
+def _pixels(columns: float, rows: float) -> Matrix:
+    """3 x 3: from the pixels of a picture shrunk by these factors to its own."""
+    shift = (columns / 2 - 0.5, rows / 2 - 0.5)
+    return np.array([[columns, 0, shift[0]], [0, rows, shift[1]], [0, 0, 1]])
+
+
+def _reach(cutout: Cutout) -> float:
+    """The largest distance of an opaque pixel from the anchor."""
+    rows, columns = np.nonzero(cutout.alpha > 0.05)
+    x, y = cutout.anchor
+    return float(np.sqrt(((columns - x) ** 2 + (rows - y) ** 2).max(initial=0)))

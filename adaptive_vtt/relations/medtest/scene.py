@@ -1,0 +1,217 @@
+"""What all nine relations look at: the visible field, what is protected, how bright it is where.
+
+MedTest resizes every image to 512 x 512 before it adds anything; here images keep their
+size, and lengths are shares of it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ...datasets.base import Image, Mask, Sample
+from ...errors import InputError
+from ..base import FollowUp, LabelPreserving
+
+Floats = npt.NDArray[np.floating[Any]]
+FieldOf = Callable[[Sample], Mask]
+"""A user's own answer to where the tissue is to be seen: H x W, False on the black frame."""
+
+DARK = 24
+"""Grey level (0..255) at or below which a pixel may belong to the black frame."""
+
+NOTCH = 0.06
+"""Width from which a black notch in the field's edge is frame (share of the shorter side)."""
+
+SMALLEST_FIELD = 0.01
+"""Below this share of the image, what is bright is no field: the image is simply dark."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One image to be changed: H x W x 3 RGB, and two H x W masks.
+
+    ``field``: where tissue is to be seen (the rest is the black frame). ``protected``:
+    the union of the sample's masks, which nothing that is added may cover.
+    """
+
+    image: Image
+    field: Mask
+    protected: Mask
+
+    @classmethod
+    def of(cls, sample: Sample, field_of: FieldOf | None) -> "Scene":
+        """The scene of a sample that has an image; grey images become RGB."""
+        assert sample.image is not None
+        image = np.ascontiguousarray(sample.image)
+        if image.shape[2] == 1:
+            image = cv2.cvtColor(image, cv2.COLOR_GRAY2RGB).reshape(*image.shape[:2], 3)
+        protected = np.zeros(image.shape[:2], np.bool_)
+        for name, mask in sample.masks.items():
+            protected |= _fitting(mask, image, f"sample {sample.id!r}: mask {name!r}")
+        if field_of is None:
+            return cls(image, visible_field(image), protected)
+        field = _fitting(field_of(sample), image, f"sample {sample.id!r}: visible field")
+        return cls(image, field, protected)
+
+    @property
+    def side(self) -> int:
+        """The shorter side in pixels: the unit of lengths."""
+        return min(self.image.shape[:2])
+
+    @cached_property
+    def area(self) -> int:
+        """Pixels of the visible field."""
+        return max(1, int(np.count_nonzero(self.field)))
+
+    @cached_property
+    def box(self) -> tuple[int, int, int, int]:
+        """Left, top, width and height of the visible field."""
+        return cv2.boundingRect(self.field.view(np.uint8))
+
+    @cached_property
+    def light(self) -> Floats:
+        """Smoothed brightness, H x W in 0..1; the black frame does not leak into it."""
+        small = _small(_value(self.image).astype(np.float32) / 255, self.field)
+        height, width = self.field.shape
+        return cv2.resize(small, (width, height), interpolation=cv2.INTER_LINEAR)
+
+    @cached_property
+    def brightness(self) -> float:
+        """Mean brightness of the visible field, 0..1."""
+        return cv2.mean(_value(self.image), self.field.view(np.uint8))[0] / 255
+
+    @cached_property
+    def grey_mask(self) -> Floats:
+        """MedTest's grey mask, H x W in 0..1: a sigmoid of local brightness.
+
+        It scales what is added, so that nothing bright appears in the dark. The thesis
+        gives neither gain nor offset; here half the mean brightness maps to 1/2, and one
+        tenth of the scale above it to 0.73.
+        """
+        return 1 / (1 + np.exp((self.brightness / 2 - self.light) / 0.1))
+
+    def inside_only(self, changed: Image) -> Image:
+        """``changed`` in the visible field, the source on the black frame."""
+        return cv2.copyTo(changed, self.field.view(np.uint8), self.image.copy())
+
+
+def visible_field(image: Image) -> Mask:
+    """Where tissue is to be seen in H x W x C uint8: the image without its black frame.
+
+    Dark regions that touch the image's border are the frame; the largest rest, filled to
+    its convex hull less wide black notches (where a device puts a small picture), is the
+    field: a dark lumen belongs to it, text beside it does not. An image that is dark all
+    over has no frame. MedTest trained a model for this and does not say which.
+    """
+    value = cv2.medianBlur(_value(image), 5 if min(image.shape[:2]) >= 64 else 1)
+    outside = _touching_border((value <= DARK).view(np.uint8))
+    bright = cv2.bitwise_not(outside)
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(bright, connectivity=4)
+    everywhere = np.ones(value.shape, np.bool_)
+    if count < 2:
+        return everywhere
+    largest = 1 + int(np.argmax(stats[1:, cv2.CC_STAT_AREA]))
+    if stats[largest, cv2.CC_STAT_AREA] in range(int(SMALLEST_FIELD * value.size) + 1):
+        return everywhere
+    contours, _ = cv2.findContours(
+        (labels == largest).view(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE
+    )
+    field = np.zeros(value.shape, np.uint8)
+    cv2.fillConvexPoly(field, cv2.convexHull(np.concatenate(contours)), 1)
+    wide = cv2.morphologyEx(outside, cv2.MORPH_OPEN, _square(NOTCH * min(value.shape)))
+    field[wide > 0] = 0
+    if min(value.shape) >= 64:  # the frame's edge is soft
+        field = cv2.erode(field, _square(3))
+    return field.view(np.bool_)
+
+
+def fifth(low: float, high: float, severity: int, rng: np.random.Generator) -> float:
+    """A uniform draw from the ``severity``-th fifth of the way from ``low`` to ``high``."""
+    return low + (high - low) * (severity - float(rng.random())) / 5
+
+
+class MedTest(LabelPreserving):
+    """Base of the nine: subclasses define ``change``.
+
+    ``field``: a function Sample -> H x W mask that replaces the detection of the black
+    frame, for datasets that know it.
+    """
+
+    adds: ClassVar[str] = ""
+    """What the relation puts into the picture, "" for light and motion. A follow-up's
+    ``details["adds"]`` repeats it where it is to be seen, for oracles whose true answers
+    (is there text? how many instruments?) change with it."""
+
+    concepts_added: ClassVar[frozenset[str]] = frozenset()
+    """Concepts whose truth the addition would change: they are not asked about."""
+
+    def __init__(self, field: FieldOf | None = None) -> None:
+        self.field = field
+
+    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+        """The follow-up; ``details`` holds every random draw. Raises InputError for a severity
+        that is not one of 1..5, and for masks of another size than the image."""
+        if severity not in self.severities:
+            raise InputError(f"{self.name}: expected a severity from 1 to 5, got {severity}")
+        if sample.image is None:
+            return FollowUp(None)
+        image, details = self.change(Scene.of(sample, self.field), severity, rng)
+        if sample.image.shape[2] == 1:
+            image = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).reshape(sample.image.shape)
+        return FollowUp(np.ascontiguousarray(image), details)
+
+    def change(
+        self, scene: Scene, severity: int, rng: np.random.Generator
+    ) -> tuple[Image, Mapping[str, Any]]:
+        """The changed image (H x W x 3, a new array) and the draws it was made with."""
+        raise TypeError(f"{type(self).__name__} defines no change")
+
+    def applies(self, concept: str) -> bool:
+        return concept.lower() not in self.concepts_added
+
+
+def _value(image: Image) -> npt.NDArray[np.uint8]:
+    """The brightest channel, H x W: the V of HSV."""
+    first, *others = cv2.split(image)
+    for channel in others:
+        first = cv2.max(first, channel)
+    return first
+
+
+def _touching_border(dark: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """255 where a dark region reaches the image's border, else 0."""
+    _, labels = cv2.connectedComponents(dark, connectivity=8)
+    edges = (labels[0], labels[-1], labels[:, 0], labels[:, -1])
+    lut = np.zeros(int(labels.max()) + 1, np.uint8)
+    lut[np.concatenate(edges)] = 255
+    lut[0] = 0
+    return lut[labels]
+
+
+def _square(side: float) -> npt.NDArray[np.uint8]:
+    return np.ones((max(1, round(side)),) * 2, np.uint8)
+
+
+def _small(value: Floats, field: Mask, cells: int = 64) -> Floats:
+    """``value`` averaged over the field within each of at most 64 x 64 cells, and smoothed."""
+    height, width = value.shape
+    size = (min(width, cells), min(height, cells))
+    weight = field.astype(np.float32)
+    total = cv2.resize(value * weight, size, interpolation=cv2.INTER_AREA).reshape(size[::-1])
+    share = cv2.resize(weight, size, interpolation=cv2.INTER_AREA).reshape(size[::-1])
+    total, share = (cv2.GaussianBlur(each, (0, 0), 1.5) for each in (total, share))
+    return total / np.maximum(share, 1e-6)
+
+
+def _fitting(mask: Mask, image: Image, where: str) -> Mask:
+    if mask.shape != image.shape[:2]:
+        raise InputError(
+            f"{where}: expected {image.shape[0]} x {image.shape[1]} like the image, "
+            f"got {' x '.join(map(str, mask.shape))}"
+        )
+    return np.ascontiguousarray(mask, np.bool_)

@@ -1,0 +1,166 @@
+"""Visual prompts: what to look at is drawn into the image, or told in coordinates.
+
+The granularities of EndoBench (its Table 3 has the prompts' results): a box, a contour,
+several of either with letters, and coordinates without any drawing. Regions come from the
+sample's masks: each connected piece of a concept is one. Where nothing is marked, nothing
+is drawn: the follow-up is then the unchanged image, with no regions in its details.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import cv2
+import numpy as np
+
+from ..datasets.base import Image, Mask, Sample
+from .base import FollowUp, LabelPreserving, Relation
+
+COLOURS = {
+    "green": (0, 255, 0),
+    "blue": (40, 90, 255),
+    "yellow": (255, 255, 0),
+    "cyan": (0, 255, 255),
+    "magenta": (255, 0, 255),
+    "white": (255, 255, 255),
+}
+"""Colours of the first, second ... region, chosen to stand out from mucosa."""
+LETTERS = "ABCDEF"
+
+_FONT = cv2.FONT_HERSHEY_SIMPLEX
+
+Box = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Region:
+    """A place to look at; ``box``: (x1, y1, x2, y2) in pixels, the last two exclusive."""
+
+    concept: str
+    box: Box
+    letter: str
+    colour: str
+    mask: Mask = field(repr=False, compare=False)
+
+
+def regions(masks: Mapping[str, Mask], most: int = len(LETTERS)) -> tuple[Region, ...]:
+    """Up to ``most`` (1..6) connected pieces of the masks (H x W each), largest first.
+
+    Pieces of one concept less than 1/50 of the shorter side apart count as one.
+    """
+    pieces = [(concept, piece) for concept, mask in masks.items() for piece in _pieces(mask)]
+    pieces.sort(key=lambda pair: -int(pair[1].sum()))
+    return tuple(
+        Region(concept, _around(piece), letter, colour, piece)
+        for (concept, piece), letter, colour in zip(pieces[:most], LETTERS, COLOURS, strict=False)
+    )
+
+
+def draw_contour(image: Image, mask: Mask, colour: str) -> None:
+    """Draws onto ``image`` a line around ``mask``, inside it only at the image's border."""
+    thick = _thickness(image)
+    inner = np.zeros_like(mask)
+    inside = (slice(thick, -thick), slice(thick, -thick))
+    inner[inside] = mask[inside]
+    if not inner.any():
+        inner = mask
+    grown = cv2.dilate(inner.astype(np.uint8), np.ones((2 * thick + 1, 2 * thick + 1), np.uint8))
+    image[(grown > 0) & ~inner] = _ink(image, colour)
+
+
+def draw_box(image: Image, box: Box, colour: str) -> None:
+    """Draws onto ``image`` a frame around ``box``, inside it only at the image's border."""
+    x1, y1, x2, y2 = box
+    filled = np.zeros(image.shape[:2], bool)
+    filled[y1:y2, x1:x2] = True
+    draw_contour(image, filled, colour)
+
+
+def draw_letter(image: Image, region: Region) -> None:
+    """Writes the region's letter, black on its colour, above the box or at the upper border."""
+    scale, thick = max(0.3, min(image.shape[:2]) / 450), _thickness(image)
+    (wide, tall), below = cv2.getTextSize(region.letter, _FONT, scale, thick)
+    x = min(region.box[0], max(image.shape[1] - wide, 0))
+    y = max(region.box[1] - thick - below, tall)
+    cv2.rectangle(image, (x, y - tall), (x + wide, y + below), _ink(image, region.colour), -1)
+    cv2.putText(image, region.letter, (x, y), _FONT, scale, (0, 0, 0), thick, cv2.LINE_AA)
+
+
+def coordinates(marked: Sequence[Region]) -> str:
+    """The regions in words: "[x1, y1, x2, y2]", and with letters if there are several."""
+    told = [f"[{', '.join(map(str, region.box))}]" for region in marked]
+    if len(told) == 1:
+        return told[0]
+    return "; ".join(f"{r.letter}: {box}" for r, box in zip(marked, told, strict=True))
+
+
+@dataclass(frozen=True)
+class Prompt(LabelPreserving):
+    """A visual prompt of one kind, drawn around ``sample.masks``; the one severity is 1.
+
+    ``several``: all regions with letters, or the largest alone without. ``details``: the
+    ``regions`` and, where they are told and not drawn, their ``coordinates``.
+    """
+
+    name: str
+    draw: Callable[[Image, Region], None] | None
+    several: bool
+    about: str
+    severities: tuple[int, ...] = (1,)
+
+    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+        if sample.image is None:
+            return FollowUp(None)
+        image = sample.image.copy(order="C")
+        marked = regions(sample.masks, len(LETTERS) if self.several else 1)
+        if self.draw is None:
+            return FollowUp(image, {"regions": marked, "coordinates": coordinates(marked)})
+        for region in marked:
+            self.draw(image, region)
+        if self.several:
+            for region in marked:
+                draw_letter(image, region)
+        return FollowUp(image, {"regions": marked})
+
+
+def relations() -> list[Relation]:
+    """The family "prompt"."""
+    return [
+        Prompt("prompt/box", _box, False, "a box around the largest region"),
+        Prompt("prompt/contour", _contour, False, "the outline of the largest region"),
+        Prompt("prompt/multi-box", _box, True, "boxes with letters around up to six regions"),
+        Prompt("prompt/multi-contour", _contour, True, "outlines with letters, up to six regions"),
+        Prompt("prompt/coordinates", None, False, "the largest region's box, told and not drawn"),
+    ]
+
+
+def _box(image: Image, region: Region) -> None:
+    draw_box(image, region.box, region.colour)
+
+
+def _contour(image: Image, region: Region) -> None:
+    draw_contour(image, region.mask, region.colour)
+
+
+def _pieces(mask: Mask) -> list[Mask]:
+    near = 2 * (min(mask.shape) // 100) + 1
+    bits = np.ascontiguousarray(mask, np.uint8)
+    joined = cv2.dilate(bits, np.ones((near, near), np.uint8))
+    count, labels = cv2.connectedComponents(joined)
+    return [mask & (labels == label) for label in range(1, count)]
+
+
+def _around(mask: Mask) -> Box:
+    x, y, width, height = cv2.boundingRect(mask.astype(np.uint8))
+    return x, y, x + width, y + height
+
+
+def _thickness(image: Image) -> int:
+    return max(1, round(min(image.shape[:2]) / 150))
+
+
+def _ink(image: Image, colour: str) -> tuple[int, ...]:
+    """The colour in as many channels as the image has; in grey its luminance."""
+    red, green, blue = COLOURS[colour]
+    if image.shape[2] == 3:
+        return red, green, blue
+    return (round(0.299 * red + 0.587 * green + 0.114 * blue),)

@@ -1,0 +1,403 @@
+"""Reductions: crop, stretch and rotate, with exactly what of the source stays to be seen.
+
+After REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE
+2024, sections IV-C and IV-D): a follow-up shows a part of its source, and the share of an
+object that is still visible says what may be expected of an answer about it. A pixel is
+visible when its centre lies in the part that is kept, which is one interval of each row.
+
+Boxes are (x1, y1, x2, y2) in pixels, the last two exclusive; candidates leave out the one
+that would keep everything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ..datasets.base import Image, Mask, Sample
+from ..errors import InputError
+from .base import FollowUp, LabelPreserving, Relation
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+LEAST_STRETCH = 0.6
+"""The share of an axis that a stretch keeps at least (REIC)."""
+MOST_DEGREES = 30
+"""The largest rotation, either way (REIC)."""
+
+
+class Reduction(Protocol):
+    """A way of showing a part of an image of any size."""
+
+    def visible(self, height: int, width: int) -> Mask:
+        """Which of the source's pixels (H x W) can still be seen: REIC's M_tran."""
+
+    def image(self, image: Image) -> Image:
+        """The follow-up of a source H x W x C, at its own size."""
+
+    def mask(self, mask: Mask) -> Mask:
+        """Where in the follow-up a thing is that was at ``mask`` (H x W) in the source."""
+
+    def boxes(self, boxes: npt.ArrayLike, height: int, width: int) -> Floats:
+        """Around what is left of ``boxes`` (n x 4) in the follow-up; area 0 if nothing is."""
+
+
+@dataclass(frozen=True)
+class Crop:
+    """Keeps the pixels from the top left (inclusive) to the bottom right (exclusive)."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
+        """What is kept, as a box; raises InputError unless it lies within H x W."""
+        if not (0 <= self.left < self.right <= width and 0 <= self.top < self.bottom <= height):
+            raise InputError(
+                f"crop: expected a box within {width} x {height} pixels, got "
+                f"{(self.left, self.top, self.right, self.bottom)}"
+            )
+        return self.left, self.top, self.right, self.bottom
+
+    def visible(self, height: int, width: int) -> Mask:
+        return _filled(self.rectangle(height, width), height, width)
+
+    def image(self, image: Image) -> Image:
+        left, top, right, bottom = self.rectangle(*image.shape[:2])
+        return image[top:bottom, left:right].copy()
+
+    def mask(self, mask: Mask) -> Mask:
+        left, top, right, bottom = self.rectangle(*mask.shape)
+        return mask[top:bottom, left:right].copy()
+
+    def boxes(self, boxes: npt.ArrayLike, height: int, width: int) -> Floats:
+        left, top, right, bottom = self.rectangle(height, width)
+        moved = np.asarray(boxes, float).reshape(-1, 4) - [left, top, left, top]
+        return _clipped(moved, bottom - top, right - left)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Keeps ``start`` to ``stop`` of one axis (0 down, 1 across), drawn out to the old size."""
+
+    axis: int
+    start: int
+    stop: int
+
+    def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
+        """What is kept, as a box; raises InputError for less than 0.6 of the axis."""
+        length = (height, width)[self.axis]
+        least = LEAST_STRETCH * length
+        if self.start < 0 or self.stop > length or self.stop - self.start < least:
+            raise InputError(
+                f"stretch: expected an interval within 0..{length} that keeps at least "
+                f"{LEAST_STRETCH} of it, got {self.start}..{self.stop}"
+            )
+        if self.axis == 0:
+            return 0, self.start, width, self.stop
+        return self.start, 0, self.stop, height
+
+    def visible(self, height: int, width: int) -> Mask:
+        return _filled(self.rectangle(height, width), height, width)
+
+    def image(self, image: Image) -> Image:
+        height, width = image.shape[:2]
+        return resized(Crop(*self.rectangle(height, width)).image(image), height, width)
+
+    def mask(self, mask: Mask) -> Mask:
+        height, width = mask.shape
+        return resized_mask(Crop(*self.rectangle(height, width)).mask(mask), height, width)
+
+    def boxes(self, boxes: npt.ArrayLike, height: int, width: int) -> Floats:
+        left, top, right, bottom = self.rectangle(height, width)
+        kept = Crop(left, top, right, bottom).boxes(boxes, height, width)
+        across, down = width / (right - left), height / (bottom - top)
+        return kept * [across, down, across, down]
+
+
+@dataclass(frozen=True)
+class Rotate:
+    """Turns about the centre (counter-clockwise), then keeps the largest rectangle.
+
+    That rectangle is the largest upright one that shows no black border: every pixel of the
+    follow-up comes from between pixel centres of the source.
+    """
+
+    degrees: float
+
+    def __post_init__(self) -> None:
+        if not abs(self.degrees) <= MOST_DEGREES:
+            raise InputError(
+                f"rotate: expected -{MOST_DEGREES} to {MOST_DEGREES} degrees, got {self.degrees}"
+            )
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """Height and width of the follow-up."""
+        across, down = largest_rectangle(width - 1, height - 1, self.degrees)
+        return int(down + 1e-9) + 1, int(across + 1e-9) + 1
+
+    def spans(self, height: int, width: int) -> tuple[Ints, Ints]:
+        """The visible interval of each row: first column (H,) and last + 1 (H,)."""
+        kept_height, kept_width = self.size(height, width)
+        cos, sin = self._turn
+        down = np.arange(height, dtype=np.float64) - (height - 1) / 2
+        # |cos x + sin y| <= half the kept width, |cos y - sin x| <= half the kept height
+        low, high = _interval(cos, sin * down, kept_width / 2)
+        low_too, high_too = _interval(-sin, cos * down, kept_height / 2)
+        middle = (width - 1) / 2
+        first = np.ceil(np.maximum(low, low_too) + middle - 1e-9)
+        last = np.floor(np.minimum(high, high_too) + middle + 1e-9)
+        first = np.clip(first, 0, width).astype(np.int64)
+        return first, np.maximum(np.clip(last + 1, 0, width).astype(np.int64), first)
+
+    def visible(self, height: int, width: int) -> Mask:
+        first, end = self.spans(height, width)
+        columns = np.arange(width)
+        return (columns >= first[:, None]) & (columns < end[:, None])
+
+    def image(self, image: Image) -> Image:
+        return self._warped(np.ascontiguousarray(image), cv2.INTER_LINEAR)
+
+    def mask(self, mask: Mask) -> Mask:
+        return self._warped(mask.astype(np.uint8), cv2.INTER_NEAREST) > 0
+
+    def boxes(self, boxes: npt.ArrayLike, height: int, width: int) -> Floats:
+        x1, y1, x2, y2 = np.asarray(boxes, float).reshape(-1, 4).T
+        corners = np.array([[x1, x2, x2, x1], [y1, y1, y2, y2], np.ones((4, len(x1)))])
+        corners[:2] -= 0.5  # from pixel edges to pixel centres, and back
+        x, y = np.einsum("ij,jkn->ikn", self._matrix(height, width), corners) + 0.5
+        around = np.stack([x.min(0), y.min(0), x.max(0), y.max(0)], axis=1)
+        return _clipped(around, *self.size(height, width))
+
+    @property
+    def _turn(self) -> tuple[float, float]:
+        angle = np.deg2rad(self.degrees)
+        return float(np.cos(angle)), float(np.sin(angle))
+
+    def _matrix(self, height: int, width: int) -> Floats:
+        """2 x 3: from pixel centres of the source to those of the follow-up."""
+        kept_height, kept_width = self.size(height, width)
+        cos, sin = self._turn
+        turn = np.array([[cos, sin], [-sin, cos]])
+        middle = np.array([(kept_width - 1) / 2, (kept_height - 1) / 2])
+        shift = middle - turn @ [(width - 1) / 2, (height - 1) / 2]
+        return np.column_stack([turn, shift])
+
+    def _warped(self, image: Image, flags: int) -> Image:
+        height, width = self.size(*image.shape[:2])
+        warped = cv2.warpAffine(
+            image, self._matrix(*image.shape[:2]), (width, height),
+            flags=flags, borderMode=cv2.BORDER_REPLICATE,
+        )  # fmt: skip
+        return warped.reshape(height, width, *image.shape[2:])
+
+
+def largest_rectangle(width: float, height: float, degrees: float) -> tuple[float, float]:
+    """Width and height of the largest upright rectangle within a turned one.
+
+    Either all four corners touch the turned sides, or, for a long thin one, two opposite
+    corners touch its long sides and the others are free.
+    """
+    cos, sin = abs(np.cos(np.deg2rad(degrees))), abs(np.sin(np.deg2rad(degrees)))
+    if sin < 1e-12:
+        return width, height
+    long, short = max(width, height), min(width, height)
+    if short <= 2 * sin * cos * long:
+        along, across = short / 2 / sin, short / 2 / cos
+        return (along, across) if width >= height else (across, along)
+    spread = cos**2 - sin**2
+    return (width * cos - height * sin) / spread, (height * cos - width * sin) / spread
+
+
+def crops(
+    height: int,
+    width: int,
+    rng: np.random.Generator,
+    *,
+    firsts: int = 10,
+    steps: int = 10,
+    larger_than: float = 0.0,
+) -> list[Crop]:
+    """Up to firsts x steps^2 crops: random top-left points, each with a grid of others.
+
+    ``larger_than``: pixels; REIC asks for more than the mean area of the detected objects.
+    The paper does not give its step; here the bottom-right points divide what is right of
+    and below the top-left one evenly.
+    """
+    left, top = rng.integers(0, width, firsts), rng.integers(0, height, firsts)
+    shares = np.arange(1, steps + 1) / steps
+    right = left[:, None] + np.ceil((width - left)[:, None] * shares).astype(int)
+    bottom = top[:, None] + np.ceil((height - top)[:, None] * shares).astype(int)
+    grid = np.broadcast_arrays(
+        left[:, None, None], top[:, None, None], right[:, :, None], bottom[:, None, :]
+    )
+    boxes = np.unique(np.stack([part.ravel() for part in grid], axis=1), axis=0)
+    area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    kept = boxes[(area > larger_than) & (area < height * width)]
+    return [Crop(*box) for box in kept.tolist()]
+
+
+def stretches(
+    height: int, width: int, rng: np.random.Generator, *, firsts: int = 10, steps: int = 20
+) -> list[Stretch]:
+    """Up to firsts x steps stretches of either axis: random starts, evenly spaced stops."""
+    found = set()
+    for axis, length in enumerate((height, width)):
+        least = int(np.ceil(LEAST_STRETCH * length))
+        for start in rng.integers(0, length - least + 1, firsts).tolist():
+            stops = np.unique(np.rint(np.linspace(start + least, length, steps)).astype(int))
+            found |= {(axis, start, stop) for stop in stops.tolist()} - {(axis, 0, length)}
+    return [Stretch(*parameters) for parameters in sorted(found)]
+
+
+def rotations() -> list[Rotate]:
+    """Every whole degree from -30 to 30 but 0."""
+    return [Rotate(d) for d in range(-MOST_DEGREES, MOST_DEGREES + 1) if d]
+
+
+def visible_shares(
+    masks: Sequence[Mask] | Mask, reductions: Sequence[Crop | Stretch | Rotate]
+) -> Floats:
+    """The share of each of m masks (H x W) that each of n reductions keeps in view: m x n.
+
+    REIC's ratio, read as sum(M_loc x M_tran) / sum(M_loc). Summed-area tables make the cost
+    of a crop or stretch independent of the image, that of a rotation linear in its height.
+    Raises InputError for an empty mask, whose share would mean nothing.
+    """
+    shape = np.shape(masks)[1:]
+    sums = np.stack([cv2.integral(mask.astype(np.uint8)) for mask in masks]).astype(np.int64)
+    areas = sums[:, -1, -1]
+    if not areas.all():
+        raise InputError(f"visible shares: mask {int(np.argmin(areas))} is empty")
+    seen = np.empty((len(sums), len(reductions)))
+    turned = [i for i, each in enumerate(reductions) if isinstance(each, Rotate)]
+    straight = [i for i, each in enumerate(reductions) if not isinstance(each, Rotate)]
+    if straight:
+        boxes = [reductions[i].rectangle(*shape) for i in straight]  # type: ignore[union-attr]
+        x1, y1, x2, y2 = np.array(boxes).T
+        seen[:, straight] = sums[:, y2, x2] - sums[:, y1, x2] - sums[:, y2, x1] + sums[:, y1, x1]
+    if turned:
+        rows, at = np.diff(sums, axis=1), np.arange(shape[0])
+        for i in turned:
+            first, end = reductions[i].spans(*shape)  # type: ignore[union-attr]
+            seen[:, i] = (rows[:, at, end] - rows[:, at, first]).sum(axis=1)
+    return seen / areas[:, None]
+
+
+def resized(image: Image, height: int, width: int) -> Image:
+    """Bilinear, keeping the channel axis."""
+    new = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
+    return new.reshape(height, width, *image.shape[2:])
+
+
+def resized_mask(mask: Mask, height: int, width: int) -> Mask:
+    """Each new pixel has the value of the old one at its centre."""
+    bits = mask.astype(np.uint8)
+    return cv2.resize(bits, (width, height), interpolation=cv2.INTER_NEAREST_EXACT) > 0
+
+
+@dataclass(frozen=True)
+class Reduce(LabelPreserving):
+    """A reduction of one kind as a relation: the follow-up is brought back to the source's size.
+
+    ``strengths``: crop, the share of the area kept (at the source's aspect); stretch, the
+    share of the axis kept; rotate, degrees. Of a few random placements of that strength the
+    one that keeps most of the least visible object of ``sample.masks`` is taken, so that
+    answers about these objects should hold; without masks the first. ``details``: the
+    ``reduction`` itself and ``visible``, the source's pixels that can still be seen.
+    """
+
+    name: str
+    kind: type[Any]
+    strengths: tuple[float, ...]
+    about: str
+    severities: tuple[int, ...] = (1, 2, 3, 4, 5)
+
+    TRIES = 16
+
+    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+        if sample.image is None:
+            return FollowUp(None)
+        height, width = sample.image.shape[:2]
+        strength = self.strengths[self.severities.index(severity)]
+        place = _PLACE[self.kind]
+        tried = [place(height, width, strength, rng) for _ in range(self.TRIES)]
+        objects = [mask for mask in sample.masks.values() if mask.any()]
+        best = int(visible_shares(objects, tried).min(axis=0).argmax()) if objects else 0
+        reduction = tried[best]
+        image = resized(reduction.image(sample.image), height, width)
+        return FollowUp(
+            image, {"reduction": reduction, "visible": reduction.visible(height, width)}
+        )
+
+    def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
+        if "reduction" not in follow_up.details:
+            return mask
+        return resized_mask(follow_up.details["reduction"].mask(mask), *mask.shape)
+
+
+def relations() -> list[Relation]:
+    """The family "reduction"."""
+    return [
+        Reduce(
+            "reduction/crop", Crop, (0.9, 0.8, 0.7, 0.6, 0.5),
+            "crop at the same aspect; strength: share of the area kept",
+        ),
+        Reduce(
+            "reduction/stretch", Stretch, (0.92, 0.84, 0.76, 0.68, 0.6),
+            "part of one axis drawn out; strength: share of the axis kept",
+        ),
+        Reduce(
+            "reduction/rotate", Rotate, (6, 12, 18, 24, 30),
+            "turn either way without black border; strength: degrees",
+        ),
+    ]  # fmt: skip
+
+
+def _place_crop(height: int, width: int, share: float, rng: np.random.Generator) -> Crop:
+    side = np.sqrt(share)
+    tall, wide = max(1, round(side * height)), max(1, round(side * width))
+    left, top = int(rng.integers(width - wide + 1)), int(rng.integers(height - tall + 1))
+    return Crop(left, top, left + wide, top + tall)
+
+
+def _place_stretch(height: int, width: int, share: float, rng: np.random.Generator) -> Stretch:
+    axis = int(rng.integers(2))
+    length = (height, width)[axis]
+    kept = int(np.ceil(share * length))
+    start = int(rng.integers(length - kept + 1))
+    return Stretch(axis, start, start + kept)
+
+
+def _place_rotate(height: int, width: int, degrees: float, rng: np.random.Generator) -> Rotate:
+    return Rotate(degrees if rng.random() < 0.5 else -degrees)
+
+
+_PLACE: dict[type[Any], Any] = {
+    Crop: _place_crop, Stretch: _place_stretch, Rotate: _place_rotate,
+}  # fmt: skip
+
+
+def _interval(slope: float, offset: Floats, half: float) -> tuple[Floats, Floats]:
+    """Where |slope x + offset| <= half: lowest and highest x, each like ``offset``."""
+    if abs(slope) < 1e-12:
+        inside = np.abs(offset) <= half + 1e-9
+        return np.where(inside, -np.inf, np.inf), np.where(inside, np.inf, -np.inf)
+    ends = np.sort([(-half - offset) / slope, (half - offset) / slope], axis=0)
+    return ends[0], ends[1]
+
+
+def _filled(box: tuple[int, int, int, int], height: int, width: int) -> Mask:
+    left, top, right, bottom = box
+    mask = np.zeros((height, width), bool)
+    mask[top:bottom, left:right] = True
+    return mask
+
+
+def _clipped(boxes: Floats, height: int, width: int) -> Floats:
+    return np.clip(boxes, 0, [width, height, width, height])

@@ -1,0 +1,315 @@
+"""MedTest's objects: cut-outs from folders, drawn ones, and where they are put."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from adaptive_vtt.datasets.base import Image, Mask, Sample
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.randomness import generator
+from adaptive_vtt.relations import medtest
+from adaptive_vtt.relations.medtest import Cutout, Folder
+from adaptive_vtt.relations.medtest.cutouts import cut
+from adaptive_vtt.relations.medtest.fluids import STOOLS, DrawnBlood
+from adaptive_vtt.relations.medtest.placement import anywhere, near_its_place
+from adaptive_vtt.relations.medtest.scene import Scene
+from adaptive_vtt.relations.medtest.tools import TOOLS, Drawn
+
+SIDE = 160
+BLUE = (20, 40, 200)
+
+
+def disc(x: float, y: float, radius: float, side: int = SIDE) -> Mask:
+    rows, columns = np.mgrid[:side, :side]
+    return np.hypot(columns - x * side, rows - y * side) < radius * side
+
+
+def tissue(polyp: Mask | None = None, view: Mask | None = None) -> Sample:
+    """Flat tissue, so that whatever differs from it has been added."""
+    image = np.full((SIDE, SIDE, 3), (190, 110, 90), np.uint8)
+    if view is not None:
+        image[~view] = 0
+    return Sample("s", image, {}, masks={} if polyp is None else {"polyp": polyp})
+
+
+def rod(horizontal: bool = False) -> tuple[Image, Mask]:
+    """A picture 120 x 100 with a blue rod that enters from below (or from the right)."""
+    image = np.full((100, 120, 3), (170, 90, 80), np.uint8)
+    mask = np.zeros((100, 120), bool)
+    if horizontal:
+        mask[30:42, 50:] = True
+    else:
+        mask[40:, 60:72] = True
+    image[mask] = BLUE
+    return image, mask
+
+
+def write(folder: Path, image: Image, mask: Mask, stem: str = "a") -> None:
+    for kind, picture in (("images", image[:, :, ::-1]), ("masks", mask.astype(np.uint8) * 255)):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(folder / kind / f"{stem}.png"), picture)
+
+
+def drawn_from(folder: Folder) -> Cutout:
+    return folder.cutout(np.random.default_rng(0))
+
+
+def apply(relation: Any, sample: Sample, severity: int, seed: int = 0) -> tuple[Image, Any]:
+    follow_up = relation.apply(sample, severity, generator(seed, relation.name))
+    assert follow_up.image is not None
+    return follow_up.image, follow_up.details
+
+
+def difference(image: Image, sample: Sample) -> Mask:
+    assert sample.image is not None
+    return (image != sample.image).any(axis=2)
+
+
+# -- folders -------------------------------------------------------------------------------
+
+
+def test_folder_gives_the_object_and_how_it_lay(tmp_path: Path) -> None:
+    write(tmp_path, *rod())
+    cutout = drawn_from(Folder(tmp_path))
+    assert len(Folder(tmp_path)) == 1
+    assert cutout.colour.shape == (60, 12, 3)
+    assert (cutout.colour == BLUE).all()
+    assert (cutout.alpha == 1).all()
+    assert cutout.position == pytest.approx((65.5 / 120, 98 / 100), abs=0.01)  # lower edge
+    assert cutout.tail[:, 1].min() >= 60 - 3
+
+
+def test_images_and_masks_may_be_two_folders(tmp_path: Path) -> None:
+    write(tmp_path / "x", *rod())
+    (tmp_path / "x" / "masks").rename(tmp_path / "truth")
+    assert drawn_from(Folder(tmp_path / "x" / "images", tmp_path / "truth")).area == 60 * 12
+
+
+def test_the_largest_box_of_kvasir_instrument_chooses_the_object(tmp_path: Path) -> None:
+    image, mask = rod()
+    mask[10:20, 10:14] = True  # a second, smaller tool
+    write(tmp_path, image, mask)
+    boxes = [
+        {"label": "instrument", "xmin": 10, "ymin": 10, "xmax": 13, "ymax": 19},
+        {"label": "instrument", "xmin": 60, "ymin": 40, "xmax": 71, "ymax": 99},
+    ]
+    (tmp_path / "bboxes.json").write_text(json.dumps({"a": {"bbox": boxes}}))
+    assert drawn_from(Folder(tmp_path)).area == 60 * 12
+    (tmp_path / "bboxes.json").unlink()
+    assert drawn_from(Folder(tmp_path)).area == 60 * 12 + 40
+
+
+def test_all_files_are_drawn(tmp_path: Path) -> None:
+    for stem in "abc":
+        write(tmp_path, *rod(), stem=stem)
+    rng = np.random.default_rng(0)
+    folder = Folder(tmp_path)
+    assert {folder.cutout(rng).name for _ in range(40)} == set("abc")
+
+
+def test_folder_without_masks_is_one_sentence(tmp_path: Path) -> None:
+    write(tmp_path, *rod())
+    for file in (tmp_path / "masks").iterdir():
+        file.unlink()
+    with pytest.raises(InputError, match=r"cut-outs '.*masks': expected masks, found no picture"):
+        Folder(tmp_path)
+    (tmp_path / "masks").rmdir()
+    with pytest.raises(InputError, match=r"cut-outs '.*': expected a folder 'masks' in it"):
+        Folder(tmp_path)
+
+
+def test_picture_without_its_mask_is_named(tmp_path: Path) -> None:
+    write(tmp_path, *rod(), stem="a")
+    write(tmp_path, *rod(), stem="b")
+    (tmp_path / "masks" / "b.png").unlink()
+    with pytest.raises(InputError, match=r"cut-outs '.*masks': no mask for 'b.png'"):
+        Folder(tmp_path)
+
+
+def test_mask_and_picture_of_different_size_are_named(tmp_path: Path) -> None:
+    image, mask = rod()
+    write(tmp_path, image, mask[:50])
+    with pytest.raises(
+        InputError, match=r"cut-out 'a.png': image is 120 x 100 pixels and mask 'a.png' 120 x 50"
+    ):
+        drawn_from(Folder(tmp_path))
+
+
+def test_empty_mask_is_named(tmp_path: Path) -> None:
+    image, mask = rod()
+    write(tmp_path, image, np.zeros_like(mask))
+    with pytest.raises(InputError, match=r"cut-out 'a.png': mask 'a.png' is empty"):
+        drawn_from(Folder(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["[", '{"a": {}}', '{"a": {"bbox": [{"xmin": 1}]}}', "[1]"])
+def test_broken_boxes_are_one_sentence(tmp_path: Path, text: str) -> None:
+    write(tmp_path, *rod())
+    (tmp_path / "bboxes.json").write_text(text)
+    with pytest.raises(InputError, match=r"bboxes.json: expected \{id: \{'bbox'"):
+        Folder(tmp_path)
+
+
+def test_the_users_cut_outs_are_what_is_pasted(tmp_path: Path) -> None:
+    write(tmp_path, *rod())
+    own = Folder(tmp_path)
+    family = {r.name: r for r in medtest.relations(instruments=own, feces=own, blood=own)}
+    for name in ("medtest/instrument", "medtest/feces", "medtest/blood"):
+        image, details = apply(family[name], tissue(), 5)
+        pasted = image[details["mask"]].astype(int)
+        assert details["pieces"][0]["draws"] == {"file": "a"}
+        assert np.median(pasted[:, 2] - pasted[:, 0]) > 50  # blue
+
+
+# -- placement -----------------------------------------------------------------------------
+
+
+def test_an_instrument_stays_near_its_place_and_direction() -> None:
+    cutout = cut(*rod(), "rod")
+    scene = Scene.of(tissue(), None)
+    for seed in range(20):
+        pose = near_its_place(cutout, scene, 0.05, np.random.default_rng(seed))
+        assert abs(pose.at[0] / SIDE - cutout.position[0]) <= 0.1
+        assert pose.at[1] >= SIDE  # the cut end is outside
+        assert abs(pose.turn) <= 15
+        assert pose.free
+
+
+@pytest.mark.parametrize("horizontal", [False, True])
+def test_an_instrument_enters_from_the_edge_of_an_irregular_view(horizontal: bool) -> None:
+    view = disc(0.5, 0.5, 0.44)
+    sample, image = tissue(view=view), None
+    cutout = cut(*rod(horizontal), "rod")
+    relation = medtest.Instrument(Always(cutout))
+    inner = cv2.erode(view.view(np.uint8), np.ones((5, 5), np.uint8)).view(bool)
+    for seed in range(6):
+        image, details = apply(relation, sample, 4, seed)
+        assert (details["mask"] & view & ~inner).any()
+        rows, columns = np.nonzero(details["mask"])
+        middle = (columns.mean() / SIDE, rows.mean() / SIDE)
+        assert middle[0 if horizontal else 1] > 0.5
+        assert not difference(image, sample)[~view].any()
+
+
+class Always:
+    """A source of one cut-out."""
+
+    def __init__(self, cutout: Cutout) -> None:
+        self._cutout = cutout
+
+    def cutout(self, rng: np.random.Generator) -> Cutout:
+        return self._cutout
+
+
+@pytest.mark.parametrize("severity", [1, 2, 3, 4, 5])
+def test_instruments_have_the_size_of_their_severity(severity: int) -> None:
+    for seed in range(5):
+        _, details = apply(medtest.Instrument(), tissue(), severity, seed)
+        assert 0.02 + 0.02 * (severity - 1) <= details["wanted_share"] <= 0.02 + 0.02 * severity
+        # a part of the sheath stays outside the view
+        assert 0.4 * details["wanted_share"] < details["pieces"][0]["share"] < 1.1 * 0.12
+
+
+@pytest.mark.parametrize("name", ["instrument", "feces", "blood"])
+def test_objects_make_room_for_the_polyp_wherever_it_is(name: str) -> None:
+    relation = {r.name: r for r in medtest.relations()}[f"medtest/{name}"]
+    for seed in range(10):
+        x, y = np.random.default_rng(seed).uniform(0.25, 0.75, 2)
+        polyp = disc(x, y, 0.16)
+        sample = tissue(polyp)
+        image, details = apply(relation, sample, 4, seed)
+        assert not (difference(image, sample) & polyp).any()
+        assert details["adds"] == name
+        assert all(piece["free"] for piece in details["pieces"])
+
+
+@pytest.mark.parametrize("name", ["instrument", "feces", "blood"])
+def test_a_polyp_that_leaves_no_room_is_still_not_covered(name: str) -> None:
+    relation = {r.name: r for r in medtest.relations()}[f"medtest/{name}"]
+    polyp = disc(0.5, 0.5, 0.6)
+    sample = tissue(polyp)
+    image, details = apply(relation, sample, 5)
+    assert not (difference(image, sample) & polyp).any()
+    assert not all(piece["free"] for piece in details["pieces"])
+    whole = tissue(np.ones((SIDE, SIDE), bool))
+    image, details = apply(relation, whole, 5)
+    assert not difference(image, whole).any()
+    assert details["adds"] == ""
+
+
+def test_stains_lie_anywhere_and_any_way_round() -> None:
+    cutout = replace(cut(*rod(), "rod"), tail=np.zeros((0, 2)))
+    scene = Scene.of(tissue(), None)
+    poses = [anywhere(cutout, scene, 0.02, np.random.default_rng(seed)) for seed in range(60)]
+    at = np.array([pose.at for pose in poses]) / SIDE
+    assert at.min() < 0.25
+    assert at.max() > 0.75
+    assert np.ptp([pose.turn for pose in poses]) > 270
+
+
+def test_brightness_follows_the_target() -> None:
+    source = Always(cut(*rod(), "rod"))
+    bright, dark = tissue(), tissue()
+    assert dark.image is not None
+    dark.image[:] = dark.image // 2
+    levels = []
+    for sample in (bright, dark):
+        image, details = apply(medtest.Instrument(source), sample, 5)
+        levels.append(float(image[details["mask"], 2].mean()))
+    # 170 is the source's brightness: ratios 190/170 and 95/170 of blue 200
+    assert levels == pytest.approx([223, 112], abs=6)
+
+
+def test_stool_in_the_dark_is_dark() -> None:
+    sample = tissue()
+    assert sample.image is not None
+    sample.image[:, : SIDE // 2] = 12
+    sample.image[:, : SIDE // 2, 0] = 26  # just above what counts as frame
+    relation = medtest.Feces(Always(replace(cut(*rod(), "rod"), tail=np.zeros((0, 2)))))
+    for seed in range(20):
+        image, details = apply(relation, sample, 5, seed)
+        left = details["mask"][:, : SIDE // 2 - 20]
+        if left.any():
+            assert image[:, : SIDE // 2 - 20][left].max() < 90
+            break
+    else:
+        pytest.fail("no stool fell into the dark half")
+
+
+# -- drawn objects ---------------------------------------------------------------------------
+
+
+def test_all_kinds_are_drawn() -> None:
+    rng = np.random.default_rng(0)
+    assert {Drawn().cutout(rng).name for _ in range(16)} == set(TOOLS)
+    assert {DrawnBlood().cutout(rng).name for _ in range(12)} == {"pool", "streaks"}
+    assert {kind: draw(rng).name for kind, draw in STOOLS.items()} == {k: k for k in STOOLS}
+
+
+def test_drawn_stains_end_within_their_canvas() -> None:
+    # otherwise they would show a straight edge
+    rng = np.random.default_rng(0)
+    pieces = [draw(rng) for draw in STOOLS.values() for _ in range(8)]
+    for piece in [*pieces, *(DrawnBlood().cutout(rng) for _ in range(12))]:
+        border = np.concatenate([piece.alpha[[0, -1]].ravel(), piece.alpha[:, [0, -1]].ravel()])
+        assert border.max() < 0.15
+        assert piece.area > 500
+
+
+def test_colours_are_those_of_the_thing() -> None:
+    rng = np.random.default_rng(0)
+
+    def mean(cutout: Cutout) -> Any:
+        return cutout.colour[cutout.alpha > 0.5].mean(axis=0)
+
+    for _ in range(8):
+        red, green, blue = mean(DrawnBlood().cutout(rng))
+        assert red > 3 * max(green, blue)
+        for draw in STOOLS.values():
+            red, green, blue = mean(draw(rng))
+            assert red > green > 1.3 * blue  # brown to yellow
