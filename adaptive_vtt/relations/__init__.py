@@ -18,7 +18,19 @@ __all__ = [
 
 _BUILT_IN: tuple[Relation, ...] = (Identity(), *GRADED)
 
-_FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {}
+_MEDMNIST = (
+    "pathmnist", "bloodmnist", "dermamnist", "retinamnist", "tissuemnist", "octmnist",
+    "breastmnist", "chestmnist", "pneumoniamnist", "organamnist", "organcmnist", "organsmnist",
+)  # fmt: skip
+
+_FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    **{f"medmnistc/{flag}": (".medmnistc", (flag,)) for flag in _MEDMNIST},
+    "imagenet-c": (".imagenet_c", ()),
+    "medtest": (".medtest", ()),
+    "medtest/classification": (".medtest", ("classification",)),
+    "reduction": (".reduction", ()),
+    "prompt": (".prompts", ()),
+}
 """Family -> the module whose ``relations(*arguments)`` lists it, and the arguments."""
 
 
@@ -34,12 +46,12 @@ def families() -> list[str]:
 
 def get(name: str) -> Relation:
     """The built-in relation called ``name``; raises InputError naming the nearest one."""
-    for relation in _BUILT_IN:  # without importing any family
+    family = name.rpartition("/")[0]
+    near = [*_BUILT_IN, *(_family(family) if family in _FAMILIES else ())]
+    for relation in near:  # without importing any other family
         if relation.name == name:
             return relation
-    if name not in _by_name():
-        raise unknown("relation", name, [*_by_name(), *_FAMILIES])
-    return _by_name()[name]
+    raise unknown("relation", name, [*(r.name for r in near), *_FAMILIES])
 
 
 def resolve(relations: Iterable[str | Relation]) -> list[Relation]:

@@ -3,6 +3,7 @@
 from functools import cache
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,13 +11,23 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from adaptive_vtt import relations
-from adaptive_vtt.datasets.base import Image, Sample
+from adaptive_vtt.datasets.base import Image, Mask, Sample
 from adaptive_vtt.datasets.fashion_mnist import load_arrays
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.randomness import generator
 from adaptive_vtt.relations import FollowUp, LabelPreserving, Relation
 
-NAMES = relations.names()
+ALL = relations.names()
+
+
+def change_of(name: str) -> Any:
+    """The function that a relation changes images with, where it has one, or its name."""
+    return getattr(relations.get(name), "change", name)
+
+
+# Profiles of one family share their functions: the first relation of each is tested.
+NAMES = [*{change_of(name): name for name in reversed(ALL)}.values()][::-1]
+LEFT_ALONE = {"identity", "prompt/coordinates"}  # the latter tells where in words
 SHAPES = [(28, 28, 1), (28, 28, 3), (64, 48, 1), (64, 48, 3), (17, 23, 3), (9, 31, 1)]
 
 
@@ -33,8 +44,17 @@ def noise(shape: tuple[int, ...], seed: int = 0) -> Image:
     return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
 
 
+def middle(image: Image) -> Mask:
+    """A mask of a fifth of each side, for relations that mark or spare something."""
+    height, width = image.shape[:2]
+    mask = np.zeros((height, width), bool)
+    mask[2 * height // 5 : 3 * height // 5, 2 * width // 5 : 3 * width // 5] = True
+    return mask
+
+
 def follow_up(relation: Relation, image: Image | None, severity: int, seed: int = 0) -> FollowUp:
-    return relation.apply(Sample("s", image, {}), severity, generator(seed, "test"))
+    masks = {} if image is None else {"thing": middle(image)}
+    return relation.apply(Sample("s", image, {}, masks=masks), severity, generator(seed, "test"))
 
 
 def changed(relation: Relation, image: Image, severity: int, seed: int = 0) -> Image:
@@ -126,10 +146,18 @@ def test_severities_are_a_strictly_increasing_ladder(name: str) -> None:
 
 @cache
 def pictures() -> tuple[Image, ...]:
-    """24 garments in grey, and each as a coloured 42 x 28 picture."""
-    grey = [image[:, :, None] for image in load_arrays()[0][:24]]
+    """16 garments in grey, 112 x 112, and each as a coloured 140 x 112 picture.
+
+    Some noise stands for texture: a flat picture loses nothing to JPEG.
+    """
+    texture = np.random.default_rng(0).normal(0, 8, (112, 112))
+    large = [
+        cv2.resize(image, (112, 112), interpolation=cv2.INTER_LINEAR)
+        for image in load_arrays()[0][:16]
+    ]
+    grey = [np.clip(image + texture, 0, 255).astype(np.uint8)[:, :, None] for image in large]
     tint = np.array([1.0, 0.7, 0.4])
-    colour = [np.pad((g * tint).astype(np.uint8), ((7, 7), (0, 0), (0, 0))) for g in grey]
+    colour = [np.pad((g * tint).astype(np.uint8), ((14, 14), (0, 0), (0, 0))) for g in grey]
     return (*grey, *colour)
 
 
@@ -142,8 +170,9 @@ def test_higher_severities_move_images_further_from_the_source(name: str) -> Non
         return float(np.mean([np.abs(a.astype(float) - b).mean() for a, b in pairs]))
 
     distances = [distance(severity) for severity in relation.severities]
-    assert all(np.diff(distances) > 0), distances
-    assert (distances[0] > 0) == (name != "identity")
+    if getattr(relation, "in_order", True):
+        assert all(np.diff(distances) > 0), distances
+    assert (distances[0] > 0) == (name not in LEFT_ALONE)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -173,7 +202,7 @@ def test_memory_layout_of_the_source_makes_no_difference(name: str) -> None:
         assert after.flags.c_contiguous
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_relation_is_found_under_its_own_name(name: str) -> None:
     assert relations.get(name).name == name
     assert relations.get(name).applies("any concept") in (True, False)
