@@ -1,29 +1,32 @@
 """The audit: ask and tell, journaled, resumable."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from .belief import Belief, Learnt
+from .belief import Belief
 from .certify import Move
 from .certify.plan import Filters, Plan
 from .errors import JournalError, ModelError, OrderError
 from .journal import Journal, open_journal
 from .judging import Judge
-from .models.base import Answer, ModelUnderTest, Unanswered
-from .models.checking import check_answer, checked, name_of
+from .lessons import Lessons
+from .models.base import Answer, ConcurrentModel, ModelUnderTest, Unanswered
+from .models.checking import check_answer, name_of
 from .proxies import Proxies, ProxySource
 from .questioner import Draw, Questioner
 from .queue import Call as Call
 from .queue import Queue
 from .results import Result, summarise
-from .rows import EXCLUDED, AnswerRow, CallRow, DrawRow, MoveRow
+from .rows import DrawRow, MoveRow
+from .running import run_batches, run_concurrently
 from .settings import (
     check,
+    check_cost,
     check_readings,
     describe_oracle,
     describe_space,
@@ -31,7 +34,7 @@ from .settings import (
     same_audit,
 )
 from .space import QuestionSpace
-from .stopping import MaxCalls, State, StoppingRule
+from .stopping import MaxCalls, MaxCost, State, StoppingRule
 from .strategies import Strategy
 from .strategies import get as get_strategy
 
@@ -53,8 +56,9 @@ class Progress:
 class Audit:
     """Asks a model adaptively chosen questions until a stopping rule is met.
 
-    ``strategy``: a name or a Strategy. ``budget``: at most so many calls, ever. ``stop``:
-    any StoppingRule, beside the budget. ``journal``: a path (created, or continued if an
+    ``strategy``: a name or a Strategy. ``budget``: at most so many calls, ever.
+    ``max_cost``: at most so much money, calls on their way at their worst price included.
+    ``stop``: any StoppingRule, beside these. ``journal``: a path (created, or continued if an
     audit with the same settings stands there), a Journal, or None for memory. ``notes``:
     anything JSON can hold, kept in a new journal beside the settings. ``candidates``: how
     many unseen questions are looked at per draw. ``batch``: calls asked at a time by
@@ -85,6 +89,7 @@ class Audit:
         *,
         strategy: str | Strategy = DEFAULT_STRATEGY,
         budget: int | None = None,
+        max_cost: float | None = None,
         stop: StoppingRule | None = None,
         half_width: float | None = None,
         at_most: float | None = None,
@@ -110,6 +115,7 @@ class Audit:
         if floor is None:
             floor = DEFAULT_FLOOR if plan.certifies else 0.0
         check(model, space, floor, candidates, batch)
+        check_cost(model, max_cost)
         check_readings(form, history)
         plan.check(floor)
         self.space = space
@@ -118,7 +124,9 @@ class Audit:
         self.budget = budget
         self.plan = plan
         limit = MaxCalls(budget) if budget is not None else None
-        self._rules = [rule for rule in (plan.rule(), stop, limit) if rule]
+        cap = MaxCost(max_cost) if max_cost is not None else None
+        self._rules = [rule for rule in (plan.rule(), stop, limit, cap) if rule]
+        self._most_cost = float(getattr(model, "most_cost", 0.0))
         name = strategy if isinstance(strategy, str) else type(strategy).__name__
         chosen = get_strategy(strategy) if isinstance(strategy, str) else strategy
         cheaper = Proxies(space, seed, proxies or {}, prior_journal)
@@ -137,12 +145,10 @@ class Audit:
         )
         self._judge = Judge(space, model.answers, seed)
         self._queue = Queue()
-        self._sources: set[int] = set()  # asked about, whether answered or not
-        self._order: list[int] = []
-        self._outcomes: dict[int, list[Learnt]] = {}
-        self._learned = 0
-        self._questions = 0
+        self._sources = belief.sources  # asked about, whether answered or not
+        self._lessons = Lessons(self._questioner, plan.unanswered == "both")
         self.cost = 0.0
+        self.interrupted = 0
         self._failed = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
         self.journal = open_journal(journal)
@@ -188,24 +194,28 @@ class Audit:
         is not waiting, ModelError for an answer that is none.
         """
         number = call if isinstance(call, int) else call.number
-        self._tell_all([(number, answer)])
+        self.tell_all([(number, answer)])
+
+    def take_back(self, calls: Sequence[Call]) -> None:
+        """These calls were not made after all; ``ask`` gives them again."""
+        self._queue.take_back(calls)
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> Result:
         """Asks the model until the audit ends, and gives the result.
 
-        ``progress`` is called after every batch. A model that raises ends the run with
-        ModelError; the journal keeps everything, and running again goes on.
+        ``progress`` is called after every batch, or after every answer of a model that takes
+        several calls at a time (``models.ConcurrentModel``). A model that raises ends the run
+        with ModelError; the journal keeps everything, and running again goes on.
         """
-        while calls := self.ask(self.batch):
-            try:
-                answers = checked(self.model, [c.prompt for c in calls])
-            except BaseException:
-                self._queue.take_back(calls)
-                raise
-            pairs = zip(calls, answers, strict=True)
-            self._tell_all([(call.number, answer) for call, answer in pairs])
+
+        def step() -> None:
             if progress is not None:
                 progress(self._progress())
+
+        if isinstance(self.model, ConcurrentModel):
+            run_concurrently(self, self.model, step)
+        else:
+            run_batches(self, step)
         return self.result()
 
     def result(self) -> Result:
@@ -240,14 +250,17 @@ class Audit:
         """Where the audit stands."""
         uncertainty = self._questioner.open_uncertainty()
         certifier = self._questioner.certifier
+        next_calls = 2 if len(self._sources) < self._judge.source_count else 1
         return State(
-            len(self._order) + len(self._sources),
-            self._questions,
+            len(self._lessons.order) + len(self._sources),
+            self._lessons.questions,
             self._seconds(),
             uncertainty,
             certifier.sequences.lower if certifier else None,
             certifier.sequences.upper if certifier else None,
-            next_calls=2 if len(self._sources) < self._judge.source_count else 1,
+            next_calls=next_calls,
+            cost=self.cost,
+            reserved=(len(self._queue) + self.interrupted + next_calls) * self._most_cost,
         )
 
     def close(self) -> None:
@@ -301,7 +314,7 @@ class Audit:
             question=draw.question,
             call=draw.call,
             sample=self.space.dataset.sample_id(int(sample)),
-            learned=self._learned,
+            learned=self._lessons.learned,
             probability=draw.probability,
             law=draw.law.pack(),
             why=self._questioner.explain(draw),
@@ -317,13 +330,17 @@ class Audit:
         return draw.move.rows(questions, certifier.members(questions))
 
     def _take(self, row: DrawRow, move: Move | None = None) -> None:
-        self._order.append(row.call)
+        self._lessons.order.append(row.call)
         self._questioner.take(self._judge.questions_of(row.call), move)
 
     # -- learning ----------------------------------------------------------------------
 
-    def _tell_all(self, told: Sequence[tuple[int, object]]) -> None:
+    def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
+        """The answers to several calls by number, as ``tell`` takes them, in one commit."""
         self._usable()
+        told = list(told)
+        if not told:
+            return
         if len({number for number, _ in told}) < len(told):
             raise OrderError("tell: the same call was answered twice")
         answers = {number: self._checked(number, answer) for number, answer in told}
@@ -336,8 +353,9 @@ class Audit:
         for row in rows:
             self._judge.forget(row.call)
             self._queue.done(row.call)
-            self._keep(row)
-        self._learn(len(self._order))
+            self._lessons.keep(row)
+            self.cost += row.cost
+        self._lessons.learn()
 
     def _tell_sources(self, answers: Mapping[int, Answer | Unanswered]) -> None:
         seconds = self._seconds()
@@ -364,27 +382,6 @@ class Audit:
         check_answer(answer, call.prompt, "tell")
         return answer
 
-    def _keep(self, row: CallRow) -> None:
-        """Holds judged answers until every earlier draw is answered too."""
-        judged = [a for a in row.answers if a.loss is not None]
-        self._outcomes[row.call] = [self._learnt(a) for a in judged]
-        self._questions += len(judged)
-        self.cost += row.cost
-
-    def _learnt(self, row: AnswerRow) -> Learnt:
-        excluded = (row.unanswered or "").startswith(EXCLUDED)
-        both = row.answer is None and (self.plan.unanswered == "both" or excluded)
-        low, high = (0.0, 1.0) if both else (None, None)
-        loss = row.loss or 0.0
-        truth = row.truth or 0
-        return Learnt(row.question, truth, loss, row.answer, row.coordinate, low, high)
-
-    def _learn(self, until: int) -> None:
-        """Learns from answered draws in draw order, as far as they are complete."""
-        while self._learned < until and self._order[self._learned] in self._outcomes:
-            self._questioner.learn(self._outcomes.pop(self._order[self._learned]))
-            self._learned += 1
-
     # -- beginning, going on, ending ---------------------------------------------------
 
     def _begin(self, settings: dict[str, Any], notes: Mapping[str, Any]) -> None:
@@ -400,14 +397,18 @@ class Audit:
             return
         certificate = self.plan.describe(self._questioner.certifier)
         same_audit(facts, self.space, {**settings, "certificate": certificate})
-        self.journal.set_facts(stop=self.rules, ended=None, intervals=None)
+        self.interrupted = facts.get("interrupted", 0)
         self._replay()
+        self.journal.set_facts(
+            stop=self.rules, ended=None, intervals=None, interrupted=self.interrupted
+        )
 
     def _replay(self) -> None:
         """Goes through the journal in the order in which things were drawn and learnt."""
         calls = {c.call: c for c in self.journal.calls()}
         for call in calls.values():
-            self._keep(call)
+            self._lessons.keep(call)
+            self.cost += call.cost
         for source in self.journal.sources():
             self._judge.know(source)
             self._sources.add(source.source)
@@ -415,13 +416,14 @@ class Audit:
         self._judge.pictures = len(self.journal.pictures())
         draws = self.journal.draws()
         for row in draws:
-            self._learn(row.learned)
-            self._order.append(row.call)
+            self._lessons.learn(row.learned)
+            self._lessons.order.append(row.call)
             move = Move.of(row.moves) if row.moves else None
             self._questioner.restore(self._judge.questions_of(row.call), move)
             if row.call not in calls:
                 self._await(row)
-        self._learn(len(self._order))
+        self.interrupted += len(self._queue)
+        self._lessons.learn()
         times = [d.elapsed for d in draws] + [c.elapsed for c in calls.values()]
         self._elapsed = max(times, default=0.0)
 

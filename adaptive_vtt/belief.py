@@ -53,7 +53,8 @@ class Belief:
     that certify, the expected loss of every question and how far each target is.
 
     ``losses``: a QuestionGP or None; ``certifier``: a Certifier or None. ``heard``: counts of
-    answers C x 2 x V x 51, by concept, side, variant and bin of that side's half. ``asked``:
+    answers C x 2 x V x 51, by concept, side, variant and bin of that side's half. ``tally``:
+    questions judged and their summed losses, C x 2 x V x 2. ``asked``:
     the samples that anything was judged of, in order; ``failed``: (sample, concept) pairs.
     ``form`` is that of AnswerGP's uncertainty, ``history`` that of Predictability.
     """
@@ -79,6 +80,8 @@ class Belief:
         self._places = len(self.answers.grid) - 1
         shape = (len(space.concepts), 2, len(space.variants), self._places // 2 + 1)
         self.heard = np.zeros(shape, dtype=np.float32)
+        self.tally = np.zeros((*shape[:3], 2))
+        self.sources: set[int] = set()  # asked about; shared with the audit
         self.asked: dict[int, None] = {}
         self.failed: set[tuple[int, int]] = set()
         self.inside: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=bool)
@@ -98,6 +101,18 @@ class Belief:
         return torch.from_numpy(
             self.certifier.stakes(self.inside, unit, calls, self.variance().numpy())
         )
+
+    def costs(self, candidates: Candidates) -> Tensor:
+        """(m,): how many calls each candidate call takes, that about its source included."""
+        calls = torch.ones(len(candidates.call), dtype=torch.float64)
+        if not self.space.oracle.needs_source:
+            return calls
+        first = torch.searchsorted(candidates.unit, torch.arange(len(calls)))
+        source = candidates.sample[first]
+        if len(candidates) == len(calls) and torch.equal(candidates.call, candidates.question):
+            source = source * len(self.space.asked) + candidates.concept  # a source per concept
+        known = np.fromiter(self.sources, np.int64, len(self.sources))
+        return calls + torch.from_numpy(~np.isin(source.numpy(), known))
 
     def variance(self) -> Tensor:
         """(n,): variance of each candidate's loss, f (1 - f), by the best prediction there is."""
@@ -140,6 +155,7 @@ class Belief:
         for outcome in outcomes:
             image, concept = divmod(outcome.question, concepts)
             self.asked[image // variants] = None
+            self.tally[concept, outcome.truth, image % variants] += (1, outcome.loss)
             if outcome.loss >= FAILURE:
                 self.failed.add((image // variants, concept))
 

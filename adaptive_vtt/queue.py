@@ -1,5 +1,6 @@
 """The calls that wait for an answer, in the order in which they may be made."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .datasets.base import Image
@@ -57,7 +58,7 @@ class Queue:
     def hand_out(self, calls: list[Call]) -> None:
         self._handed.update(call.number for call in calls)
 
-    def take_back(self, calls: list[Call]) -> None:
+    def take_back(self, calls: Sequence[Call]) -> None:
         """The calls were not made; they are to be asked again."""
         self._handed.difference_update(call.number for call in calls)
 

@@ -25,6 +25,15 @@ def check(
             raise InputError(f"{name}: expected at least 1, got {value}")
 
 
+def check_cost(model: ModelUnderTest, max_cost: float | None) -> None:
+    """Raises InputError where a cap on cost could not be kept."""
+    if max_cost is not None and not getattr(model, "prices_known", hasattr(model, "most_cost")):
+        raise InputError(
+            f"max_cost: expected the prices of model {name_of(model)!r} to be known, as the cap "
+            "could not be kept otherwise; got none"
+        )
+
+
 def check_readings(form: str, history: str) -> None:
     """Raises InputError for a reading of the paper that does not exist."""
     for kind, value, choices in (

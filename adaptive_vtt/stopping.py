@@ -18,7 +18,8 @@ class State:
     question, NaN on a side where nothing is left to ask. ``lower`` and ``upper`` (K,):
     every target's interval, None in audits that do not certify. ``next_calls``: the most
     calls that the next question may take, 2 where its source image may have to be asked
-    about, too.
+    about, too. ``cost`` is what was spent, ``reserved`` what calls on their way and the next
+    question may cost at most.
     """
 
     calls: int
@@ -28,6 +29,8 @@ class State:
     lower: npt.NDArray[np.float64] | None = None
     upper: npt.NDArray[np.float64] | None = None
     next_calls: int = 1
+    cost: float = 0.0
+    reserved: float = 0.0
 
     @property
     def widest(self) -> float:
@@ -49,6 +52,10 @@ class StoppingRule(Protocol):
 
     def reached(self, state: State) -> str | None:
         """A reason to stop, as a sentence part, or None."""
+
+
+CENTS = 1e-9
+"""Sums of costs are off by rounding, by no more than this."""
 
 
 class _Combinable:
@@ -80,6 +87,24 @@ class MaxCalls(_Combinable):
 
     def __str__(self) -> str:
         return f"{self.limit} calls"
+
+
+@dataclass(frozen=True)
+class MaxCost(_Combinable):
+    """Never spend more than ``limit``: stop where another question might."""
+
+    limit: float
+
+    def __post_init__(self) -> None:
+        _positive("cost", self.limit)
+
+    def reached(self, state: State) -> str | None:
+        if state.cost + state.reserved <= self.limit + CENTS:
+            return None
+        return f"{state.cost:g} of {self.limit:g} was spent, and another question may cost more"
+
+    def __str__(self) -> str:
+        return f"a cost of {self.limit:g}"
 
 
 @dataclass(frozen=True)

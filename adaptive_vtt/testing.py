@@ -96,6 +96,7 @@ class ScriptedModel:
     """
 
     needs_image = False
+    most_cost = 1.0
 
     def __init__(
         self, *, answers: Literal["one", "all"] = "all", seed: int = 0, refuse: float = 0.0

@@ -11,6 +11,7 @@ from .expected_reduction import ExpectedReduction
 from .failure_search import FailureSearch
 from .information import Bald, Nipv
 from .k_centre import KCentre
+from .stratified import Stratified
 from .uniform import Random
 from .visual_turing_test import Combined, Uncertainty, Unpredictability
 
@@ -25,6 +26,7 @@ __all__ = [
     "Nipv",
     "Random",
     "Strategy",
+    "Stratified",
     "Uncertainty",
     "Unpredictability",
     "get",
@@ -33,6 +35,7 @@ __all__ = [
 
 _REGISTRY: dict[str, type[Strategy]] = {
     "random": Random,
+    "stratified": Stratified,
     "unpredictability": Unpredictability,
     "uncertainty": Uncertainty,
     "uncertainty+unpredictability": Combined,

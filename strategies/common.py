@@ -37,6 +37,16 @@ def per_question(candidates: "Candidates", values: Tensor) -> Tensor:
     return (values / share)[candidates.unit]
 
 
+def once_per_call(candidates: "Candidates", values: Tensor) -> Tensor:
+    """A value (n,) that a call's questions share, in equal parts on them: it counts once."""
+    calls = len(candidates.call)
+    if calls == len(candidates):
+        return values
+    by_call = torch.zeros(calls, dtype=values.dtype)
+    by_call[candidates.unit] = values
+    return per_question(candidates, by_call)
+
+
 def sharpened(scores: Tensor, power: float) -> Tensor:
     """(score / best) ** power, for scores >= 0; ones where all are 0.
 

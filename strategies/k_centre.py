@@ -18,7 +18,7 @@ from torch import Tensor
 
 from adaptive_vtt.datasets.base import UNKNOWN
 
-from .common import per_question, sharpened
+from .common import once_per_call, sharpened
 
 if TYPE_CHECKING:
     from adaptive_vtt.belief import Belief
@@ -48,16 +48,8 @@ class KCentre:
         samples, place = torch.unique(candidates.sample, return_inverse=True)
         asked = _features(torch.tensor(list(belief.asked)), belief)
         distance = _nearest(_features(samples, belief), asked)[place]
-        weights = sharpened(distance, self.power)
         # a call's questions share its one sample
-        return weights if len(candidates.call) == len(candidates) else _once(candidates, weights)
-
-
-def _once(candidates: "Candidates", weights: Tensor) -> Tensor:
-    """Each call's one value, however many questions it answers."""
-    by_call = torch.zeros(len(candidates.call), dtype=weights.dtype)
-    by_call[candidates.unit] = weights
-    return per_question(candidates, by_call)
+        return once_per_call(candidates, sharpened(distance, self.power))
 
 
 def _features(samples: Tensor, belief: "Belief") -> Tensor:

@@ -47,7 +47,7 @@ class Combined:
     In an audit that certifies, the same two criteria in their exact form: uncertainty picks
     the targets that are still open, unpredictability the questions whose loss is least
     foreseeable. The law that makes the widest interval shrink fastest has weights
-    sqrt(stakes); see ``Certifier.stakes``.
+    sqrt(stakes), and sqrt(stakes / cost) where calls differ in cost; see ``Certifier.stakes``.
     """
 
     def __init__(self, epsilon: float = EPSILON) -> None:
@@ -61,12 +61,12 @@ class Combined:
 
 
 def _by_variance(candidates: "Candidates", belief: "Belief") -> Tensor:
-    """Each call's sqrt(stakes), in equal parts on its questions (n,)."""
+    """Each call's sqrt(stakes / cost), in equal parts on its questions (n,)."""
     stakes = belief.stakes(candidates)
     if not bool((stakes > 0).any()):  # all that is open lies outside these candidates
         return torch.ones(len(candidates), dtype=torch.float64)
     share = torch.bincount(candidates.unit, minlength=len(stakes))
-    return (stakes.sqrt() / share)[candidates.unit]
+    return ((stakes / belief.costs(candidates)).sqrt() / share)[candidates.unit]
 
 
 def _most_uncertain(candidates: "Candidates", belief: "Belief") -> Tensor:

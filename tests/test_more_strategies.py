@@ -239,6 +239,39 @@ def test_calls_with_several_questions() -> None:
     same_law(by_call(candidates, lure), by_call(candidates, f))
 
 
+# -- stratified ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_stratified_is_neyman_allocation_by_the_answers_heard(answers: Answers) -> None:
+    space = space_of(relations=("identity", "rotation"))
+    belief = Belief(space, seed=0)
+    strategy = strategies.get("stratified")
+    candidates = looked_at(space, belief, answers)
+    even = by_call(candidates, strategy.weights(candidates, belief))
+    assert even.tolist() == pytest.approx([float(even[0])] * len(even))
+
+    rng = generator(3, "answers")
+    chosen = space.nth(rng.permutation(space.size)[:70])
+    said, truth = rng.integers(0, 51, 70) / 50, space.truth(chosen)
+    said[:5] = 0.5  # a yes
+    belief.learn([learnt(space, int(q), float(f)) for q, f in zip(chosen, said, strict=True)])
+    _, variant, concept = space.parts(chosen)
+    keys = ["variant", "concept", "truth"] if answers == "one" else ["variant"]
+    heard = pd.DataFrame({"variant": variant, "concept": concept, "truth": truth})
+    heard["wrong"] = (said >= 0.5) != (truth == 1)
+    strata = heard.groupby(keys)["wrong"].agg(["sum", "count"])
+    candidates = looked_at(space, belief, answers)
+    table = pd.DataFrame({n: getattr(candidates, n).numpy() for n in keys})
+    joined = table.join(strata, on=keys).fillna(0)
+    p = (joined["sum"] + 1) / (joined["count"] + 2)
+    spread = torch.tensor(np.sqrt(p * (1 - p)).to_numpy())
+    assert spread.std() > 0.01
+    if answers == "all":
+        spread = by_call(candidates, spread) / by_call(candidates, torch.ones(len(spread)))
+    same_law(by_call(candidates, strategy.weights(candidates, belief)), spread)
+
+
 # -- bald and nipv -------------------------------------------------------------------------
 
 
@@ -431,7 +464,13 @@ def test_failure_search_finds_twice_the_failures_of_random(answers: Answers, cal
 
 
 def test_every_strategy_is_listed() -> None:
-    paper = ["random", "unpredictability", "uncertainty", "uncertainty+unpredictability"]
+    paper = [
+        "random",
+        "stratified",
+        "unpredictability",
+        "uncertainty",
+        "uncertainty+unpredictability",
+    ]
     others = "expected-reduction neyman lure bald nipv k-centre failure-search"
     assert strategies.names() == [*paper, *others.split()]
 

@@ -209,7 +209,7 @@ class Trace:
         moves = [Move.of(row.moves) for row in self._audit.journal.draws()]
         count, sums = (
             np.array([np.bincount(draw, v, len(moves)) for v in values], float)
-            for values in (inside, inside * losses)
+            for values in (inside.astype(float), inside * losses)
         )
         certifier = self._certifier
         every = lure(

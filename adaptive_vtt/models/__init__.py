@@ -1,6 +1,6 @@
 """Models under test: how the engine talks to whatever is audited."""
 
-from .base import Answer, ModelUnderTest, Prompt, Unanswered, Value
+from .base import Answer, ConcurrentModel, ModelUnderTest, Prompt, Unanswered, Value
 from .loading import load
 from .python import PythonModel, TorchModel
 from .recorded import Recorded
@@ -8,6 +8,7 @@ from .simulated import Simulated
 
 __all__ = [
     "Answer",
+    "ConcurrentModel",
     "ModelUnderTest",
     "Prompt",
     "PythonModel",

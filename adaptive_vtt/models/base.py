@@ -1,6 +1,7 @@
 """What a model under test is, what it is asked, and what it may say."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -51,10 +52,23 @@ class Answer:
 class ModelUnderTest(Protocol):
     """``answers`` is "all" where one call answers every concept of an image, else "one".
 
-    A model may also carry ``name`` (for reports) and ``needs_image`` (default True).
+    A model may also carry ``name`` (for reports), ``needs_image`` (default True) and
+    ``most_cost``, which no call exceeds, all its retries included; an audit needs that to
+    keep to a cap on cost.
     """
 
     answers: Literal["one", "all"]
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         """One answer per prompt, in the same order."""
+
+
+@runtime_checkable
+class ConcurrentModel(Protocol):
+    """A model that can be asked several things at a time."""
+
+    in_flight: int
+    """At most so many calls on their way."""
+
+    def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
+        """Sends one prompt and does not wait; its answer, or what went wrong, comes later."""

@@ -1,0 +1,66 @@
+"""The loop of ask and tell with a model: a batch at a time, or as many calls as it takes."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import TYPE_CHECKING
+
+from .models.base import Answer, ConcurrentModel, Unanswered
+from .models.checking import check_answer, checked, name_of
+from .queue import Call
+
+if TYPE_CHECKING:
+    from .audit import Audit
+
+Pending = dict["Future[Answer | Unanswered]", Call]
+
+
+def run_batches(audit: "Audit", step: Callable[[], None]) -> None:
+    """``audit.batch`` calls at a time; a model that raises leaves them to be asked again."""
+    while calls := audit.ask(audit.batch):
+        try:
+            answers = checked(audit.model, [c.prompt for c in calls])
+        except BaseException:
+            audit.take_back(calls)
+            raise
+        audit.tell_all(zip((c.number for c in calls), answers, strict=True))
+        step()
+
+
+def run_concurrently(audit: "Audit", model: ConcurrentModel, step: Callable[[], None]) -> None:
+    """Keeps ``model.in_flight`` calls on their way, and learns from answers as they come.
+
+    Where one fails, those on their way are waited for and kept: they are paid for. The
+    call that failed is to be asked again.
+    """
+    pending: Pending = {}
+    try:
+        while True:
+            for call in audit.ask(model.in_flight - len(pending)):
+                pending[model.submit(call.prompt)] = call
+            if not pending:
+                return
+            done, _ = wait(pending, return_when=FIRST_COMPLETED)
+            _tell(audit, pending, done)
+            step()
+    except BaseException:
+        wait(pending)
+        _tell(audit, pending, [f for f in pending if not f.cancelled() and not f.exception()])
+        audit.take_back(list(pending.values()))
+        raise
+
+
+def _tell(audit: "Audit", pending: Pending, done: "Iterable[Future[Answer | Unanswered]]") -> None:
+    """Tells what came back; raises what went wrong with the others, which stay pending."""
+    failed = [future for future in done if future.exception() is not None]
+    who = f"model {name_of(audit.model)!r}"
+    told = []
+    for future in done:
+        if future not in failed:
+            check_answer(future.result(), pending[future].prompt, who)
+            told.append((pending[future].number, future.result()))
+    audit.tell_all(told)
+    for future in done:
+        if future not in failed:
+            del pending[future]
+    if failed:
+        failed[0].result()

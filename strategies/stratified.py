@@ -1,0 +1,48 @@
+"""Stratified sampling: draws shared out among strata by size and spread, evenly within.
+
+Source: Neyman, On the Two Different Aspects of the Representative Method (Journal of the Royal
+Statistical Society 97, 1934); Cochran, Sampling Techniques (3rd ed., 1977), chapter 5. Of the
+next draws stratum h, with N_h candidates and standard deviation S_h, gets the share
+
+    N_h S_h / sum over g of N_g S_g        S_h = sqrt(p_h (1 - p_h))
+
+p_h is the mean loss so far in h, after Laplace: (losses + 1) / (heard + 2). Before
+any answer all S_h are alike, which is proportional allocation. Strata are relation x severity,
+and, where one question is asked per call, concept x truth too. There is no model of the losses.
+
+Textbooks fix how many draws each stratum gets; here every draw is shared out at random, as each
+must be an unbiased look at all targets. So proportional allocation is plain uniform sampling,
+and what can be gained is what unequal spreads give.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from .common import once_per_call
+
+if TYPE_CHECKING:
+    from adaptive_vtt.belief import Belief
+    from adaptive_vtt.pool import Candidates
+
+Counts = npt.NDArray[np.float64]
+
+
+class Stratified:
+    """S_h of each call's stratum, whatever is in the call."""
+
+    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+        heard, wrong = belief.tally[..., 0], belief.tally[..., 1]
+        if len(candidates.call) == len(candidates):
+            return _spread(heard, wrong)[candidates.concept, candidates.truth, candidates.variant]
+        spread = _spread(heard.sum(axis=(0, 1)), wrong.sum(axis=(0, 1)))
+        return once_per_call(candidates, spread[candidates.variant])
+
+
+def _spread(heard: Counts, wrong: Counts) -> Tensor:
+    """The standard deviation of a 0/1 loss in each stratum; the counts' shape."""
+    p = torch.from_numpy((wrong + 1) / (heard + 2)).double()
+    return (p * (1 - p)).sqrt()

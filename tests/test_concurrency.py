@@ -1,0 +1,140 @@
+"""Many calls in flight, and money: nothing lost, nothing over the cap, the same certificate."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.models import Answer, ConcurrentModel, Prompt, PythonModel, Unanswered
+from adaptive_vtt.oracles import Consistency
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+
+
+class Busy(ScriptedModel):
+    """A scripted model that takes several calls at a time and answers the newest first."""
+
+    def __init__(self, in_flight: int, price: Callable[[int], float] = lambda n: 1.0) -> None:
+        super().__init__()
+        self.in_flight = in_flight
+        self.price = price
+        self.most = 0
+        self.fails_at: int | None = None
+        self._waiting: list[tuple[Prompt, Future[Any]]] = []
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(1)
+
+    def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
+        future: Future[Any] = Future()
+        with self._lock:
+            self._waiting.append((prompt, future))
+            self.most = max(self.most, len(self._waiting))
+        self._pool.submit(self._answer_newest)
+        return future
+
+    def _answer_newest(self) -> None:
+        with self._lock:
+            prompt, future = self._waiting.pop()
+        if self.fails_at is not None and len(self.asked) >= self.fails_at:
+            future.set_exception(ModelError("model 'busy': gone"))
+            return
+        answer = self._answer(prompt)
+        assert isinstance(answer, Answer)
+        future.set_result(Answer(answer.values, self.price(len(self.asked))))
+
+
+def space(**options: Any) -> QuestionSpace:
+    return QuestionSpace(tiny_dataset(12, 2), ["identity", "rotation"], **options)
+
+
+CERTIFIED: dict[str, Any] = {"half_width": 0.2, "targets": ["overall", "relations"]}
+
+
+def test_a_scripted_model_with_submit_is_concurrent() -> None:
+    assert isinstance(Busy(3), ConcurrentModel)
+    assert not isinstance(ScriptedModel(), ConcurrentModel)
+
+
+@pytest.mark.parametrize("in_flight", [1, 4, 100])
+def test_everything_is_asked_once_with_at_most_so_many_in_flight(in_flight: int) -> None:
+    model = Busy(in_flight)
+    result = Audit(space(), model, budget=50).run()
+    assert model.most <= in_flight
+    assert len(model.asked) == len(set(model.asked)) == result.calls == 50
+    assert result.waiting == 0
+
+
+def test_answers_in_any_order_leave_a_certificate_that_verifies(tmp_path: Path) -> None:
+    with Audit(space(), Busy(7), journal=tmp_path / "j.db", **CERTIFIED) as audit:
+        result = audit.run()
+        assert verify(audit.journal)
+    assert bool(result.targets["certified"].all())
+
+
+def test_sources_come_first_with_many_in_flight_too() -> None:
+    model = Busy(6)
+    result = Audit(space(oracle=Consistency()), model, budget=40).run()
+    assert len(model.asked) == len(set(model.asked)) == result.calls <= 40
+    for name, relation, severity, concepts in model.asked:
+        if relation != "identity":
+            source = (name, "identity", 0, concepts)
+            assert model.asked.index(source) < model.asked.index(
+                (name, relation, severity, concepts)
+            )
+
+
+def test_where_one_call_fails_the_others_are_kept_and_paid_once(tmp_path: Path) -> None:
+    first = Busy(5)
+    first.fails_at = 9
+    options = {"budget": 30, **CERTIFIED, "half_width": 0.01}
+    with (
+        Audit(space(), first, journal=tmp_path / "j.db", **options) as audit,
+        pytest.raises(ModelError, match="gone"),
+    ):
+        audit.run()
+    with Audit(space(), Busy(5), journal=tmp_path / "j.db", **options) as audit:
+        answered = {c.call for c in audit.journal.calls()}
+        assert len(answered) == len(first.asked) == 9
+        second = audit.model
+        assert isinstance(second, Busy)
+        assert audit.interrupted == len(audit.journal.draws()) - 9
+        result = audit.run()
+        verify(audit.journal)
+    assert not set(first.asked) & set(second.asked)
+    assert result.calls == 30
+
+
+# -- money ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("in_flight", [1, 8])
+@pytest.mark.parametrize("cap", [0.5, 1.0, 7.3, 20.0])
+def test_a_cap_on_cost_is_never_exceeded(in_flight: int, cap: float) -> None:
+    model = Busy(in_flight, price=lambda n: (n * 0.37) % 1.0)  # at most 1 each, mostly less
+    result = Audit(space(), model, max_cost=cap).run()
+    assert result.cost <= cap
+    assert result.cost + 1 > cap  # and is used up as far as another call might have fitted
+    assert result.reason is not None
+    assert "was spent, and another question may cost more" in result.reason
+
+
+def test_calls_lost_in_an_interruption_count_against_the_cap(tmp_path: Path) -> None:
+    with Audit(space(), ScriptedModel(), max_cost=10, journal=tmp_path / "j.db") as audit:
+        calls = audit.ask(4)  # may have been paid for, nobody knows
+        audit.tell(calls[0], [0.5, 0.5])
+    with Audit(space(), ScriptedModel(), max_cost=10, journal=tmp_path / "j.db") as audit:
+        result = audit.run()
+        assert audit.journal.facts()["interrupted"] == 3
+    assert result.cost == 7  # 1 + 6; 3 more may have been charged
+
+
+def test_a_cap_needs_prices() -> None:
+    with pytest.raises(InputError, match=r"max_cost: expected the prices of model 'f' to be known"):
+        Audit(space(), PythonModel(lambda images: [], name="f"), max_cost=5)
+    with pytest.raises(InputError, match="expected a number of cost above 0, got -1"):
+        Audit(space(), ScriptedModel(), max_cost=-1)
