@@ -70,18 +70,24 @@ def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
 
 def build_audit(spec: Spec, base: Path, **options: Any) -> Audit:
     """The audit of a spec; ``options`` (journal, notes, seed, strategy ...) go before it."""
+    space, model, chosen = build_parts(spec, base)
+    return Audit(space, model, **{**chosen, **options})
+
+
+def build_parts(spec: Spec, base: Path) -> tuple[QuestionSpace, ModelUnderTest, dict[str, Any]]:
+    """The space, the model and all other arguments of a spec's audit."""
     space = build_space(spec, base)
     section, certify = spec.audit, spec.certify
     if certify.features != "default" and hasattr(space.dataset, "features"):
         space.dataset.features = embed(space.dataset, device=section.device)
-    chosen: dict[str, Any] = {
+    options: dict[str, Any] = {
         **section.model_dump(),
         **certify.model_dump(exclude={"proxies", "prior_journal", "features"}),
         "stop": spec.stop.rule(),
         "proxies": {n: _proxy(s, base, n) for n, s in (certify.proxies or {}).items()},
         "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
     }
-    return Audit(space, build_model(spec, base, space.dataset), **{**chosen, **options})
+    return space, build_model(spec, base, space.dataset), options
 
 
 def _proxy(source: str, base: Path, name: str) -> ModelUnderTest:

@@ -149,6 +149,9 @@ class AuditSpec(_Section):
 
     strategy: str = Field("uncertainty+unpredictability", description="which questions come next")
     budget: int | None = Field(None, description="at most so many calls, ever", ge=1)
+    max_cost: float | None = Field(
+        None, description="at most so much money, in the unit of the model's prices", gt=0
+    )
     seed: int = Field(0, description="same seed, same audit")
     floor: float | None = Field(
         None,

@@ -1,0 +1,41 @@
+"""``avtt audit --dry-run``: what would be asked and what it may cost; nothing is asked."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from ..building import build_parts
+from ..planning import Estimate, rehearse
+from ..spec import Spec
+
+
+def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
+    """Prints the plan, and how many calls it takes where failures are coin tosses."""
+    space, model, options = build_parts(spec, base)
+    console = Console(stderr=True, quiet=as_json, highlight=False)
+    console.print(repr(space), markup=False)
+    with console.status("rehearsing") as status:
+        found = rehearse(
+            space,
+            model,
+            options,
+            progress=lambda calls: status.update(f"rehearsing: {calls} calls"),
+        )
+    if as_json:
+        plan = {"questions": space.size, "estimates": [asdict(e) for e in found]}
+        typer.echo(json.dumps(plan, indent=1))
+        return
+    for estimate in found:
+        typer.echo(_sentence(estimate))
+    typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")
+
+
+def _sentence(estimate: Estimate) -> str:
+    cost = "prices unknown"
+    if estimate.cost is not None:
+        cost = f"at most {estimate.cost:,.2f}"
+    end = "all targets certified" if estimate.certified else f"not all certified: {estimate.reason}"
+    return f"if {estimate.loss:.0%} of questions fail: {estimate.calls:,} calls ({cost}), {end}"

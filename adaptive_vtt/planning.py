@@ -1,0 +1,101 @@
+"""What an audit would take, before a single call is paid for: a rehearsal on coins."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .audit import Audit, Progress
+from .errors import InputError
+from .models.base import Answer, ModelUnderTest, Prompt, Unanswered, Value
+from .oracles import Case, OracleDefaults, Outcome
+from .randomness import generator
+from .space import QuestionSpace
+
+ASSUMED = (0.1, 0.3)
+"""Loss rates that are rehearsed."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an audit would take if every question failed with probability ``loss``.
+
+    ``cost`` is for all calls at their worst price, None where prices are not known.
+    ``certified``: whether all targets would be, within the budget.
+    """
+
+    loss: float
+    calls: int
+    cost: float | None
+    certified: bool
+    reason: str
+
+
+def rehearse(
+    space: QuestionSpace,
+    model: ModelUnderTest,
+    options: dict[str, Any],
+    losses: Sequence[float] = ASSUMED,
+    progress: Callable[[int], object] = lambda calls: None,
+) -> list[Estimate]:
+    """The audit with ``options``, played through in memory without asking the model.
+
+    Losses are coins, which tell the question GP nothing: an audit of a model whose failures
+    have a pattern takes fewer calls. ``progress`` is told the calls so far. Raises InputError
+    where nothing would be certified and there is no budget, as that would ask everything.
+    """
+    if not any(options.get(name) for name in ("half_width", "at_most", "budget", "max_cost")):
+        raise InputError("dry run: expected a half_width, a budget or a max_cost, got none")
+    found = []
+    oracle = space.oracle
+    try:
+        for loss in losses:
+            space.oracle = _Coins(oracle, loss)
+            with Audit(space, _Nobody(model), **{**options, "journal": None}) as audit:
+                result = audit.run(_steps(progress))
+            price = result.cost if _priced(model) else None
+            certified = bool(len(result.targets)) and bool(result.targets["certified"].all())
+            found.append(Estimate(loss, result.calls, price, certified, result.reason or ""))
+    finally:
+        space.oracle = oracle
+    return found
+
+
+def _steps(progress: Callable[[int], object]) -> Callable[[Progress], None]:
+    def step(step: Progress) -> None:
+        progress(step.state.calls)
+
+    return step
+
+
+def _priced(model: Any) -> bool:
+    return bool(getattr(model, "prices_known", hasattr(model, "most_cost")))
+
+
+class _Nobody:
+    """Stands in for a model that is not to be asked; costs what that would at most."""
+
+    needs_image = False
+
+    def __init__(self, model: ModelUnderTest) -> None:
+        self.answers = model.answers
+        self.most_cost = float(getattr(model, "most_cost", 0.0))
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [Answer((0.5,) * len(p.concepts), self.most_cost) for p in prompts]
+
+
+class _Coins(OracleDefaults):
+    """Loses each question with probability ``loss``, whatever was answered."""
+
+    def __init__(self, oracle: OracleDefaults, loss: float) -> None:
+        self.needs_source = oracle.needs_source
+        self.rates = oracle.rates
+        self.loss = loss
+
+    def expect(self, *_: Any) -> int:
+        return 1
+
+    def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
+        rolls = [generator(0, "rehearsal", case.question.number).random() for case in cases]
+        lost = [float(roll < self.loss) for roll in rolls]
+        return [Outcome(loss, 1 - loss / 2, 1 - loss) for loss in lost]
