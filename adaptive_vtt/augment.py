@@ -2,7 +2,8 @@
 
 One operation per image, as in AugMedMNIST-C (Di Salvo et al., "MedMNIST-C", section 3.3): the
 relation is uniform over those given and the identity, and its severity uniform over the
-relation's own. (There, parameters are drawn between the levels; here, levels are.)
+relation's own. (There, parameters are drawn between the levels; here, levels are.) With
+weights, what an audit found worst can take the largest share.
 """
 
 import sys
@@ -11,10 +12,11 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .datasets.base import Image, Mask, Sample
 from .datasets.images import as_image, as_mask
-from .errors import InputError
+from .errors import InputError, unknown
 from .randomness import generator
 from .relations import FollowUp, Identity, Relation, resolve
 
@@ -23,7 +25,9 @@ class Augment:
     """A transform of images; and of images with their masks, by ``pair``.
 
     ``relations``: names ("rotation"), families ("medtest", "medmnistc/pathmnist") and Relation
-    objects. ``identity`` is always among the operations, and counts once.
+    objects. ``identity`` is always among the operations, and counts once. ``weights``: relative
+    shares by full name, such as the failure rates that an audit found ("medtest/blood": 0.4);
+    relations without one, identity too, are then never drawn. Default: equal shares.
 
     Randomness comes from ``seed`` and a count of the images that this object has seen, never
     from a global generator, so a run in one process repeats exactly. In a worker of a
@@ -32,16 +36,24 @@ class Augment:
     ``torch.manual_seed`` (or DataLoader's ``generator``) repeats them. Copies in other pools of
     processes go on with the same stream; give each its own ``seed``.
 
-    Raises InputError for unknown and for repeated relations.
+    Raises InputError for unknown and for repeated relations, and for weights of none of them,
+    below zero or all zero.
     """
 
-    def __init__(self, relations: Iterable[str | Relation], *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        relations: Iterable[str | Relation],
+        *,
+        seed: int = 0,
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
         if isinstance(relations, str):
             raise InputError(f"relations: expected a list of names, got {relations!r} alone")
         self.seed = seed
         self._given = list(relations)
         self._seen = 0
         self.relations = self._resolved()
+        self._ends = _ends([relation.name for relation in self.relations], weights)
 
     def __call__(self, image: Any) -> Any:
         """The follow-up of ``image`` in the form it came in: uint8 H x W x C or H x W, or a PIL
@@ -65,7 +77,8 @@ class Augment:
     def _follow_up(self, sample: Sample) -> tuple[Relation, FollowUp]:
         rng = generator(self.seed, "augment", *_worker(), self._seen)
         self._seen += 1
-        relation = self.relations[int(rng.integers(len(self.relations)))]
+        place = int(np.searchsorted(self._ends, rng.random(), side="right"))
+        relation = self.relations[place]
         severity = relation.severities[int(rng.integers(len(relation.severities)))]
         return relation, relation.apply(sample, severity, rng)
 
@@ -81,6 +94,21 @@ class Augment:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.relations = self._resolved()
+
+
+def _ends(names: list[str], weights: Mapping[str, float] | None) -> npt.NDArray[np.float64]:
+    """Where in 0..1 the share of each relation ends; the last with a share ends at 1."""
+    if weights is None:
+        weights = dict.fromkeys(names, 1.0)
+    for name, weight in weights.items():
+        if name not in names:
+            raise unknown("relation", name, names, "weights")
+        if not 0 <= weight < np.inf:
+            raise InputError(f"weights: {name!r}: expected a number from 0 on, got {weight}")
+    sums = np.cumsum([float(weights.get(name, 0)) for name in names])
+    if sums[-1] == 0:
+        raise InputError("weights: expected one above zero, got none")
+    return sums / sums[-1]
 
 
 def _worker() -> tuple[int, ...]:

@@ -116,7 +116,7 @@ _LOADERS: dict[str, tuple[Callable[..., Dataset], str | None, tuple[str, ...]]] 
     "classes": (from_class_folders, "path", ("classes", "broken")),
     "isic": (from_isic, "path", ("images", "masks", "broken")),
     "idrid": (from_idrid, "path", ("split", "broken")),
-    "phantom": (phantom, "count", ("size", "seed", "polyps")),
+    "phantom": (phantom, "count", ("size", "seed", "polyps", "concepts")),
 }
 """Kind of dataset -> its loader, the field that it needs, and those that it takes."""
 

@@ -2,7 +2,7 @@
 
 from .belief import Learnt
 from .questioner import Questioner
-from .rows import EXCLUDED, AnswerRow, CallRow
+from .rows import AnswerRow, CallRow
 
 
 class Lessons:
@@ -34,8 +34,7 @@ class Lessons:
             self.learned += 1
 
     def _learnt(self, row: AnswerRow) -> Learnt:
-        excluded = (row.unanswered or "").startswith(EXCLUDED)
-        both = row.answer is None and (self._both or excluded)
+        both = row.answer is None and (self._both or row.excluded)
         low, high = (0.0, 1.0) if both else (None, None)
         loss, truth = row.loss or 0.0, row.truth or 0
         return Learnt(row.question, truth, loss, row.answer, row.coordinate, low, high)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .certify import Certifier
+from .certify import Bounds, Certifier, derive
 from .certify.verify import recompute
 from .journal import Journal
 from .rows import DrawRow
@@ -22,7 +22,9 @@ class Result:
     ``targets``: one row per target with target, estimate, lower, upper, half_width,
     certified, questions, and, in audits that certify, size, variance_ratio (of the draws
     against uniform ones), effective_draws and more_calls. In others, estimates are raw
-    sample figures and carry no interval (NaN).
+    sample figures and carry no interval (NaN). ``derived``: what follows from certified
+    targets (balanced accuracy, kappa, BE ...), one row per quantity with estimate, lower,
+    upper and note (what to mind, or ""); no rows where nothing follows.
     ``reason``: why it stopped, None while it has not.
     """
 
@@ -32,18 +34,23 @@ class Result:
     cost: float
     reason: str | None
     waiting: int
+    derived: pd.DataFrame
 
     def as_dict(self) -> dict[str, Any]:
         """The result for JSON; what is unknown is null."""
-        rows = self.targets.astype(object).where(self.targets.notna(), None)
         return {
-            "targets": rows.to_dict(orient="records"),
+            "targets": _records(self.targets),
+            "derived": _records(self.derived),
             "calls": self.calls,
             "questions": self.questions,
             "cost": self.cost,
             "stop_reason": self.reason,
             "waiting": self.waiting,
         }
+
+
+def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
+    return table.astype(object).where(table.notna(), None).to_dict(orient="records")
 
 
 def outcomes(journal: Journal) -> pd.DataFrame:
@@ -115,9 +122,11 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
     table, facts = outcomes(journal), journal.facts()
     calls, draws, sources = journal.calls(), journal.draws(), journal.sources()
     ended = facts.get("ended")
-    targets = _targets(table)
+    targets, rates = _targets(table), {}
     if facts.get("certificate"):
         targets = _certified(journal, facts, certifier, draws)
+        rows = targets.itertuples()
+        rates = {str(t.target): Bounds(t.estimate, t.lower, t.upper) for t in rows}
     return Result(
         targets=targets,
         calls=len(draws) + len(sources),
@@ -125,6 +134,7 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
         cost=sum(c.cost for c in calls) + sum(s.cost for s in sources),
         reason=ended["reason"] if ended else None,
         waiting=len(draws) - len(calls),
+        derived=derive(facts, rates),
     )
 
 

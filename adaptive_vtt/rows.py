@@ -49,6 +49,11 @@ class AnswerRow:
     coordinate: float | None
     said: str | None = None
 
+    @property
+    def excluded(self) -> bool:
+        """Whether the question does not count: 0 in lower bounds, 1 in upper ones."""
+        return (self.unanswered or "").startswith(EXCLUDED)
+
 
 @dataclass(frozen=True)
 class CallRow:

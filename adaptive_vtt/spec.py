@@ -43,7 +43,9 @@ class DatasetSpec(_Section):
         None, description="table: column of file names (default: the id, any image ending)"
     )
     concepts: list[str] | None = Field(
-        None, description="table: columns to ask about (default: all others); cells 0, 1 or empty"
+        None,
+        description="table: columns to ask about (default: all others), cells 0, 1 or empty; "
+        "phantom: what to ask about (default: everything it knows)",
     )
     metadata: list[str] | None = Field(
         None, description="table: columns that describe samples and are no concepts"
@@ -216,6 +218,7 @@ class CertifySpec(_Section):
     targets: list[str] = Field(
         ["concepts", "relations"],
         description="overall, concepts, concept:NAME, relations, severities, group:COLUMN, "
+        "misclassified, relation-concepts, relation-sides, "
         "or names of filters",
         min_length=1,
     )

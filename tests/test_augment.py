@@ -54,6 +54,47 @@ def test_relations_and_identity_are_equally_likely_and_so_are_their_severities()
         assert abs(counts[mark] - times) < 5 * times**0.5  # 5 standard deviations, and fixed
 
 
+def test_weights_are_relative_shares_and_none_is_zero() -> None:
+    relations = [Marking("one", (1,)), Marking("two", (2,)), Marking("four", (4, 5))]
+    augment = Augment(relations, seed=3, weights={"identity": 1, "one": 0.0, "four": 4})
+    blank = np.zeros((1, 1, 1), np.uint8)
+    counts = Counter(int(augment(blank)[0, 0, 0]) for _ in range(5000))
+    expected = {0: 1000, 4: 2000, 5: 2000}
+    assert counts.keys() == expected.keys()
+    for mark, times in expected.items():
+        assert abs(counts[mark] - times) < 5 * times**0.5  # 5 standard deviations, and fixed
+
+
+def test_equal_weights_are_the_default() -> None:
+    every = dict.fromkeys(["identity", *NAMES], 0.3)
+    runs = [Augment(NAMES, seed=1), Augment(NAMES, seed=1, weights=every)]
+    assert np.array_equal(*[[augment(IMAGE) for _ in range(9)] for augment in runs])
+
+
+def test_one_weight_may_be_all_there_is() -> None:
+    augment = Augment(["rotation"], weights={"identity": 2})
+    assert all(np.array_equal(augment(IMAGE), IMAGE) for _ in range(9))
+    copy = pickle.loads(pickle.dumps(augment))  # noqa: S301 - our own
+    assert all(np.array_equal(copy(IMAGE), IMAGE) for _ in range(9))
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"rotatoin": 1}, r"weights: unknown relation 'rotatoin': .*did you mean 'rotation'"),
+        ({"medtest": 1}, r"weights: unknown relation 'medtest'"),
+        ({"rotation": -0.1}, r"weights: 'rotation': expected a number from 0 on, got -0\.1"),
+        ({"rotation": float("nan")}, r"weights: 'rotation': expected a number from 0 on, got nan"),
+        ({"rotation": float("inf")}, r"weights: 'rotation': expected a number from 0 on, got inf"),
+        ({"rotation": 0, "identity": 0}, r"weights: expected one above zero, got none"),
+        ({}, r"weights: expected one above zero, got none"),
+    ],
+)
+def test_weights_that_are_none_are_named(weights: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Augment(["rotation"], weights=weights)
+
+
 def test_identity_counts_once_when_it_is_named_too() -> None:
     assert [r.name for r in Augment(["rotation"]).relations] == ["identity", "rotation"]
     assert [r.name for r in Augment(["rotation", "identity"]).relations] == ["rotation", "identity"]

@@ -137,6 +137,32 @@ def test_the_fingerprint_tells_every_parameter_apart() -> None:
     assert phantom(3).fingerprint == prints[0]
 
 
+def test_only_the_concepts_that_are_named_are_asked_about() -> None:
+    every = phantom(3, size=64, **CROWDED)
+    chosen = phantom(3, size=64, concepts=["text", "polyp"], **CROWDED)
+    assert chosen.concepts == ("text", "polyp")
+    for index in range(3):
+        whole, part = every.sample(index), chosen.sample(index)
+        assert np.array_equal(picture(every, index), picture(chosen, index))
+        assert part.truth == {c: whole.truth[c] for c in ("text", "polyp")}
+        assert part.masks.keys() == {"text", "polyp"}
+    other = phantom(3, size=64, concepts=["polyp", "text"], **CROWDED)
+    assert len({every.fingerprint, chosen.fingerprint, other.fingerprint}) == 3
+
+
+@pytest.mark.parametrize(
+    ("concepts", "message"),
+    [
+        (["polyps"], r"phantom: unknown concept 'polyps'.*did you mean 'polyp'"),
+        (["polyp", "polyp"], r"phantom: expected one or more concepts, each once, got \['polyp', "),
+        ([], r"phantom: expected one or more concepts, each once, got \[\]"),
+    ],
+)
+def test_concepts_that_are_none_are_named(concepts: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        phantom(1, concepts=concepts)
+
+
 def test_polyps_stand_out_more_when_they_contrast_more() -> None:
     data = phantom(20, size=96, seed=9, polyps="always", instrument=0, blood=0)
 

@@ -4,18 +4,22 @@ A target is a product: some samples x some variants x some concepts x some truth
 why its size is exact without listing it, and why membership is four look-ups.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, unknown
+from ..oracles import TopClass
 from ..space import QuestionSpace
 
 Bools = npt.NDArray[np.bool_]
-KINDS = ("overall", "concepts", "concept:NAME", "relations", "severities", "group:COLUMN")
-SIDES = {"miss rate": 1, "false-alarm rate": 0}
+KINDS = (
+    "overall", "misclassified", "concepts", "concept:NAME", "relations", "severities",
+    "relation-concepts", "relation-sides", "group:COLUMN",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,14 @@ def named_targets(
 ) -> list[Target]:
     """The targets that ``names`` stand for, without those that hold no question.
 
-    "overall"; "concepts" (miss rate and false-alarm rate of each); "concept:NAME" (those of
-    one); "relations"; "severities" (each relation at each severity); "group:COLUMN" (each
-    value of a metadata column); or a name of ``where``, a filter: field -> allowed values,
-    the fields being relation, severity, concept, truth, or any metadata column. Raises
-    InputError for an unknown name or a filter that selects nothing.
+    "overall"; "misclassified" (the share of images whose class is missed, for the oracle
+    TopClass); "concepts" (miss rate and false-alarm rate of each, or what the oracle has in
+    their place); "concept:NAME" (those of one); "relations"; "severities" (each relation at
+    each severity); "relation-concepts" (each relation for each concept); "relation-sides"
+    (each relation for what "concepts" has); "group:COLUMN" (each value of a metadata
+    column); or a name of ``where``, a filter: field -> allowed values, the fields being
+    relation, severity, concept, truth, or any metadata column. Raises InputError for an
+    unknown name or a filter that selects nothing.
     """
     filters = dict(where or {})
     found: list[Target] = []
@@ -97,9 +104,9 @@ def named_targets(
     kept = [t for t in found if size(space, t) > 0]
     if not kept:
         raise InputError(f"targets: expected some with questions, got none from {list(names)}")
-    repeated = {t.name for t in kept if sum(o.name == t.name for o in kept) > 1}
+    repeated = sorted(name for name, times in Counter(t.name for t in kept).items() if times > 1)
     if repeated:
-        raise InputError(f"targets: {sorted(repeated)[0]!r} stands twice")
+        raise InputError(f"targets: {repeated[0]!r} stands twice")
     return kept
 
 
@@ -107,16 +114,21 @@ def _family(
     space: QuestionSpace, name: str, filters: Mapping[str, Mapping[str, Sequence[object]]]
 ) -> list[Target]:
     kind, _, value = name.partition(":")
+    plain: dict[str, Callable[[], list[Target]]] = {
+        "overall": lambda: [_target(space, "overall error")],
+        "misclassified": lambda: [_misclassified(space)],
+        "concepts": lambda: [t for concept in space.concepts for t in _sides(space, concept)],
+        "relations": lambda: _variants(space, each_severity=False),
+        "severities": lambda: _variants(space, each_severity=True),
+        "relation-concepts": lambda: _per_relation(space, {"error": None}),
+        "relation-sides": lambda: _per_relation(space, space.oracle.rates),
+    }
     if name in filters:
         return [_filtered(space, name, filters[name])]
-    if name == "overall":
-        return [_target(space, "overall error")]
-    if name == "concepts":
-        return [t for concept in space.concepts for t in _sides(space, concept)]
+    if name in plain:
+        return plain[name]()
     if kind == "concept" and value:
         return _sides(space, value)
-    if name in ("relations", "severities"):
-        return _variants(space, each_severity=name == "severities")
     if kind == "group" and value:
         there = dict.fromkeys(space.dataset.metadata_values(value).tolist())
         return [_target(space, f"{value} {v}: error", **{value: [v]}) for v in there]
@@ -147,8 +159,32 @@ def _sides(space: QuestionSpace, concept: str) -> list[Target]:
     """The paper's two sides of a concept."""
     return [
         _target(space, f"{concept}: {side}", concept=[concept], truth=[truth])
-        for side, truth in SIDES.items()
+        for side, truth in space.oracle.rates.items()
     ]
+
+
+def _per_relation(space: QuestionSpace, rates: Mapping[str, int | None]) -> list[Target]:
+    """Every rate of every concept under each relation; a rate is about one truth or both."""
+    return [
+        _target(
+            space,
+            f"relation {relation}, {concept}: {rate}",
+            relation=[relation],
+            concept=[concept],
+            truth=[0, 1] if truth is None else [truth],
+        )
+        for relation in dict.fromkeys(v.relation.name for v in space.variants)
+        for concept in space.concepts
+        for rate, truth in rates.items()
+    ]
+
+
+def _misclassified(space: QuestionSpace) -> Target:
+    """One question per image, about its true class."""
+    if not isinstance(space.oracle, TopClass):
+        oracle = type(getattr(space.oracle, "oracle", space.oracle)).__name__
+        raise InputError(f"target 'misclassified': needs the oracle TopClass, got {oracle}")
+    return _target(space, "misclassification rate", truth=[1])
 
 
 def _target(space: QuestionSpace, name: str, **fields: Sequence[object]) -> Target:

@@ -34,6 +34,9 @@ def audit(
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Audit the bundled model.")] = False,
     budget: Annotated[int | None, typer.Option(help="At most so many calls.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="At most so much money, in the unit of the prices.")
+    ] = None,
     strategy: Annotated[str | None, typer.Option(help="Which questions come next.")] = None,
     uncertainty: Annotated[
         float | None, typer.Option(help="Stop at this share of the prior uncertainty.")
@@ -49,12 +52,15 @@ def audit(
     ] = None,
     targets: Annotated[
         str | None,
-        typer.Option(help="overall, concepts, relations, severities, group:COLUMN; commas."),
+        typer.Option(help="overall, concepts, relations, group:COLUMN ...; commas; see SPEC.toml."),
     ] = None,
     require_certified: Annotated[
         bool, typer.Option("--require-certified", help="Exit with 3 if a target is not certified.")
     ] = False,
     seed: Annotated[int | None, typer.Option(help="Same seed, same audit.")] = None,
+    plan: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it may take and cost; ask nothing.")
+    ] = False,
     out: Out = Path("runs/audit"),
     as_json: Json = False,
 ) -> None:
@@ -66,6 +72,7 @@ def audit(
 
     changes = {
         "budget": budget,
+        "max_cost": max_cost,
         "strategy": strategy,
         "uncertainty": uncertainty,
         "half_width": half_width,
@@ -75,6 +82,10 @@ def audit(
         "seed": seed,
     }
     chosen, base = read(spec, demo, changes)
+    if plan:
+        from .planning import dry_run
+
+        return dry_run(chosen, base, as_json)
     run_and_report(begin(chosen, base, out), out, as_json, require_certified)
     if demo and not as_json:
         from .uniform import compare_with_uniform
@@ -116,11 +127,31 @@ def verify(directory: RunDir) -> None:
 
 
 @app.command()
+def export(
+    directory: RunDir,
+    failures: Annotated[
+        Path, typer.Option("--failures", help="Folder to write; new, or empty.", metavar="OUT")
+    ],
+    least_loss: Annotated[
+        float, typer.Option(help="What counts as a failure: this loss or more (0 to 1).")
+    ] = 0.5,
+    as_json: Json = False,
+) -> None:
+    """Write the images that were answered wrongly, with labels and masks, as a dataset.
+
+    Example: avtt export runs/first --failures failures
+    """
+    from .exporting import export as write
+
+    write(directory, failures, least_loss, as_json)
+
+
+@app.command()
 def compare(
     spec: Annotated[Path | None, typer.Argument(help="What to audit.", metavar="SPEC.toml")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Compare on the bundled model.")] = False,
     strategies: Annotated[
-        str, typer.Option(help="Names, separated by commas.")
+        str, typer.Option(help="Names, separated by commas; baselines: all there is to compare.")
     ] = "random,uncertainty+unpredictability",
     repeats: Annotated[int, typer.Option(help="Audits per strategy, each with its seed.")] = 3,
     half_width: Annotated[
@@ -128,7 +159,7 @@ def compare(
     ] = None,
     targets: Annotated[
         str | None,
-        typer.Option(help="overall, concepts, relations, severities, group:COLUMN; commas."),
+        typer.Option(help="overall, concepts, relations, group:COLUMN ...; commas; see SPEC.toml."),
     ] = None,
     budget: Annotated[int | None, typer.Option(help="At most so many calls each.")] = None,
     exhaust: Annotated[
@@ -164,34 +195,43 @@ def init(
 
 
 @relations_app.command("list")
-def list_relations(as_json: Json = False) -> None:
-    """Name every built-in relation, its severities and what it does.
+def list_relations(
+    family: Annotated[
+        str | None, typer.Argument(help="List the relations of this one.", metavar="FAMILY")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Name the built-in relations and families; those of a family with severities and meaning.
 
-    Example: avtt relations list
+    Example: avtt relations list medtest
     """
     from .showing import list_relations as show
 
-    show(as_json)
+    show(family, as_json)
 
 
 @relations_app.command("preview")
 def preview(
     image: Annotated[Path, typer.Argument(help="Any image.", metavar="IMAGE")],
-    out: Annotated[Path, typer.Option(help="Where to write the sheet (PNG).")] = Path(
+    out: Annotated[Path, typer.Option(help="Where to write the sheet (.png or .html).")] = Path(
         "preview.png"
     ),
     relations: Annotated[
-        str | None, typer.Option(help="Names, separated by commas (default: all).")
+        str | None,
+        typer.Option(help="Names and families, separated by commas (default: the graded ones)."),
+    ] = None,
+    mask: Annotated[
+        Path | None, typer.Option(help="What relations keep off, white on black.", metavar="MASK")
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same sheet.")] = 0,
 ) -> None:
-    """Write a sheet of every relation at every severity, applied to one image.
+    """Write a sheet of relations at every severity, applied to one image.
 
-    Example: avtt relations preview photo.jpg --out sheet.png
+    Example: avtt relations preview photo.jpg --relations medtest,imagenet-c/fog --out sheet.html
     """
     from .showing import preview as draw
 
-    draw(image, out, _names(relations), seed)
+    draw(image, out, _names(relations), mask, seed)
     typer.echo(f"wrote {out}")
 
 

@@ -1,82 +1,108 @@
 """``avtt relations``: what there is, and what it looks like."""
 
 import json
+import shutil
+import textwrap
 from pathlib import Path
 
 import numpy as np
 import typer
 
-from ..datasets.base import Image, Sample
-from ..datasets.images import read_image
+from ..datasets.base import Mask, Sample
+from ..datasets.images import read_image, read_mask
+from ..datasets.table import same_size
 from ..errors import InputError
 from ..files import write_bytes
 from ..randomness import generator
-from ..relations import Relation, get, names
+from ..relations import Identity, Relation, families, get, names, resolve
+from ..relations.graded import GRADED
+from .sheets import Cell, Row, Sheet
 
-CELL = 128
-LABEL = 18
+UNMARKED = "not shown: nothing is marked; --mask says what"
 
 
-def list_relations(as_json: bool) -> None:
-    """Prints every relation with its severities and a description."""
-    rows = [
-        {
-            "name": name,
-            "severities": list(get(name).severities),
-            "about": getattr(get(name), "about", ""),
-        }
-        for name in names()
-    ]
+def list_relations(family: str | None, as_json: bool) -> None:
+    """Prints the relations that belong to no family and all families, or those of one."""
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        listed = [get(name) for name in names()] if family is None else resolve([family])
+        typer.echo(json.dumps([_described(relation) for relation in listed], indent=1))
         return
-    width = max(len(name) for name in names())
-    for row in rows:
-        levels = ",".join(map(str, row["severities"]))
-        typer.echo(f"{row['name']:{width}}  {levels:10} {row['about']}")
+    if family is None:
+        typer.echo(f"Families; 'avtt relations list NAME' says more of one:\n{_families()}\n")
+        typer.echo("Without family:")
+    typer.echo(_table([Identity(), *GRADED] if family is None else resolve([family])))
 
 
-def preview(path: Path, out: Path, chosen: list[str] | None, seed: int) -> None:
-    """Writes a PNG sheet: one row per relation, one column per severity."""
-    if out.suffix.lower() != ".png":
-        raise InputError(f"--out: expected a file ending in .png, got {str(out)!r}")
-    relations = [get(name) for name in chosen or names()]
-    source = Sample(path.name, read_image(path, "preview"), {})
-    columns = max(len(r.severities) for r in relations)
-    sheet = np.vstack([_row(source, r, columns, seed) for r in relations])
-    write_bytes(out, _png(sheet))
+def preview(path: Path, out: Path, chosen: list[str] | None, mask: Path | None, seed: int) -> None:
+    """Writes a PNG or HTML sheet: one row per relation, one column per severity.
+
+    ``chosen``: names and families (default: identity and the graded relations); ``mask``: a
+    file that shows what relations keep off and what prompts are drawn around.
+    """
+    ending = out.suffix.lower()
+    if ending not in (".png", ".html"):
+        raise InputError(f"--out: expected a file ending in .png or .html, got {str(out)!r}")
+    relations = resolve(chosen) if chosen else [Identity(), *GRADED]
+    image = read_image(path, "preview")
+    masks: dict[str, Mask] = {}
+    if mask is not None:
+        masks["marked"] = read_mask(mask, "--mask")
+        same_size(masks["marked"].shape, image.shape[:2], f"--mask {str(mask)!r}")
+    source = Sample(path.name, image, {}, masks=masks)
+    sheet = Sheet(source, [_row(source, relation, seed) for relation in relations], seed)
+    write_bytes(out, sheet.png() if ending == ".png" else sheet.html().encode())
 
 
-def _row(source: Sample, relation: Relation, columns: int, seed: int) -> Image:
-    cells = []
-    for severity in relation.severities:
-        rng = generator(seed, f"preview/{relation.name}", severity)
-        image = relation.apply(source, severity, rng).image
-        assert image is not None
-        cells.append(_cell(image, f"{relation.name} {severity}"))
-    blank = np.full_like(cells[0], 255)
-    return np.hstack(cells + [blank] * (columns - len(cells)))
+def _row(source: Sample, relation: Relation, seed: int) -> Row:
+    cells = [_cell(source, relation, severity, seed) for severity in relation.severities]
+    return Row(relation.name, getattr(relation, "about", ""), cells)
 
 
-def _cell(image: Image, label: str) -> Image:
-    """The image fitted into a white CELL x CELL square, with its label above."""
-    import cv2
+def _cell(source: Sample, relation: Relation, severity: int, seed: int) -> Cell:
+    rng = generator(seed, f"preview/{relation.name}", severity)
+    try:
+        follow_up = relation.apply(source, severity, rng)
+    except InputError as error:
+        return Cell(severity, None, str(error))
+    before, image, details = source.image, follow_up.image, follow_up.details
+    assert before is not None
+    assert image is not None
+    if details.get("regions") == ():
+        return Cell(severity, None, UNMARKED)
+    if "coordinates" in details:
+        return Cell(severity, image, str(details["coordinates"]))
+    same = relation.name != Identity().name and np.array_equal(image, before)
+    return Cell(severity, image, "unchanged" if same else "")
 
-    scale = (CELL - 6) / max(image.shape[:2])
-    way = cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST
-    size = (max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale)))
-    small = cv2.resize(image, size, interpolation=way).reshape(size[1], size[0], -1)
-    cell = np.full((CELL + LABEL, CELL, 3), 255, np.uint8)
-    top, left = LABEL + (CELL - size[1]) // 2, (CELL - size[0]) // 2
-    cell[top : top + size[1], left : left + size[0]] = small
-    font, black = cv2.FONT_HERSHEY_SIMPLEX, (0, 0, 0)
-    cv2.putText(cell, label, (3, LABEL - 5), font, 0.36, black, 1, cv2.LINE_AA)
-    return cell
+
+def _described(relation: Relation) -> dict[str, object]:
+    about = getattr(relation, "about", "")
+    return {"name": relation.name, "severities": list(relation.severities), "about": about}
 
 
-def _png(image: Image) -> bytes:
-    import cv2
+def _families() -> str:
+    """One line per family: how many relations, and the first of them."""
+    wide = max(map(len, families()))
+    lines = []
+    for family in families():
+        members = [relation.name.rpartition("/")[2] for relation in resolve([family])]
+        start = f"  {family:{wide}}  {len(members):2}  "
+        room = _columns() - len(start)
+        lines.append(start + textwrap.shorten(", ".join(members), room, placeholder=" ..."))
+    return "\n".join(lines)
 
-    done, data = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR))
-    assert done
-    return data.tobytes()
+
+def _table(relations: list[Relation]) -> str:
+    """One line per relation; where the screen is narrow, what it does folds under itself."""
+    wide = max(len(relation.name) for relation in relations)
+    lines = []
+    for relation in relations:
+        levels = ",".join(map(str, relation.severities))
+        start = f"  {relation.name:{wide}}  {levels:9}  "
+        about = textwrap.wrap(getattr(relation, "about", ""), max(30, _columns() - len(start)))
+        lines.append((start + f"\n{' ' * len(start)}".join(about)).rstrip())
+    return "\n".join(lines)
+
+
+def _columns() -> int:
+    return max(60, shutil.get_terminal_size((100, 24)).columns)

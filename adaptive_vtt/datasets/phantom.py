@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
+from ..errors import InputError, unknown
 from .base import Image, Mask, Sample
 from .phantoms.scene import Prevalence, Scene, plan
 from .table import TableDataset
@@ -26,22 +26,24 @@ CONCEPTS = ("polyp", "instrument", "stool", "blood", "text", "poor preparation")
 
 SIZES = range(64, 1025)
 
-_VERSION = 1  # part of the fingerprint: goes up when the same seed gives other frames
+_VERSION = 2  # part of the fingerprint: goes up when the same seed gives other frames
 _KEPT = 32
 
 
 class Phantom(TableDataset):
     """Planned scenes, each drawn when asked for; made by ``phantom``."""
 
-    def __init__(self, count: int, size: int, seed: int, prevalence: Prevalence) -> None:
+    def __init__(
+        self, count: int, size: int, seed: int, prevalence: Prevalence, concepts: Sequence[str]
+    ) -> None:
         self.size, self.seed, self.prevalence = size, seed, prevalence
         self._scenes = [plan(seed, index, prevalence) for index in range(count)]
         self._drawn: OrderedDict[int, Drawing] = OrderedDict()
         super().__init__(
             None,
-            np.array([_truth(scene) for scene in self._scenes], np.int8),
+            np.array([_truth(scene, concepts) for scene in self._scenes], np.int8),
             [f"phantom-{seed}-{index:05d}" for index in range(count)],
-            CONCEPTS,
+            concepts,
             metadata=pd.DataFrame([_metadata(scene) for scene in self._scenes]),
             name="endoscopy-phantom (synthetic)",
         )
@@ -52,12 +54,14 @@ class Phantom(TableDataset):
 
     @property
     def fingerprint(self) -> str:
-        parts = (_VERSION, len(self), self.size, self.seed, astuple(self.prevalence))
+        drawn = (_VERSION, len(self), self.size, self.seed, astuple(self.prevalence))
+        parts = (*drawn, self.concepts)
         return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
 
     def sample(self, index: int) -> Sample:
         bare, drawing = super().sample(index), self._drawing(index)
-        return Sample(bare.id, drawing.image.copy(), bare.truth, bare.metadata, drawing.masks)
+        masks = {c: mask for c, mask in drawing.masks.items() if c in self.concepts}
+        return Sample(bare.id, drawing.image.copy(), bare.truth, bare.metadata, masks)
 
     def scene(self, index: int) -> Scene:
         """Everything that is in a frame: its polyps with sizes, colours, types, and so on."""
@@ -96,6 +100,7 @@ def phantom(
     blood: float = 0.15,
     text: float = 0.3,
     preparation: Sequence[float] = (0.1, 0.2, 0.3, 0.4),
+    concepts: Sequence[str] = CONCEPTS,
 ) -> Phantom:
     """``count`` synthetic endoscopy frames, size x size x 3, with their full truth.
 
@@ -103,8 +108,9 @@ def phantom(
     (0..1; an instrument that would hide a polyp is left out, so there are slightly fewer).
     ``polyps="always"`` (or 1) suits segmentation. ``preparation``: the shares of the levels
     0 (unprepared) to 3 (clean); stool follows from the level. The same seed gives the same
-    scenes whatever the count and size. Raises InputError for a count below 1, a size
-    outside 64..1024, and shares that are none.
+    scenes whatever the count and size. ``concepts``: those of CONCEPTS that are asked about,
+    and whose masks samples carry. Raises InputError for a count below 1, a size outside
+    64..1024, shares that are none, and concepts that are unknown, repeated or none.
     """
     if count < 1:
         raise InputError(f"phantom: expected a count of at least 1, got {count}")
@@ -124,19 +130,22 @@ def phantom(
         raise InputError(
             f"phantom: expected preparation as four shares that sum to 1, got {levels}"
         )
+    for concept in concepts:
+        if concept not in CONCEPTS:
+            raise unknown("concept", concept, CONCEPTS, "phantom")
+    if not 0 < len(concepts) == len(set(concepts)):
+        raise InputError(f"phantom: expected one or more concepts, each once, got {[*concepts]}")
     prevalence = Prevalence(shares["polyps"], instrument, blood, text, levels)
-    return Phantom(count, size, seed, prevalence)
+    return Phantom(count, size, seed, prevalence, concepts)
 
 
-def _truth(scene: Scene) -> list[bool]:
-    return [
-        bool(scene.polyps),
-        scene.instrument is not None,
-        bool(scene.stool),
-        bool(scene.blood),
-        bool(scene.text),
+def _truth(scene: Scene, concepts: Sequence[str]) -> list[bool]:
+    there = (
+        scene.polyps, scene.instrument, scene.stool, scene.blood, scene.text,
         scene.preparation < 2,
-    ]
+    )  # fmt: skip
+    truths = dict(zip(CONCEPTS, map(bool, there), strict=True))
+    return [truths[concept] for concept in concepts]
 
 
 def _metadata(scene: Scene) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..datasets.base import Image, Mask, Sample
+from ..errors import InputError
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class LabelPreserving:
     about: str = ""
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+        if severity not in self.severities:
+            raise InputError(
+                f"{self.name}: expected a severity in {list(self.severities)}, got {severity}"
+            )
         if sample.image is None:
             return FollowUp(None)
         return FollowUp(self.transform(sample.image, severity, rng))

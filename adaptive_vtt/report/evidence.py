@@ -1,6 +1,6 @@
 """What the journal says, read once and shared by all sections."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ import pandas as pd
 from ..errors import JournalError
 from ..journal import Journal
 from ..results import outcomes
-from ..rows import AnswerRow, CallRow, DrawRow
+from ..rows import AnswerRow, CallRow, DrawRow, SourceRow
 
 if TYPE_CHECKING:
     from .history import Track
@@ -35,6 +35,7 @@ class Evidence:
     calls: list[CallRow]
     pictures: dict[int, tuple[bytes, bytes]]
     table: pd.DataFrame
+    sources: list[SourceRow] = field(default_factory=list)
 
     @classmethod
     def of(cls, journal: Journal) -> "Evidence":
@@ -43,7 +44,8 @@ class Evidence:
         if "space" not in facts or "settings" not in facts:
             raise JournalError("journal: no audit was begun in it, so there is nothing to report")
         calls, draws = journal.calls(), journal.draws()
-        return cls(facts, draws, calls, journal.pictures(), outcomes(journal))
+        pictures, sources = journal.pictures(), journal.sources()
+        return cls(facts, draws, calls, pictures, outcomes(journal), sources)
 
     @property
     def concepts(self) -> list[str]:
@@ -73,9 +75,15 @@ class Evidence:
         return self.facts.get("certificate") or None
 
     @property
+    def cost(self) -> float:
+        """What all answers cost, those about source images included."""
+        return sum(c.cost for c in self.calls) + sum(s.cost for s in self.sources)
+
+    @property
     def elapsed(self) -> float:
         """Seconds of audit until the last thing journaled."""
         times = [d.elapsed for d in self.draws] + [c.elapsed for c in self.calls]
+        times += [s.elapsed for s in self.sources]
         ended = self.facts.get("ended") or {}
         return float(max([*times, ended.get("elapsed", 0.0)]))
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from ..rows import EXCLUDED
 from .certified import words
 from .evidence import Evidence
 from .findings import certified_findings, findings
@@ -94,16 +95,31 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     table = evidence.table
     asked, size = len(table), evidence.facts["space"]["size"]
     answered = int(table["answer"].notna().sum())
-    every = "every concept at once" if evidence.settings["answers"] == "all" else "one question"
-    return [
+    excluded = int(table["unanswered"].str.startswith(EXCLUDED).fillna(False).sum())
+    calls = len(evidence.calls) + len(evidence.sources)
+    tiles = [
         *_certified_tiles(evidence),
-        Tile("Calls of the model", amount(len(evidence.calls)), f"each answers {every}"),
+        Tile("Calls of the model", amount(calls), _calls_note(evidence)),
         Tile("Questions answered", amount(answered), f"of {amount(asked)} asked"),
-        Tile("Unanswered", amount(asked - answered), "refused, timed out or unusable"),
+        Tile("Unanswered", amount(asked - answered - excluded), "refused, timed out or unusable"),
         Tile("Share of the space asked", percent(asked / size), f"of {amount(size)} questions"),
-        Tile("Cost", amount(sum(c.cost for c in evidence.calls)), "as the model reports it"),
+        Tile("Cost", amount(evidence.cost), "as the model reports it"),
         Tile("Time", duration(evidence.elapsed), "interruptions left out"),
     ]
+    if excluded:
+        note = "nothing to compare with; counted as right below and wrong above"
+        tiles.append(Tile("Excluded", amount(excluded), note))
+    if lost := evidence.facts.get("interrupted"):
+        note = "on their way when the audit was interrupted; perhaps paid for twice"
+        tiles.append(Tile("Asked again", amount(lost), note))
+    return tiles
+
+
+def _calls_note(evidence: Evidence) -> str:
+    every = "every concept at once" if evidence.settings["answers"] == "all" else "one question"
+    if not evidence.sources:
+        return f"each answers {every}"
+    return f"{amount(len(evidence.sources))} of them about source images"
 
 
 def _settings(evidence: Evidence) -> list[tuple[str, str]]:

@@ -64,7 +64,7 @@ def history(evidence: Evidence) -> list[Track]:
 def _loss(row: AnswerRow, both: bool) -> tuple[float, float]:
     """The loss at least and at most."""
     loss = row.loss or 0.0
-    return (0.0, 1.0) if both and row.answer is None else (loss, loss)
+    return (0.0, 1.0) if row.answer is None and (both or row.excluded) else (loss, loss)
 
 
 def _track(

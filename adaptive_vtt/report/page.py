@@ -7,13 +7,25 @@ from markupsafe import Markup
 
 from ..files import write_text
 from ..journal import Journal
-from . import asked, beliefs, certified, cost, counts, gallery, headline, uncertainty, widths
+from . import (
+    asked,
+    beliefs,
+    certified,
+    cost,
+    counts,
+    derived,
+    gallery,
+    headline,
+    uncertainty,
+    widths,
+)
 from .evidence import Evidence
 from .section import Section, fragment
 
 SECTIONS: tuple[Callable[[Evidence], Section | None], ...] = (
     headline.section,
     certified.section,
+    derived.section,
     widths.section,
     cost.section,
     beliefs.section,

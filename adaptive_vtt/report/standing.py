@@ -6,16 +6,27 @@ from typing import Any
 
 import numpy as np
 
+from ..oracles.base import SIDES
+from ..space import IDENTITY
 from .beliefs import implied_rates
 from .evidence import Evidence
 from .history import Track
 
+RATES = {
+    "miss rate": "Miss rate: error where the concept is present",
+    "false-alarm rate": "False-alarm rate: error where the concept is absent",
+    "EFR": "Error finding rate (EFR) per concept",
+    "violation rate": "Violation rate per concept",
+    "mean distance": "Mean distance between grades, by true grade",
+}
+"""Rates of a concept, and their headings."""
 KINDS = {
     "overall": "All questions",
     "relation": "Error rate per relation",
     "severity": "Error rate per relation and severity",
-    "miss": "Miss rate: error where the concept is present",
-    "alarm": "False-alarm rate: error where the concept is absent",
+    **RATES,
+    "relation, error": "Error rate per relation and concept",
+    **{f"relation, {rate}": f"{rate[0].upper()}{rate[1:]} per relation" for rate in RATES},
     "other": "Other targets",
 }
 """Kinds of targets in the order of the page."""
@@ -145,11 +156,28 @@ def _names(evidence: Evidence) -> dict[str, tuple[str, str, tuple[int, int] | No
     """Kind, label, and concept and side, of every target the engine makes by itself."""
     names: dict[str, tuple[str, str, tuple[int, int] | None]] = {}
     names["overall error"] = ("overall", "overall error", None)
+    names["misclassification rate"] = ("overall", "misclassification rate", None)
+    family = shared(evidence.relations)
+    # where classes are compared with each other, beliefs about one of them imply no rate
+    compared = evidence.settings.get("oracle", {}).get("name") == "TopClass"
     for relation, severity in evidence.variants:
-        names[f"relation {relation}: error"] = ("relation", relation, None)
+        names[f"relation {relation}: error"] = ("relation", relation.removeprefix(family), None)
         name = f"relation {relation} severity {severity}: error"
-        names[name] = ("severity", evidence.change(relation, severity), None)
+        label = evidence.change(relation, severity).removeprefix(family)
+        names[name] = ("severity", label, None)
     for i, concept in enumerate(evidence.concepts):
-        names[f"{concept}: miss rate"] = ("miss", concept, (i, 1))
-        names[f"{concept}: false-alarm rate"] = ("alarm", concept, (i, 0))
+        for rate in RATES:
+            cell = (i, SIDES[rate]) if rate in SIDES and not compared else None
+            names[f"{concept}: {rate}"] = (rate, concept, cell)
+        for relation in evidence.relations:
+            for rate in ("error", *RATES):
+                label = f"{relation.removeprefix(family)}, {concept}"
+                kind = f"relation, {rate}"
+                names[f"relation {relation}, {concept}: {rate}"] = (kind, label, None)
     return names
+
+
+def shared(relations: list[str]) -> str:
+    """The family that all relations are of, identity apart, with its slash; "" where several."""
+    families = {name[: name.rfind("/") + 1] for name in relations if name != IDENTITY}
+    return families.pop() if len(families) == 1 else ""

@@ -219,7 +219,7 @@ def _polyp(rng: np.random.Generator, lumen: tuple[float, float]) -> Polyp:
     x, y = _within(rng, _VIEW)
     # What is deeper in the tunnel looks smaller.
     scale = (0.6 + np.hypot(x - lumen[0], y - lumen[1])) / 85
-    radius = float(np.clip(scale * np.exp(rng.normal(np.log(11), 0.7)), 0.022, 0.24))
+    radius = float(np.clip(scale * np.exp(rng.normal(np.log(13), 0.7)), 0.022, 0.24))
     paris = str(rng.choice(PARIS, p=[0.55, 0.2, 0.25]))
     return Polyp(
         x, y, radius,
@@ -228,7 +228,7 @@ def _polyp(rng: np.random.Generator, lumen: tuple[float, float]) -> Polyp:
         paris=paris,
         colour=str(rng.choice(COLOURS)),
         millimetres=round(radius / scale, 1),
-        contrast=float(rng.uniform(0.4, 1) * (0.65 if paris == "iia" else 1)),
+        contrast=float(rng.uniform(0.55, 1) * (0.65 if paris == "iia" else 1)),
     )  # fmt: skip
 
 

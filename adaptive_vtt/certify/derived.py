@@ -1,0 +1,284 @@
+"""Figures that follow from certified targets, with intervals that hold whenever theirs do.
+
+The targets' intervals hold together, so what is computed from their ends does, too, and no
+further probability is spent. Most figures are monotone in every rate and are taken at corners
+(see ``formulas``); differences, and what is divided by a baseline, by interval arithmetic.
+
+BE is 1 - balanced accuracy. Divided by AlexNet's, or as relative BE by AlexNet's rise over
+clean images, it is the measure of MedMNIST-C (Di Salvo et al., 2024, arXiv 2406.17536,
+section 4); the baselines are those that were published with it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ..oracles.base import SIDES
+from ..space import IDENTITY
+from . import formulas
+from .formulas import Bounds, Floats, falling, rising, stack
+
+MISS, ALARM = SIDES
+LEVELS = {1, 2, 3, 4, 5}
+"""The severities that AlexNet's figures are means over."""
+TINY = 0.02
+"""Where AlexNet's error rises by less than this, relative BE is mostly a matter of chance."""
+
+Kind = Literal["concept", "classes", "difference", "BE", "normalised", "relative"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A derived figure; ``note`` says what to mind, or is empty."""
+
+    kind: Kind
+    name: str
+    bounds: Bounds
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """AlexNet's BE on a data set: clean, and the mean over severities of one corruption."""
+
+    clean: float
+    corrupted: float
+
+    @property
+    def rise(self) -> float:
+        return self.corrupted - self.clean
+
+
+def derive(facts: Mapping[str, Any], rates: Mapping[str, Bounds]) -> pd.DataFrame:
+    """Columns quantity, estimate, lower, upper, note; no row where nothing follows.
+
+    ``facts`` are those of a journal, ``rates`` the intervals of its targets by name.
+    """
+    rows = [
+        (f.name, f.bounds.estimate, f.bounds.lower, f.bounds.upper, f.note)
+        for f in figures(facts, rates)
+    ]
+    return pd.DataFrame(rows, columns=["quantity", "estimate", "lower", "upper", "note"])
+
+
+def figures(facts: Mapping[str, Any], rates: Mapping[str, Bounds]) -> list[Figure]:
+    """All that follows from the targets there are; arguments as in ``derive``."""
+    known = _Known.of(facts, rates)
+    return [*_balanced(known), *_classes(known), *_differences(known), *_errors(known)]
+
+
+@cache
+def alexnet() -> dict[str, dict[str, Baseline]]:
+    """Data set -> corruption -> baseline, for the 131 pairs of MedMNIST-C."""
+    text = (files(__package__) / "data" / "alexnet.json").read_text(encoding="utf-8")
+    return {
+        flag: {name: Baseline(facts["clean"], be) for name, be in facts["corruptions"].items()}
+        for flag, facts in json.loads(text).items()
+    }
+
+
+def baseline(relation: str) -> Baseline | None:
+    """That of "medmnistc/<flag>/<corruption>"; None for any other relation."""
+    family, _, rest = relation.partition("/")
+    flag, _, corruption = rest.partition("/")
+    return alexnet().get(flag, {}).get(corruption) if family == "medmnistc" else None
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is certified of which space. ``counts`` C x 2: questions per concept and truth;
+    ``levels``: the severities of each relation."""
+
+    concepts: list[str]
+    counts: Floats
+    levels: dict[str, set[int]]
+    oracle: str
+    rates: Mapping[str, Bounds]
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any], rates: Mapping[str, Bounds]) -> "_Known":
+        space = facts["space"]
+        levels: dict[str, set[int]] = {}
+        for relation, severity in space["variants"]:
+            levels.setdefault(relation, set()).add(severity)
+        oracle = facts["settings"].get("oracle", {}).get("name", "")
+        counts = np.array(space["cell_counts"], float)
+        return cls(list(space["concepts"]), counts, levels, oracle, rates)
+
+    @property
+    def relations(self) -> list[str]:
+        """All but identity."""
+        return [name for name in self.levels if name != IDENTITY]
+
+    @property
+    def one_class_each(self) -> bool:
+        """Whether the concepts are classes and every image has one."""
+        return self.oracle == "TopClass" and len(self.concepts) > 1
+
+    def side(self, concept: str, side: str, relation: str | None = None) -> Bounds | None:
+        where = "" if relation is None else f"relation {relation}, "
+        return self.rates.get(f"{where}{concept}: {side}")
+
+    def every(self, side: str) -> Bounds | None:
+        """This rate of all concepts (C,), if all are certified."""
+        found = [self.side(concept, side) for concept in self.concepts]
+        there = [rate for rate in found if rate is not None]
+        return stack(there) if len(there) == len(found) else None
+
+
+# -- balanced accuracy, and figures of all classes together ------------------------------------
+
+
+def _balanced(known: _Known) -> list[Figure]:
+    found = []
+    for concept in known.concepts:
+        sides = [known.side(concept, side) for side in SIDES]
+        there = [rate for rate in sides if rate is not None]
+        if len(there) == len(SIDES):
+            bounds = falling(formulas.recall, stack(there)).within(0, 1)
+            found.append(Figure("concept", f"{concept}: balanced accuracy", bounds))
+    return found
+
+
+def _classes(known: _Known) -> list[Figure]:
+    """Accuracy and macro recall need the miss rates; the others the false-alarm rates, too."""
+    sizes, miss, alarm, wrong = _class_rates(known)
+    found: dict[str, Bounds] = {}
+    if wrong is not None:
+        found["accuracy"] = falling(lambda rate: 1 - rate, wrong).within(0, 1)
+    elif miss is not None:
+        found["accuracy"] = falling(lambda m: formulas.accuracy(sizes, m), miss).within(0, 1)
+    if miss is not None:
+        found["macro recall"] = falling(formulas.recall, miss).within(0, 1)
+    if miss is not None and alarm is not None:
+        for name, function in (("precision", formulas.precision), ("F1", formulas.f1)):
+            bounds = falling(lambda m, a, f=function: f(sizes, m, a), miss, alarm)
+            found[f"macro {name}"] = bounds.within(0, 1)
+        found["Cohen's kappa"] = formulas.kappa(sizes, miss, alarm).within(-1, 1)
+    return [Figure("classes", name, bounds) for name, bounds in found.items()]
+
+
+def _class_rates(
+    known: _Known,
+) -> tuple[Floats, Bounds | None, Bounds | None, Bounds | None]:
+    """Of classes of which every image has one: sizes (C,), miss and false-alarm rates (C,)
+    as far as known, and the rate of images misclassified.
+
+    One binary concept is two classes, where missing one is saying the other.
+    """
+    absent, present = known.counts.T
+    if known.one_class_each:
+        # an alarm is one of all other images, so all classes must be known of all images
+        whole = bool((absent + present == present.sum()).all())
+        alarm = known.every(ALARM) if whole else None
+        return present, known.every(MISS), alarm, known.rates.get("misclassification rate")
+    if known.oracle == "Correctness" and len(known.concepts) == 1:
+        miss, false = (known.side(known.concepts[0], side) for side in SIDES)
+        if miss is not None and false is not None:
+            both, turned = stack([miss, false]), stack([false, miss])
+            return known.counts[0, ::-1], both, turned, known.rates.get("overall error")
+    return present, None, None, None
+
+
+# -- against unchanged images, and against AlexNet ---------------------------------------------
+
+
+def _differences(known: _Known) -> list[Figure]:
+    clean = known.rates.get(f"relation {IDENTITY}: error")
+    if clean is None:
+        return []
+    found = []
+    for relation in known.relations:
+        rate = known.rates.get(f"relation {relation}: error")
+        if rate is not None:
+            name = f"relation {relation} minus {IDENTITY}: error"
+            found.append(Figure("difference", name, rate.minus(clean).within(-1, 1)))
+    return found
+
+
+def _errors(known: _Known) -> list[Figure]:
+    """BE of every relation, in itself and against AlexNet, and the means over relations."""
+    found = {r: be for r in known.levels if (be := _balanced_error(known, r)) is not None}
+    plain = [Figure("BE", f"relation {r}: BE", be.within(0, 1)) for r, be in found.items()]
+    normalised, relative = [], []
+    clean = found.pop(IDENTITY, None)
+    bases = {r: base for r in found if (base := baseline(r)) is not None}
+    for relation, base in bases.items():
+        be = found[relation]
+        name, notes = f"relation {relation}", _partial(known.levels[relation])
+        bounds = be.over(base.corrupted).within(0, 1 / base.corrupted)
+        normalised.append(Figure("normalised", f"{name}: BE / AlexNet", bounds, notes))
+        if clean is not None:
+            most = 1 / abs(base.rise)
+            bounds = be.minus(clean).over(base.rise).within(-most, most)
+            notes = "; ".join(note for note in (_conditioned(base), notes) if note)
+            relative.append(Figure("relative", f"{name}: rBE", bounds, notes))
+    corrupted = [figure for figure in plain if figure.name != f"relation {IDENTITY}: BE"]
+    return [
+        *_mean("all relations: BE", corrupted),
+        *plain,
+        *_mean("all relations: BE / AlexNet", normalised, _missing(list(bases))),
+        *normalised,
+        *_mean("all relations: rBE", relative, _missing(list(bases))),
+        *relative,
+    ]
+
+
+def _balanced_error(known: _Known, relation: str) -> Bounds | None:
+    """Mean over concepts of the mean of a concept's rates; None where one is not certified.
+
+    The rates are the misses of classes of which every image has one, and both sides of
+    concepts that are apart. A side without questions is left out.
+    """
+    wanted = (MISS,) if known.one_class_each else tuple(SIDES)
+    means = []
+    for concept, counts in zip(known.concepts, known.counts, strict=True):
+        sides = [side for side in wanted if counts[SIDES[side]] > 0]
+        found = [known.side(concept, side, relation) for side in sides]
+        there = [rate for rate in found if rate is not None]
+        if len(there) < len(found):
+            return None
+        if there:
+            means.append(rising(np.mean, stack(there)))
+    return rising(np.mean, stack(means)) if means else None
+
+
+def _mean(name: str, parts: list[Figure], missing: str = "") -> list[Figure]:
+    """The mean of several figures of a kind; what is noted of them is noted of it."""
+    if len(parts) < 2:
+        return []
+    noted = sum(bool(part.note) for part in parts)
+    notes = [missing, f"{noted} of {len(parts)} relations come with a note" if noted else ""]
+    bounds = rising(np.mean, stack([part.bounds for part in parts]))
+    plain = Bounds(float(bounds.estimate), float(bounds.lower), float(bounds.upper))
+    return [Figure(parts[0].kind, name, plain, "; ".join(note for note in notes if note))]
+
+
+def _partial(levels: set[int]) -> str:
+    """What to mind where a relation has not all the severities of its baseline."""
+    if levels == LEVELS:
+        return ""
+    listed = ", ".join(map(str, sorted(levels)))
+    return f"over severities {listed} alone, AlexNet's over all five"
+
+
+def _missing(relations: list[str]) -> str:
+    """What to mind where these are not all corruptions of their data sets."""
+    flags = {relation.split("/")[1] for relation in relations}
+    whole = sum(len(alexnet()[flag]) for flag in flags)
+    return "" if len(relations) == whole else f"{len(relations)} of {whole} corruptions"
+
+
+def _conditioned(base: Baseline) -> str:
+    """What to mind where AlexNet's rise, which relative BE divides by, is no measure."""
+    if base.rise < 0:
+        return f"AlexNet errs less here than on clean images ({base.rise:.4f}): the sign is turned"
+    if base.rise < TINY:
+        return f"AlexNet's error rises by {base.rise:.4f} only, which magnifies everything"
+    return ""

@@ -1,0 +1,174 @@
+"""The audits under experiments/specs run as they stand, on small data where they look for it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt.cli import main
+from adaptive_vtt.datasets import from_masks, medmnist_sets, phantom, read_table
+from adaptive_vtt.pictures import png
+from adaptive_vtt.spec import read_spec
+
+SPECS = Path(__file__).parent.parent / "experiments" / "specs"
+SEGMENTER = '''
+import numpy as np
+
+def predict(images):
+    """Finds what is red, which most relations upset."""
+    red = [image[..., 0].astype(float) - image[..., 1] for image in images]
+    return [(r > 45)[None] for r in red]
+'''
+CLASSIFIER = """
+import numpy as np
+
+def predict(images):
+    likely = np.full((len(images), 8), 0.05)
+    for row, image in zip(likely, images):
+        row[int(image.mean() // 32)] = 0.9
+    return likely
+"""
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return int(ended.value.code or 0)
+
+
+def copied(name: str, folder: Path, **changes: tuple[str, str]) -> Path:
+    """The spec beside the data that it names, with parts of its text changed."""
+    text = (SPECS / name).read_text(encoding="utf-8")
+    for old, new in changes.values():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name
+
+
+def audited(spec: Path, budget: int = 30) -> Path:
+    """The folder of a short audit, which was verified and whose failures were exported."""
+    out = spec.parent / "run"
+    assert run("audit", str(spec), "--budget", str(budget), "--out", str(out), "--json") == 0
+    assert run("verify", str(out)) == 0
+    assert run("export", str(out), "--failures", str(spec.parent / "failures")) == 0
+    return out
+
+
+def targets(out: Path) -> set[str]:
+    return {row["target"] for row in json.loads((out / "result.json").read_text())["targets"]}
+
+
+def medmnist(folder: Path, key: str = "test") -> None:
+    """BloodMNIST in small: eight classes, told by their brightness."""
+    classes = np.arange(16) % 8
+    noise = np.random.default_rng(0).integers(-12, 13, (16, 32, 32, 3))
+    images = (classes[:, None, None, None] * 32 + 16 + noise).clip(0, 255).astype(np.uint8)
+    arrays = {f"{key}_images": images, f"{key}_labels": classes[:, None].astype(np.uint8)}
+    np.savez_compressed(folder / "bloodmnist_224.npz", **arrays)
+    (folder / "classifier.py").write_text(CLASSIFIER)
+
+
+def kvasir(folder: Path) -> None:
+    """A few phantom frames in the layout of Kvasir-SEG, the last without a polyp."""
+    frames = phantom(5, size=96, polyps="always", seed=1)
+    for place in range(len(frames)):
+        sample = frames.sample(place)
+        assert sample.image is not None
+        mask = sample.masks["polyp"].astype(np.uint8) * 255
+        for kind, picture in (("images", sample.image), ("masks", mask * (place < 4))):
+            path = folder / "Kvasir-SEG" / kind / f"frame{place}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(png(picture))
+    (folder / "segmenter.py").write_text(SEGMENTER)
+
+
+def test_medmnist_is_audited_verified_and_exported(tmp_path: Path) -> None:
+    medmnist(tmp_path)
+    out = audited(copied("medmnist.toml", tmp_path))
+    corruption, cell = "relation medmnistc/bloodmnist/stain_deposit: error", "basophil: miss rate"
+    assert {"misclassification rate", corruption, cell} <= targets(out)
+    failures = tmp_path / "failures"
+    found = read_table(failures / "labels.csv", failures / "images")
+    assert found.concepts == medmnist_sets()["bloodmnist"].concepts
+    assert all(sum(found.sample(i).truth.values()) == 1 for i in range(len(found)))
+
+
+def test_masks_are_audited_verified_and_exported(tmp_path: Path) -> None:
+    kvasir(tmp_path)
+    out = audited(copied("masks.toml", tmp_path))
+    assert "polyp drop > 0.5: EFR" in targets(out)
+    assert "relation medtest/blood, polyp drop > 0.25: EFR" in targets(out)
+    failures = tmp_path / "failures"
+    found = from_masks(failures, images="images", masks="masks/polyp")
+    assert len(found) == len(pd.read_csv(failures / "labels.csv"))
+    assert {row["sample"] for _, row in pd.read_csv(failures / "failures.csv").iterrows()} <= {
+        f"frame{place}" for place in range(4)
+    }
+
+
+def test_phantom_is_audited_verified_and_exported(tmp_path: Path) -> None:
+    (tmp_path / "segmenter.py").write_text(SEGMENTER)
+    spec = copied(
+        "phantom.toml",
+        tmp_path,
+        model=("adaptive_vtt.experiments.phantom_unet:predict", "segmenter.py:predict"),
+        count=("count = 500", "count = 6"),
+        size=("size = 256", "size = 96"),
+    )  # fmt: skip
+    assert "relation medtest/text, polyp drop > 0.25: EFR" in targets(audited(spec))
+    failures = tmp_path / "failures"
+    assert len(from_masks(failures, images="images", masks="masks/polyp")) > 0
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in SPECS.glob("*.toml")))
+def test_every_spec_is_valid_listed_and_certifies(name: str) -> None:
+    spec = read_spec(SPECS / name)
+    assert spec.certify.half_width is not None
+    assert spec.audit.budget is not None
+    assert f"`{name}`" in (SPECS / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (('["medtest"]', '["medtst"]'), "unknown relation 'medtst'"),
+        (('relations = ["medtest"]', 'relations = ["medtest"]\nseverities = [6]'),
+         "severities: expected some of [1, 2, 3, 4, 5]"),
+        (('path = "Kvasir-SEG"', 'path = "Kvasir"'), "expected folders of images and masks"),
+        (('empty = "skip"', 'empty = "refuse"'), "expected a mask with something inside"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_a_spec_get_one_sentence(
+    tmp_path: Path,
+    change: tuple[str, str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    kvasir(tmp_path)
+    spec = copied("masks.toml", tmp_path, change=change)
+    assert run("audit", str(spec), "--out", str(tmp_path / "run")) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert sentence in line
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("bloodmnist_224.npz", "blood_224.npz"), "unknown dataset flag 'blood'"),
+        (('split = "test"', 'split = "val"'), "expected the arrays val_images, val_labels, found"),
+    ],
+)
+def test_data_that_is_not_there_gets_one_sentence(
+    tmp_path: Path,
+    change: tuple[str, str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    medmnist(tmp_path)
+    spec = copied("medmnist.toml", tmp_path, change=change)
+    assert run("audit", str(spec), "--out", str(tmp_path / "run")) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert sentence in line
