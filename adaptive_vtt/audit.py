@@ -122,6 +122,7 @@ class Audit:
         self.model = model
         self.batch = batch
         self.budget = budget
+        self.max_cost = max_cost
         self.plan = plan
         limit = MaxCalls(budget) if budget is not None else None
         cap = MaxCost(max_cost) if max_cost is not None else None
@@ -216,6 +217,8 @@ class Audit:
             run_concurrently(self, self.model, step)
         else:
             run_batches(self, step)
+        if hasattr(self.model, "statistics"):
+            self.journal.set_facts(endpoint=self.model.statistics())
         return self.result()
 
     def result(self) -> Result:
@@ -392,9 +395,11 @@ class Audit:
                 settings=settings,
                 stop=self.rules,
                 certificate=self.plan.describe(self._questioner.certifier),
+                max_cost=self.max_cost,
                 **notes,
             )
             return
+        self.journal.set_facts(max_cost=self.max_cost)
         certificate = self.plan.describe(self._questioner.certifier)
         same_audit(facts, self.space, {**settings, "certificate": certificate})
         self.interrupted = facts.get("interrupted", 0)

@@ -20,8 +20,10 @@ import adaptive_vtt as avtt
 from adaptive_vtt.certify.verify import recompute
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
+from adaptive_vtt.models import PythonModel
 from adaptive_vtt.models.base import Answer, Unanswered
 from adaptive_vtt.models.fashion_cnn import predict
+from adaptive_vtt.oracles import Consistency
 from adaptive_vtt.report import render, write_report
 from adaptive_vtt.report.counts import FIGURES
 from adaptive_vtt.report.evidence import Evidence
@@ -31,7 +33,7 @@ from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
 
 EVIL = "<script>alert(1)</script>"
 SECTIONS = ["overview", "beliefs", "uncertainty", "counts", "gallery", "asked"]
-CERTIFIED = ["overview", "certified", "derived", "widths", "cost", *SECTIONS[1:]]
+CERTIFIED = ["overview", "certified", "derived", "widths", "cost", "spending", *SECTIONS[1:]]
 
 
 class Tags(HTMLParser):
@@ -529,7 +531,8 @@ def test_odd_audits_have_a_whole_page(name: str) -> None:
 def test_odd_certified_audits_have_a_whole_page(name: str) -> None:
     page = render(ODD_CERTIFIED[name]())
     tags = Tags(page)
-    there = [s for s in CERTIFIED if s != "derived" or name != "one target"]
+    gone = {"nothing asked": "spending", "nothing answered": "spending", "one target": "derived"}
+    there = [s for s in CERTIFIED if s != gone.get(name)]
     assert [a["id"] for t, a in tags.tags if t == "section"] == there
     assert page.rstrip().endswith("</html>")
     for id in ("certified-data", "widths-chart-data"):
@@ -666,3 +669,35 @@ def test_scripts_run_in_a_browser(tmp_path: Path) -> None:
     assert "CONSOLE" not in done.stderr
     assert done.stdout.count('class="main-svg"') >= 5
     assert " shown</span>" in done.stdout
+
+
+# -- cost and trouble -------------------------------------------------------------------------
+
+
+def test_cost_is_shown_with_its_cap_and_failures_by_kind() -> None:
+    model = ScriptedModel(refuse=0.2)
+    model.statistics = lambda: {"attempts": 31, "failures": {"http 429": 4}}  # type: ignore[attr-defined]
+    space = avtt.QuestionSpace(tiny_dataset(12, 2), ["identity", "rotation"], oracle=Consistency())
+    audit = avtt.Audit(space, model, max_cost=30)
+    result = audit.run()
+    evidence = Evidence.of(audit.journal)
+    assert evidence.cost == result.cost
+    page = render(audit.journal)
+    chart = block(page, "spending-chart-data")
+    trace = chart["calls"]["data"][0]
+    assert (trace["x"][-1], trace["y"][-1]) == (result.calls, pytest.approx(result.cost))
+    assert chart["seconds"]["layout"]["shapes"][0]["y0"] == 30
+    text = Tags(page).text
+    excluded = int(evidence.table["unanswered"].str.startswith("excluded").fillna(False).sum())
+    assert excluded
+    for row in (f"the source image was not answered {excluded} ", "attempts 31", "http 429 4"):
+        assert row in " ".join(text.split())
+
+
+def test_where_all_was_free_and_answered_there_is_no_cost_to_show() -> None:
+    audit = avtt.Audit(
+        avtt.QuestionSpace(tiny_dataset(4, 1)),
+        PythonModel(lambda images: np.ones((len(images), 1))),
+    )
+    audit.run()
+    assert "spending-chart" not in render(audit.journal)

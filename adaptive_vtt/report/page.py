@@ -16,6 +16,7 @@ from . import (
     derived,
     gallery,
     headline,
+    spending,
     uncertainty,
     widths,
 )
@@ -28,6 +29,7 @@ SECTIONS: tuple[Callable[[Evidence], Section | None], ...] = (
     derived.section,
     widths.section,
     cost.section,
+    spending.section,
     beliefs.section,
     uncertainty.section,
     counts.section,

@@ -1,0 +1,88 @@
+"""What was spent over time, and what came back instead of answers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..rows import EXCLUDED
+from .evidence import Evidence
+from .section import Section, amount, chart, fragment
+
+CHECKPOINTS = 200
+"""The cost is shown at up to so many moments."""
+KINDS = 12
+"""So many reasons are told apart; the rest is one row."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """``count`` of questions came back without an answer for one ``reason``."""
+
+    reason: str
+    count: int
+
+
+def section(evidence: Evidence) -> Section | None:
+    """Cost over calls and time, failures by kind; None where all was free and all answered."""
+    troubles, statistics = _troubles(evidence), evidence.facts.get("endpoint") or {}
+    if evidence.cost == 0 and not troubles and not statistics:
+        return None
+    views = {axis: _figure(evidence, axis) for axis in ("calls", "seconds")}
+    html = fragment(
+        "spending.html",
+        chart=chart("spending-chart", views, "Cost over calls") if evidence.cost else "",
+        cost=evidence.cost,
+        cap=evidence.facts.get("max_cost"),
+        calls=len(evidence.calls) + len(evidence.sources),
+        troubles=troubles,
+        asked=len(evidence.table),
+        statistics=[(name.replace("_", " "), value) for name, value in _flat(statistics)],
+    )
+    return Section("Cost and trouble", "spending", html)
+
+
+def _troubles(evidence: Evidence) -> list[Trouble]:
+    """Why questions went unanswered, the commonest first."""
+    counts = evidence.table["unanswered"].dropna().value_counts()
+    found = [Trouble(str(r).removeprefix(EXCLUDED), int(n)) for r, n in counts.items()]
+    rest = sum(t.count for t in found[KINDS:])
+    return found[:KINDS] + ([Trouble("other reasons", rest)] if rest else [])
+
+
+def _flat(statistics: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = []
+    for name, value in statistics.items():
+        if isinstance(value, dict):
+            rows += [(f"{name}: {key}", text) for key, text in _flat(value)]
+        else:
+            rows.append((name, amount(value) if isinstance(value, int | float) else str(value)))
+    return rows
+
+
+def _figure(evidence: Evidence, axis: str) -> dict[str, Any]:
+    paid = [(c.elapsed, c.cost) for c in evidence.calls]
+    paid += [(s.elapsed, s.cost) for s in evidence.sources]
+    seconds, costs = np.array([(0.0, 0.0), *sorted(paid)]).T
+    cost = np.cumsum(costs)
+    shown = np.unique(np.linspace(0, len(paid), CHECKPOINTS).round().astype(np.int64))
+    x = shown if axis == "calls" else seconds[shown].round(2)
+    unit = "calls" if axis == "calls" else "s"
+    trace = {
+        "type": "scatter", "mode": "lines", "x": x.tolist(), "y": cost[shown].tolist(),
+        "line": {"color": "var(--accent)", "width": 2.5, "shape": "hv"},
+        "hovertemplate": "%{x} " + unit + ": %{y:.4~f}<extra></extra>",
+    }  # fmt: skip
+    titles = {"calls": "calls answered so far", "seconds": "seconds of audit"}
+    layout: dict[str, Any] = {
+        "xaxis": {"title": {"text": titles[axis]}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": "cost"}, "rangemode": "tozero"},
+        "showlegend": False,
+    }
+    cap = evidence.facts.get("max_cost")
+    if cap is not None:
+        pen = {"color": "var(--third)", "width": 1.5, "dash": "dash"}
+        ends = {"x0": 0, "x1": 1, "y0": cap, "y1": cap}
+        layout["shapes"] = [{"type": "line", "xref": "paper", **ends, "line": pen}]
+        layout["yaxis"]["range"] = [0, 1.08 * cap]
+    return {"data": [trace], "layout": layout}
