@@ -675,7 +675,7 @@ def test_scripts_run_in_a_browser(tmp_path: Path) -> None:
 
 
 def test_cost_is_shown_with_its_cap_and_failures_by_kind() -> None:
-    model = ScriptedModel(refuse=0.2)
+    model = ScriptedModel(refuse=0.4)
     model.statistics = lambda: {"attempts": 31, "failures": {"http 429": 4}}  # type: ignore[attr-defined]
     space = avtt.QuestionSpace(tiny_dataset(12, 2), ["identity", "rotation"], oracle=Consistency())
     audit = avtt.Audit(space, model, max_cost=30)
