@@ -127,7 +127,6 @@ class Audit:
         limit = MaxCalls(budget) if budget is not None else None
         cap = MaxCost(max_cost) if max_cost is not None else None
         self._rules = [rule for rule in (plan.rule(), stop, limit, cap) if rule]
-        self._most_cost = float(getattr(model, "most_cost", 0.0))
         name = strategy if isinstance(strategy, str) else type(strategy).__name__
         chosen = get_strategy(strategy) if isinstance(strategy, str) else strategy
         cheaper = Proxies(space, seed, proxies or {}, prior_journal)
@@ -253,6 +252,7 @@ class Audit:
         """Where the audit stands."""
         uncertainty = self._questioner.open_uncertainty()
         certifier = self._questioner.certifier
+        most_cost = float(getattr(self.model, "most_cost", 0.0))  # may rise, if wrongly bounded
         next_calls = 2 if len(self._sources) < self._judge.source_count else 1
         return State(
             len(self._lessons.order) + len(self._sources),
@@ -263,7 +263,7 @@ class Audit:
             certifier.sequences.upper if certifier else None,
             next_calls=next_calls,
             cost=self.cost,
-            reserved=(len(self._queue) + self.interrupted + next_calls) * self._most_cost,
+            reserved=(len(self._queue) + self.interrupted + next_calls) * most_cost,
         )
 
     def close(self) -> None:

@@ -5,15 +5,18 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
+from .adapters import ADAPTERS, build_adapter
 from .audit import Audit
 from .datasets import (
     Dataset,
     fashion,
     from_class_folders,
+    from_endobench,
     from_idrid,
     from_isic,
     from_masks,
     from_medmnist,
+    from_medvqa,
     phantom,
     read_table,
 )
@@ -21,9 +24,11 @@ from .errors import InputError, one_line
 from .models import ModelUnderTest, Recorded, Simulated, load
 from .oracles import (
     Consistency,
+    ContainsTruth,
     Correctness,
     MaskConsistency,
     MaskDrop,
+    MultipleChoice,
     OracleDefaults,
     Ordinal,
     TopClass,
@@ -39,6 +44,8 @@ ORACLES: dict[str, type[OracleDefaults]] = {
     "consistency": Consistency,
     "mask-drop": MaskDrop,
     "mask-consistency": MaskConsistency,
+    "multiple-choice": MultipleChoice,
+    "contains-truth": ContainsTruth,
 }
 
 T = TypeVar("T")
@@ -57,6 +64,8 @@ def build_space(spec: Spec, base: Path) -> QuestionSpace:
 def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
     """The model of a spec; relative paths start at ``base``."""
     section = spec.model
+    if section.kind in ADAPTERS:
+        return build_adapter(section, base, spec.audit.seed)
     if section.kind == "recorded":
         return _recorded(base / _need(section.answers, "model.answers"), section.name)
     target = _need(section.target, "model.target")
@@ -116,6 +125,8 @@ _LOADERS: dict[str, tuple[Callable[..., Dataset], str | None, tuple[str, ...]]] 
     "classes": (from_class_folders, "path", ("classes", "broken")),
     "isic": (from_isic, "path", ("images", "masks", "broken")),
     "idrid": (from_idrid, "path", ("split", "broken")),
+    "endobench": (from_endobench, "path", ("tasks", "broken", "looks")),
+    "medvqa": (from_medvqa, "path", ("questions", "several", "broken")),
     "phantom": (phantom, "count", ("size", "seed", "polyps", "concepts")),
 }
 """Kind of dataset -> its loader, the field that it needs, and those that it takes."""

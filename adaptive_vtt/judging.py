@@ -196,6 +196,12 @@ def _asks(sample: Sample, concepts: tuple[str, ...]) -> tuple[Ask, ...]:
     """The words of each concept; none where the sample has none."""
     if not sample.asks:
         return ()
+    missing = [concept for concept in concepts if concept not in sample.asks]
+    if missing:
+        raise InputError(
+            f"sample {sample.id!r}: expected words for concept {missing[0]!r}, got none; ask one "
+            "question per call (answers = 'one')"
+        )
     return tuple(sample.asks[concept] for concept in concepts)
 
 

@@ -32,6 +32,13 @@ def check_cost(model: ModelUnderTest, max_cost: float | None) -> None:
             f"max_cost: expected the prices of model {name_of(model)!r} to be known, as the cap "
             "could not be kept otherwise; got none"
         )
+    most = float(getattr(model, "most_cost", 0.0))
+    if max_cost is not None and 0 < max_cost < most:
+        raise InputError(
+            f"max_cost: expected at least {most:g}, which a single call of model "
+            f"{name_of(model)!r} may cost with its longest prompt and reply and all retries; "
+            f"got {max_cost:g}"
+        )
 
 
 def check_readings(form: str, history: str) -> None:

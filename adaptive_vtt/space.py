@@ -122,7 +122,11 @@ class QuestionSpace:
     def applicable(self) -> npt.NDArray[np.bool_]:
         """V x C: whether a variant's questions about a concept make sense."""
         asked = [self.asked[k] for k in self.asked_by]
-        found = np.array([[v.relation.applies(c) for c in asked] for v in self.variants], bool)
+        applies = self.oracle.applies
+        found = np.array(
+            [[v.relation.applies(c) and applies(v.relation, c) for c in asked]
+             for v in self.variants], dtype=bool,
+        )  # fmt: skip
         if self.oracle.needs_source:  # the source image is what all others are compared with
             found[[v.relation.name == IDENTITY for v in self.variants]] = False
         return found

@@ -1,18 +1,22 @@
 """Deterministic doubles, for this package's tests and for tests of your own plug-ins."""
 
 import hashlib
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .datasets.base import Indices, Sample, Truths
+from .datasets.base import Dataset, Indices, Sample, Truths
 from .datasets.table import TableDataset, from_table
 from .errors import unknown
 from .models.base import Answer, Prompt, Unanswered
 from .randomness import generator
+
+if TYPE_CHECKING:
+    from .serving import Behaviour, DemoBrain, DemoServer
 
 
 def tiny_dataset(
@@ -118,3 +122,27 @@ class ScriptedModel:
             return Unanswered("refused", cost=0.5)
         values = [generator(self._seed, f"{key}/{c}").random() for c in prompt.concepts]
         return Answer(tuple(values), cost=1.0)
+
+
+@contextmanager
+def demo_server(
+    brain: "DemoBrain | Dataset",
+    behaviour: "Behaviour | None" = None,
+    *,
+    key: str | None = None,
+    port: int = 0,
+) -> "Iterator[DemoServer]":
+    """A model endpoint on loopback that knows the truth, really served over HTTP.
+
+    ``brain``: a ``serving.DemoBrain``, or a dataset with images to make one of that is never
+    wrong. ``behaviour``: its latency and faults (none by default). Yields the server: its
+    ``url``, ``model``, ``brain`` (whose ``answer`` says what is answered, without HTTP) and
+    ``statistics``. Clients of OpenAI's API take ``url + "/v1"``. With ``key``, requests
+    must carry it.
+    """
+    from .serving import DemoBrain, DemoServer
+
+    if not isinstance(brain, DemoBrain):
+        brain = DemoBrain(brain, error=0.0, worse=0.0)
+    with DemoServer(brain, behaviour, key=key, port=port) as server:
+        yield server

@@ -30,13 +30,19 @@ from adaptive_vtt.strategies import get
 from adaptive_vtt.surrogates import QuestionGP
 
 Floats = npt.NDArray[np.float64]
+TURNS_AT = 60
+"""After so many answers a turncoat proxy, right until then, says the opposite."""
 UNIFORM_FLOOR = 1e-9
 """A floor has to be above 0; this one changes nothing."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One way to audit: ``prediction`` "gp", "proxies", "shuffled", "adversarial" or "none"."""
+    """One way to audit.
+
+    ``prediction``: "gp", "proxies", "shuffled" (features), "adversarial" (a proxy that says
+    the opposite of the truth, which the GP soon learns to read), "turncoat" or "none".
+    """
 
     name: str
     strategy: str = "uncertainty+unpredictability"
@@ -186,19 +192,23 @@ def _gp(task: Task, material: Material) -> QuestionGP:
     if prediction == "shuffled":
         rng = np.random.default_rng([task.seed, 5])
         features = features[torch.from_numpy(rng.permutation(len(features)))]
-    proxies: Callable[..., Any] | None = None
-    if prediction == "proxies":
-        proxies = bench.proxy_losses
-    if prediction == "adversarial":
-        losses = torch.from_numpy(material.losses.reshape(len(features), -1))
+    losses = torch.from_numpy(material.losses.reshape(len(features), -1))
 
-        def proxies(sample: Any, variant: Any, concept: Any, truth: Any) -> Any:
-            return (1 - losses[sample, variant])[:, None]
+    def turncoat(sample: Any, variant: Any, concept: Any, truth: Any) -> Any:
+        told = losses[sample, variant][:, None]
+        return told if len(gp) < TURNS_AT else 1 - told
 
-    return QuestionGP(
-        bench.relation, bench.severity, 1, shared=False, proxies=proxies,
+    def inverted(sample: Any, variant: Any, concept: Any, truth: Any) -> Any:
+        return 1 - losses[sample, variant][:, None]
+
+    kinds: dict[str, Callable[..., Any]] = {
+        "proxies": bench.proxy_losses, "adversarial": inverted, "turncoat": turncoat,
+    }  # fmt: skip
+    gp = QuestionGP(
+        bench.relation, bench.severity, 1, shared=False, proxies=kinds.get(prediction),
         features=lambda samples: features[samples],
     )  # fmt: skip
+    return gp
 
 
 def _answer(
@@ -253,6 +263,7 @@ def suites(quick: bool) -> dict[str, Callable[[], pd.DataFrame]]:
     proxies = Setting("adaptive + proxies", prediction="proxies")
     shuffled = Setting("shuffled features", prediction="shuffled")
     adversarial = Setting("adversarial proxy", prediction="adversarial")
+    turncoat = Setting("proxy that turns", prediction="turncoat")
     plain = Setting("adaptive, no surrogate")
     return {
         "sides-0.7": lambda: table("sides 0.7", [UNIFORM, plain], [0.1, 0.05], few // 2 or 1),
@@ -268,7 +279,7 @@ def suites(quick: bool) -> dict[str, Callable[[], pd.DataFrame]]:
             "digits-proxy", [UNIFORM, proxies], [0.0], some, marks=(100, 200, 400)
         ),
         "proxy-coverage": lambda: table(
-            "digits-proxy", [UNIFORM, proxies, adversarial], [0.05], many
+            "digits-proxy", [UNIFORM, proxies, adversarial, turncoat], [0.05], many
         ),
     }
 

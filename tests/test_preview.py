@@ -185,12 +185,12 @@ def test_relation_that_refuses_an_image_is_a_note(
     image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from adaptive_vtt.errors import InputError
-    from adaptive_vtt.relations.graded import Graded
+    from adaptive_vtt.relations.graded import Rotation
 
     def refuse(*_: object) -> None:
         raise InputError("expected an image of the moon")
 
-    monkeypatch.setattr(Graded, "apply", refuse)
+    monkeypatch.setattr(Rotation, "apply", refuse)
     out = tmp_path / "sheet.html"
     assert run("preview", image, "--relations", "identity,rotation", "--out", str(out)) == 0
     page = Page(out)

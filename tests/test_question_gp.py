@@ -9,8 +9,7 @@ import torch
 from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
-from adaptive_vtt.surrogates import Losses, QuestionGP, sample_features
-from adaptive_vtt.surrogates import unit_kernel
+from adaptive_vtt.surrogates import Losses, QuestionGP, sample_features, unit_kernel
 from adaptive_vtt.surrogates.unit_kernel import Factor
 from adaptive_vtt.testing import tiny_dataset
 

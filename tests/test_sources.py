@@ -430,3 +430,17 @@ def test_verify_names_a_source_answer_that_was_altered(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"the answer of source \d was altered"):
         verify(journal)
     journal.close()
+
+
+def test_masks_turn_with_the_image() -> None:
+    image = np.zeros((32, 32, 1), np.uint8)
+    image[6:12, 14:26] = 255
+    mask = image[:, :, 0] > 0
+    relation = get("rotation")
+    made = relation.apply(Sample("s", image, {}), 4, np.random.default_rng(1))
+    assert made.image is not None
+    turned = relation.expect_mask(mask, made)
+    assert overlap(turned, made.image[:, :, 0] > 127) > 0.9
+    assert overlap(turned, mask) < 0.7
+    with pytest.raises(InputError, match=r"rotation: expected a severity in .*, got 9"):
+        relation.apply(Sample("s", image, {}), 9, np.random.default_rng(1))

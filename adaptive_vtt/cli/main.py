@@ -194,6 +194,36 @@ def init(
     typer.echo(f"wrote {write_start(directory)}\nnext: avtt audit {directory / 'SPEC.toml'}")
 
 
+@app.command("serve-demo")
+def serve_demo(
+    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free one.")] = 8008,
+    key_env: Annotated[
+        str | None, typer.Option(help="Ask for the key this variable holds.", metavar="NAME")
+    ] = None,
+    latency: Annotated[float, typer.Option(help="Seconds until an answer, median.")] = 0.2,
+    error_rate: Annotated[float, typer.Option(help="Mean share of wrong answers.")] = 0.1,
+    worse: Annotated[float, typer.Option(help="Added to it where most perturbed.")] = 0.3,
+    faults: Annotated[
+        float, typer.Option(help="Share of 429s, 5xx, hangs and cut answers, together.")
+    ] = 0.05,
+    refusals: Annotated[float, typer.Option(help="Share of questions refused.")] = 0.01,
+    rambling: Annotated[float, typer.Option(help="Share of answers buried in words.")] = 0.1,
+    seed: Annotated[int, typer.Option(help="Same seed, same frames and answers.")] = 0,
+    count: Annotated[int, typer.Option(help="Synthetic frames it knows.")] = 200,
+    size: Annotated[int, typer.Option(help="Their side in pixels.")] = 256,
+) -> None:
+    """Serve a model on this machine that is asked like a paid one, to try an audit on.
+
+    Example: avtt serve-demo --latency 0.5 --error-rate 0.2
+    """
+    from .serving import serve
+
+    serve(
+        port=port, key_env=key_env, latency=latency, error_rate=error_rate, worse=worse,
+        faults=faults, refusals=refusals, rambling=rambling, seed=seed, count=count, size=size,
+    )  # fmt: skip
+
+
 @relations_app.command("list")
 def list_relations(
     family: Annotated[

@@ -2,12 +2,14 @@
 
 from .base import UNKNOWN, Dataset, Sample
 from .class_folder import from_class_folders
+from .endobench import from_endobench
 from .fashion_mnist import fashion
 from .folder import read_table
 from .idrid import from_idrid
 from .isic import from_isic
 from .mask_folder import from_masks
 from .medmnist import from_medmnist, medmnist_sets
+from .medvqa import from_medvqa
 from .phantom import phantom
 from .table import TableDataset, from_table
 
@@ -18,10 +20,12 @@ __all__ = [
     "TableDataset",
     "fashion",
     "from_class_folders",
+    "from_endobench",
     "from_idrid",
     "from_isic",
     "from_masks",
     "from_medmnist",
+    "from_medvqa",
     "from_table",
     "medmnist_sets",
     "phantom",

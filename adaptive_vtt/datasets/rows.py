@@ -14,7 +14,8 @@ from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 from ..errors import InputError, one_line, unknown
 from .base import Image
-from .images import MAX_PIXELS, declared_size, read_image
+from .headers import declared_size
+from .images import MAX_PIXELS, read_image
 
 IMAGE = "image"
 BATCH = 16
@@ -162,25 +163,41 @@ def _lines(file: BinaryIO, tabs: int) -> Iterator[bytes]:
 
 
 def _text_row(path: Path, where: str, offset: int, line: bytes, header: list[str]) -> Row:
-    longest = max(line.split(b"\t"), key=len).strip(b'"\r\n')
-    cut = longest if len(longest) >= _LONG else b""
+    start, stop = _longest(line)
+    if stop - start < _LONG:
+        start = stop = 0
     try:
-        cells = _parsed(line.replace(cut, b"", 1) if cut else line)
+        cells = _parsed(line[:start] + line[stop:])
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{where}: cannot read its cells: {one_line(error)}") from None
     if len(cells) != len(header):
         raise InputError(f"{where}: expected {len(header)} columns, got {len(cells)}")
     found = dict(zip(header, cells, strict=True))
     coded = found.pop(IMAGE).encode()
-    if cut and coded:
+    if stop and coded:
         raise InputError(f"{where}: expected the image in column {IMAGE!r}")
-    coded = cut or coded
+    if not stop:
+        start = line.index(coded)
+        stop = start + len(coded)
+    _checked(_decoded(line[start:stop], where), where)
+    return Row(found, _InText(where, path, offset + start, stop - start), where)
+
+
+def _longest(line: bytes) -> tuple[int, int]:
+    """Where the longest field is in a line, without quotes around it."""
+    fields = line.split(b"\t")
+    place = max(range(len(fields)), key=lambda k: len(fields[k]))
+    start = sum(map(len, fields[:place])) + place
+    field = fields[place].rstrip(b"\r\n")
+    quoted = field[:1] == field[-1:] == b'"'
+    return start + quoted, start + len(field) - quoted
+
+
+def _decoded(coded: bytes | str, where: str) -> bytes:
     try:
-        data = binascii.a2b_base64(coded, strict_mode=True)
-    except binascii.Error as error:
+        return binascii.a2b_base64(coded, strict_mode=True)
+    except (binascii.Error, ValueError) as error:
         raise InputError(f"{where}: expected an image in base64: {one_line(error)}") from None
-    _checked(data, where)
-    return Row(found, _InText(where, path, offset + line.index(coded), len(coded)), where)
 
 
 def _parsed(line: bytes) -> list[str]:
@@ -209,13 +226,14 @@ def _checked(data: bytes, where: str) -> bool:
 
 def _parquet(path: Path) -> Any:
     try:
-        import pyarrow.parquet
+        import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError:
         raise InputError(
             f"{path}: reading Parquet needs pyarrow: pip install 'adaptive-vtt[parquet]'"
         ) from None
     try:
-        return pyarrow.parquet.ParquetFile(path)
+        # page by page: by default a whole row group of images would be in memory
+        return pyarrow.parquet.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot read a table: {one_line(error)}") from None
 
@@ -237,13 +255,11 @@ def _opened(path: Path) -> Any:
 
 
 def _bytes(value: Any, where: str) -> bytes:
+    """An image's bytes: as they are, in base64, or in a field of a struct."""
     if isinstance(value, dict):
         value = value.get("bytes")
     if isinstance(value, str):
-        try:
-            return binascii.a2b_base64(value, strict_mode=True)
-        except binascii.Error as error:
-            raise InputError(f"{where}: expected an image in base64: {one_line(error)}") from None
+        return _decoded(value, where)
     if not isinstance(value, bytes):
         raise InputError(f"{where}: expected an image, got {type(value).__name__}")
     return value

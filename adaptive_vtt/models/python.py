@@ -34,7 +34,8 @@ class TorchModel:
     """A torch module: float images n x ch x H x W in [0, 1] -> logits n x C, or n x C x H x W.
 
     The module is put into eval mode on ``device`` ("auto": CUDA where there is one);
-    images of one call must share a size. ``transform`` replaces the default scaling.
+    images of one call must share a size. ``transform`` replaces the default scaling. Where a
+    batch does not fit the GPU's memory ``batch_size`` is halved, and stays so.
     """
 
     answers: Literal["one", "all"] = "all"
@@ -60,12 +61,31 @@ class TorchModel:
         import torch
 
         images = [prompt.image for prompt in prompts if prompt.image is not None]
-        parts = []
+        parts: list[torch.Tensor] = []
+        done = 0
         with torch.inference_mode():
-            for start in range(0, len(images), self.batch_size):
-                batch = self.transform(images[start : start + self.batch_size])
-                parts.append(torch.sigmoid(self.module(batch.to(self.device)).double()).cpu())
+            while done < len(images):
+                batch = images[done : done + self.batch_size]
+                said = self._fits(batch)
+                if said is None:
+                    self.batch_size = len(batch) // 2
+                    torch.cuda.empty_cache()
+                else:
+                    parts.append(said)
+                    done += len(batch)
         return [*to_answers(torch.cat(parts).numpy(), prompts, f"model {self.name!r}")]
+
+    def _fits(self, images: list[Image]) -> "torch.Tensor | None":
+        """P(yes) of a batch, or None for one of several images that needs too much memory."""
+        import torch
+
+        try:
+            batch = self.transform(images).to(self.device)
+            return torch.sigmoid(self.module(batch).double()).cpu()
+        except torch.OutOfMemoryError:
+            if len(images) == 1:
+                raise
+            return None
 
 
 def scaled(images: list[Image]) -> "torch.Tensor":

@@ -89,6 +89,10 @@ class OracleDefaults:
             return dataset.concepts, range(len(dataset.concepts))
         return dataset.dataset.concepts, base.tolist()  # type: ignore[attr-defined]
 
+    def applies(self, relation: Relation, concept: str) -> bool:
+        """Whether a question about ``concept`` after ``relation`` can be judged."""
+        return True
+
     def expect(
         self,
         relation: Relation,

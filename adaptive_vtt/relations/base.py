@@ -50,13 +50,17 @@ class LabelPreserving:
     about: str = ""
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+        self.check(severity)
+        if sample.image is None:
+            return FollowUp(None)
+        return FollowUp(self.transform(sample.image, severity, rng))
+
+    def check(self, severity: int) -> None:
+        """Raises InputError for a severity that does not exist."""
         if severity not in self.severities:
             raise InputError(
                 f"{self.name}: expected a severity in {list(self.severities)}, got {severity}"
             )
-        if sample.image is None:
-            return FollowUp(None)
-        return FollowUp(self.transform(sample.image, severity, rng))
 
     def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
         """The changed image: same shape and dtype as ``image``, which is left alone."""

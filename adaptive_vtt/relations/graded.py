@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets.base import Image
-from .base import LabelPreserving
+from ..datasets.base import Image, Mask, Sample
+from .base import FollowUp, LabelPreserving
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,6 +43,36 @@ class Graded(LabelPreserving):
 
     def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
         return self.change(image, self.strengths[self.severities.index(severity)], rng)
+
+
+class Rotation(LabelPreserving):
+    """About the centre, either way, filling from the nearest edge pixel; masks turn along."""
+
+    name = "rotation"
+    strengths = (5.0, 10.0, 20.0, 30.0, 45.0)
+    about = "about the centre, either way; strength: degrees"
+
+    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+        self.check(severity)
+        if sample.image is None:
+            return FollowUp(None)
+        way = 1 if rng.random() < 0.5 else -1
+        degrees = way * self.strengths[self.severities.index(severity)]
+        return FollowUp(_turned(sample.image, degrees), {"degrees": degrees})
+
+    def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
+        degrees = follow_up.details["degrees"]
+        return _turned(mask.astype(np.uint8), degrees, nearest=True).astype(bool)
+
+
+def _turned(image: Image, degrees: float, *, nearest: bool = False) -> Image:
+    import cv2
+
+    height, width = image.shape[:2]
+    matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
+    way = cv2.INTER_NEAREST if nearest else cv2.INTER_LINEAR
+    edge = cv2.BORDER_REPLICATE
+    return like(cv2.warpAffine(image, matrix, (width, height), flags=way, borderMode=edge), image)
 
 
 def to_bytes(values: npt.NDArray[np.floating[Any]]) -> Image:
@@ -76,19 +106,6 @@ def contrast_down(image: Image, keep: float, rng: np.random.Generator) -> Image:
     return to_bytes(mean + keep * (image - mean))
 
 
-def rotation(image: Image, degrees: float, rng: np.random.Generator) -> Image:
-    """Rotates about the centre, either way, filling from the nearest edge pixel."""
-    import cv2
-
-    height, width = image.shape[:2]
-    angle = degrees * (1 if rng.random() < 0.5 else -1)
-    matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), angle, 1.0)
-    turned = cv2.warpAffine(
-        image, matrix, (width, height), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
-    )
-    return like(turned, image)
-
-
 def defocus_blur(image: Image, percent: float, rng: np.random.Generator) -> Image:
     """Convolves with a disc whose radius is ``percent`` of the shorter side."""
     import cv2
@@ -108,7 +125,7 @@ def _disc(radius: float) -> Floats:
     return np.asarray(kernel / kernel.sum())
 
 
-GRADED = (
+GRADED: tuple[Graded | Rotation, ...] = (
     Graded(
         "gaussian_noise",
         (0.08, 0.12, 0.18, 0.26, 0.38),
@@ -139,10 +156,5 @@ GRADED = (
         contrast_down,
         "towards the channel's mean; strength: share of contrast kept",
     ),
-    Graded(
-        "rotation",
-        (5.0, 10.0, 20.0, 30.0, 45.0),
-        rotation,
-        "about the centre, either way; strength: degrees",
-    ),
+    Rotation(),
 )

@@ -321,10 +321,7 @@ class Reduce(LabelPreserving):
     TRIES = 16
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
-        if severity not in self.severities:
-            raise InputError(
-                f"{self.name}: expected a severity in {list(self.severities)}, got {severity}"
-            )
+        self.check(severity)
         if sample.image is None:
             return FollowUp(None)
         height, width = sample.image.shape[:2]

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from adaptive_vtt.datasets import TableDataset, from_table
+from adaptive_vtt.datasets.base import Ask
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import (
     Answer,
@@ -231,7 +232,9 @@ def test_cause_of_a_model_error_is_kept() -> None:
 
 
 def test_prompts_hold_no_truth() -> None:
-    assert set(vars(PROMPT)) == {"image", "concepts", "sample_id", "relation", "severity"}
+    assert set(vars(PROMPT)) == {
+        "image", "concepts", "sample_id", "relation", "severity", "asks",
+    }  # fmt: skip
 
 
 # -- recorded and simulated ----------------------------------------------------------------
@@ -291,3 +294,10 @@ def test_simulated_models_are_right_as_often_as_the_paper_says(
 def test_unknown_simulated_kind_names_the_nearest() -> None:
     with pytest.raises(InputError, match=r"unknown simulated model 'biassed'.*did you mean 'bias"):
         Simulated.paper("biassed", make_dataset())
+
+
+def test_words_answer_questions_in_words_alone() -> None:
+    asked = Prompt(
+        None, ("organ",), "s", "identity", 0, (Ask("Which organ?", ("colon", "stomach")),)
+    )
+    assert checked(Saying([Answer(("A",))]), [asked]) == [Answer(("A",))]

@@ -1,0 +1,95 @@
+"""``avtt serve-demo``: a model endpoint on loopback, to try an audit on."""
+
+import os
+import threading
+
+import typer
+
+from ..datasets.phantom import phantom
+from ..errors import InputError
+from ..serving import FAULTS, STATISTICS, Behaviour, DemoBrain, DemoServer
+
+SPEC = "experiments/specs/endpoint.toml"
+
+
+def serve(
+    *,
+    port: int,
+    key_env: str | None,
+    latency: float,
+    error_rate: float,
+    worse: float,
+    faults: float,
+    refusals: float,
+    rambling: float,
+    seed: int,
+    count: int,
+    size: int,
+) -> None:
+    """Answers until Ctrl-C, then says what was asked and billed."""
+    key = _key(key_env)
+    behaviour = Behaviour(
+        latency=latency, spread=0.3, **dict.fromkeys(FAULTS, faults / len(FAULTS)), seed=seed
+    )
+    typer.echo(f"drawing {count} synthetic frames of {size} x {size} pixels ...")
+    frames = phantom(count, size=size, seed=seed)
+    dataset = f'kind = "phantom", count = {count}, size = {size}, seed = {seed}'
+    errors = spread_errors(frames.concepts, error_rate)
+    brain = DemoBrain(
+        frames, error=errors, worse=worse, refusals=refusals, rambling=rambling, seed=seed
+    )
+    with DemoServer(brain, behaviour, port=port, key=key) as server:
+        try:
+            typer.echo(_introduction(server, dataset, errors, key_env))
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            typer.echo("\n" + _bill(server))
+
+
+def spread_errors(concepts: tuple[str, ...], rate: float) -> dict[str, float]:
+    """Error rates from half to one and a half of ``rate``, so that there is something to find."""
+    last = max(1, len(concepts) - 1)
+    return {c: min(1.0, rate * (0.5 + k / last)) for k, c in enumerate(concepts)}
+
+
+def _key(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    key = os.environ.get(variable)
+    if not key:
+        raise InputError(
+            f"--key-env: expected the environment variable {variable} to hold the key, "
+            "it is not set"
+        )
+    return key
+
+
+def _introduction(
+    server: DemoServer, dataset: str, errors: dict[str, float], key_env: str | None
+) -> str:
+    rates = ", ".join(f"{concept} {rate:.1%}" for concept, rate in errors.items())
+    return f"""
+serving   {server.url}/v1   (OpenAI's chat completions)
+          {server.url}/v2   (Open Inference Protocol), {server.url}/predict
+model     {server.model}
+key       {f"the value of {key_env}" if key_env else "none is needed"}
+frames    {dataset}
+errors    {rates};
+          up to {server.brain.worse:.0%} more where a frame is perturbed
+bill      {server.url}{STATISTICS}
+
+In another terminal:
+  avtt audit {SPEC} --dry-run
+  avtt audit {SPEC} --max-cost 1 --out runs/endpoint
+
+Ctrl-C ends it."""
+
+
+def _bill(server: DemoServer) -> str:
+    counts = server.statistics
+    failed = ", ".join(f"{getattr(counts, fault)} {fault}" for fault in FAULTS)
+    return (
+        f"{counts.requests} requests: {counts.answered} answered, {failed}, "
+        f"{counts.rejected} rejected, {counts.lost} lost; billed {counts.prompt_tokens} prompt "
+        f"and {counts.completion_tokens} completion tokens"
+    )

@@ -1,0 +1,125 @@
+"""Endpoints that are called over plain HTTP, by httpx."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ..errors import InputError, one_line
+from .attempts import Trouble, of_status
+from .endpoint import Endpoint
+from .keys import Key, fill
+
+if TYPE_CHECKING:
+    import httpx
+
+_SECRET = ("authorization", "api-key", "apikey", "token", "secret")
+"""Headers with these in their names hold keys, which a spec must not spell out."""
+_QUOTED = 200  # characters of a server's own words in an error
+
+
+class HttpEndpoint(Endpoint):
+    """Sends bytes to ``url`` with ``headers``, of which values may name "$VARIABLES".
+
+    Raises InputError for a URL that is none, a variable that is not set, and a key that is
+    written out. Needs httpx (pip install 'adaptive-vtt[http]').
+    """
+
+    def __init__(self, url: str, *, headers: Mapping[str, str] | None = None, **options: Any):
+        httpx = _library()
+        host = host_of(url)
+        self._headers, keys = _filled(headers or {})
+        self._url = url
+        super().__init__(host=host, keys=keys, **options)
+        most = self.limits.in_flight
+        self._client = httpx.AsyncClient(
+            timeout=None,  # the endpoint's own limit covers the whole attempt
+            limits=httpx.Limits(max_connections=most, max_keepalive_connections=most),
+            auth=self._authorise,
+        )
+
+    async def exchange(self, path: str = "", content: bytes | None = None, **headers: str) -> Any:
+        """The JSON that comes back from a POST of ``content``, or a GET; raises Trouble."""
+        import httpx
+
+        method = "GET" if content is None else "POST"
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        url = self._url.rstrip("/") + path if path else self._url
+        request = self._client.build_request(method, url, content=content, headers=named)
+        billed = content is not None
+        try:
+            reply = await self._client.send(request, stream=True)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
+            raise Trouble("unreachable", f"cannot be reached: {one_line(error)}") from None
+        except httpx.TransportError as error:
+            raise Trouble("connection lost", one_line(error), billed=billed) from None
+        try:
+            body = await reply.aread()
+        except httpx.HTTPError as error:
+            raise Trouble("truncated", one_line(error), billed=billed) from None
+        finally:
+            await reply.aclose()
+        if not reply.is_success:
+            raise of_status(reply.status_code, reply.headers, words_of(body))
+        try:
+            return json.loads(body)
+        except ValueError:
+            detail = f"expected JSON, got {words_of(body)!r}"
+            raise Trouble("truncated", detail, billed=billed) from None
+
+    async def disconnect(self) -> None:
+        await self._client.aclose()
+
+    def _authorise(self, request: "httpx.Request") -> "httpx.Request":
+        for name, value in self._headers.items():
+            request.headers[name] = value.reveal()
+        return request
+
+
+def _library() -> Any:
+    try:
+        import httpx
+    except ImportError:
+        raise InputError("HTTP endpoints need httpx: pip install 'adaptive-vtt[http]'") from None
+    return httpx
+
+
+def host_of(url: str) -> str:
+    """Host and port of a URL; raises InputError for what is no http URL, or holds a password."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise InputError(f"model.url: is no URL: {error}") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise InputError(f"model.url: expected http:// or https:// and a host, got {url!r}")
+    if parts.username or parts.password:
+        raise InputError(f"model.url: expected no user or password before {host!r}, use headers")
+    return host if port is None else f"{host}:{port}"
+
+
+def words_of(body: bytes) -> str:
+    """The beginning of a reply, and of JSON errors the message alone."""
+    text = body.decode(errors="replace")
+    try:
+        said = json.loads(text)
+        while isinstance(said, dict) and (inner := said.get("error", said.get("message"))):
+            said = inner
+        text = said if isinstance(said, str) else text
+    except ValueError:
+        pass
+    text = " ".join(text.split())
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]} ..."
+
+
+def _filled(headers: Mapping[str, str]) -> tuple[dict[str, Key], list[Key]]:
+    filled, keys = {}, []
+    for name, text in headers.items():
+        filled[name], found = fill(text, f"model.headers: {name}")
+        if not found and any(word in name.lower() for word in _SECRET):
+            raise InputError(
+                f"model.headers: {name}: expected the key as '$VARIABLE', from the environment, "
+                f"not written out"
+            )
+        keys += found
+    return filled, keys

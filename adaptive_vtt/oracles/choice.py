@@ -1,0 +1,106 @@
+"""Multiple choice: the option that a reply names, against the right one.
+
+Source: EndoBench, section 4.1 and its public scoring code; see ``vqa.extraction``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from ..datasets.base import Ask, Sample
+from ..errors import InputError
+from ..models.base import Unanswered, Value
+from ..question import Question
+from ..relations.base import FollowUp, Relation
+from ..vqa.extraction import extract
+from ..vqa.geometry import coordinates, moves
+from ..vqa.referees import EXACT, Referee
+from .base import OracleDefaults, Outcome
+
+ERRORS = MappingProxyType({"error rate": 1})
+"""Every question is about its own concept, so there is one side: truth 1."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was asked, the right letter, and why the question should not count, or ""."""
+
+    ask: Ask
+    letter: str
+    spoilt: str = ""
+
+
+class MultipleChoice(OracleDefaults):
+    """Loss 1 for a wrong letter, 0 for the right one; 1 - the mean loss is the accuracy.
+
+    ``faithful``: read replies as the public scoring code does. ``judge``: asked what a reply
+    meant that names no option, a ``Referee`` or a function (question, options, reply) ->
+    letter or None. Refusals and replies without an option count as ``unanswered_loss``; the
+    benchmark counts them as wrong. ``regime`` names how replies were read. Answers that
+    are numbers are taken to be scores: right from .5 on.
+
+    A question about coordinates does not count after a relation that moves them.
+    """
+
+    rates = ERRORS
+
+    def __init__(
+        self,
+        faithful: bool = False,
+        judge: Referee | Callable[[str, tuple[str, ...], str], str | None] | None = None,
+        unanswered_loss: float = 1.0,
+    ) -> None:
+        self.faithful = faithful
+        self.judge_model = judge if isinstance(judge, Referee) or judge is None else Referee(judge)
+        self.unanswered_loss = unanswered_loss
+
+    @property
+    def regime(self) -> str:
+        """ "exact", "option-matching judge" or "yes-no judge"."""
+        return EXACT if self.judge_model is None else self.judge_model.regime
+
+    def expect(
+        self,
+        relation: Relation,
+        follow_up: FollowUp,
+        sample: Sample,
+        question: Question,
+        source_answer: Value | None,
+    ) -> Choice:
+        ask = sample.asks.get(question.concept)
+        answers = sample.answers.get(question.concept, ())
+        if ask is None or not ask.options or len(answers) != 1:
+            raise InputError(
+                f"sample {sample.id!r}: expected options and one right letter for "
+                f"{question.concept!r}, got {len(ask.options) if ask else 0} options and "
+                f"the answers {list(answers)}"
+            )
+        spoilt = ""
+        if coordinates(ask) and moves(relation, follow_up, sample):
+            spoilt = f"{relation.name} moves what the coordinates name"
+        return Choice(ask, answers[0], spoilt)
+
+    def judge(
+        self, question: Question, answer: Any, expected: Choice, source_answer: Any = None
+    ) -> Outcome:
+        if expected.spoilt:
+            return Outcome(0.0, excluded=expected.spoilt)
+        if isinstance(answer, Unanswered):
+            return Outcome(self.unanswered_loss)
+        if isinstance(answer, float):
+            return scored(answer >= 0.5)
+        found = extract(answer, expected.ask.options, faithful=self.faithful)
+        if found.letter is not None:
+            return scored(found.letter == expected.letter)
+        if found.open and self.judge_model is not None:
+            right = self.judge_model.right(expected.ask, expected.letter, answer)
+            if right is not None:
+                return scored(right)
+        return Outcome(self.unanswered_loss, unanswered=found.reason)
+
+
+def scored(right: bool) -> Outcome:
+    """The outcome of words that are right, or wrong; the coordinate is (score + 1) / 2."""
+    score = float(right)
+    return Outcome(1 - score, (score + 1) / 2, score)

@@ -1,0 +1,160 @@
+"""Free answers: right where they contain the truth, which a relation may have changed.
+
+Source: MedTest (thesis LYU2308, CUHK 2024), section 4.1.2: an answer is right if it
+encompasses the truth; after the relation "text" there is text, after "instrument" there is
+an instrument, one more than before, and where the instrument is can no longer be said.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..datasets.base import Sample
+from ..errors import InputError, unknown
+from ..models.base import Unanswered, Value
+from ..question import Question
+from ..relations.base import FollowUp, Relation
+from ..vqa.extraction import NO_ANSWER, REFUSED, conclusion, refused
+from ..vqa.geometry import moves
+from ..vqa.medvqa import INSTRUMENT_COUNT, INSTRUMENT_PLACE, INSTRUMENTS, POSITIONS, TEXT
+from .base import OracleDefaults, Outcome
+from .choice import ERRORS, scored
+
+Accept = Literal["either", "yes", "name"]
+ACCEPT = ("either", "yes", "name")
+"""What counts as naming an instrument that was put in: "Yes", its name, or either."""
+
+_NUMBERS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+)  # fmt: skip
+_AS_DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS)}
+_TYPOS = {"rigth": "right", "instrumnet": "instrument", "grey": "gray", "centre": "center"}
+_NONE = ("no", "none", "not relevant", "0", "")
+
+
+@dataclass(frozen=True)
+class Truths:
+    """Accepted answers, and why the question should not count, or ""."""
+
+    accepted: tuple[str, ...]
+    spoilt: str = ""
+
+
+class ContainsTruth(OracleDefaults):
+    """Loss 0 where the reply contains an accepted answer; 1 - the mean loss is the accuracy.
+
+    Case, known typos, number words, quotes and hyphens do not matter. An answer that is a
+    list ("Red, Pink" or "Pink/Red") is contained where all its parts are. ``strict``
+    (default) looks for whole words, so that "10" does not contain "1" nor "Not relevant"
+    "No", after the last "Final answer:" if there is one; without it any substring will do,
+    as the plain rule has it. ``accept``: what counts
+    for "instruments present" after an instrument was put in (MedTest asked for "Yes", while
+    its examples answer with names). Answers that are numbers are taken to be scores.
+
+    Questions by other names than MEDVQA-GI's are judged by what their samples accept alone.
+    """
+
+    rates = ERRORS
+
+    def __init__(
+        self, strict: bool = True, accept: Accept = "either", unanswered_loss: float = 1.0
+    ) -> None:
+        if accept not in ACCEPT:
+            raise unknown("value of accept", accept, ACCEPT, "contains truth")
+        self.strict = strict
+        self.accept = accept
+        self.unanswered_loss = unanswered_loss
+
+    def applies(self, relation: Relation, concept: str) -> bool:
+        """Where the instrument is cannot be said once another was put in."""
+        return not (getattr(relation, "adds", "") == "instrument" and concept == INSTRUMENT_PLACE)
+
+    def expect(
+        self,
+        relation: Relation,
+        follow_up: FollowUp,
+        sample: Sample,
+        question: Question,
+        source_answer: Value | None,
+    ) -> Truths:
+        truths = sample.answers.get(question.concept, ())
+        if not truths:
+            raise InputError(
+                f"sample {sample.id!r}: expected an accepted answer for {question.concept!r}"
+            )
+        if question.concept in POSITIONS and moves(relation, follow_up, sample):
+            return Truths(truths, f"{relation.name} moves what is asked for")
+        return changed(truths, question.concept, follow_up, self.accept)
+
+    def judge(
+        self, question: Question, answer: Any, expected: Truths, source_answer: Any = None
+    ) -> Outcome:
+        if expected.spoilt:
+            return Outcome(0.0, excluded=expected.spoilt)
+        if isinstance(answer, Unanswered):
+            return Outcome(self.unanswered_loss)
+        if isinstance(answer, float):
+            return scored(answer >= 0.5)
+        said = conclusion(answer) if self.strict else answer
+        if any(contains(said, truth, strict=self.strict) for truth in expected.accepted):
+            return scored(True)
+        refusal = refused(answer)
+        if refusal or not answer.strip():
+            reason = REFUSED + refusal if refusal else NO_ANSWER
+            return Outcome(self.unanswered_loss, unanswered=reason)
+        return scored(False)
+
+
+def changed(
+    truths: tuple[str, ...], concept: str, follow_up: FollowUp, accept: Accept = "either"
+) -> Truths:
+    """The accepted answers after what a relation put into the picture (``details["adds"]``)."""
+    added = follow_up.details.get("adds", "")
+    if added == "text" and concept == TEXT:
+        return Truths(("Yes",))
+    if added == "instrument" and concept == INSTRUMENTS:
+        return Truths(_instruments(truths, str(follow_up.details.get("object", added)), accept))
+    if added == "instrument" and concept == INSTRUMENT_COUNT:
+        return _one_more(truths)
+    if added == "instrument" and concept == INSTRUMENT_PLACE:
+        return Truths(truths, "an instrument was put in, so where it is cannot be said")
+    return Truths(truths)
+
+
+def _instruments(truths: tuple[str, ...], added: str, accept: Accept) -> tuple[str, ...]:
+    """What may be said of the instruments in the picture, those it had included."""
+    names = (added, *(t for t in truths if normalised(t) not in (*_NONE, "yes")))
+    return {"yes": ("Yes",), "name": names, "either": ("Yes", *names)}[accept]
+
+
+def _one_more(truths: tuple[str, ...]) -> Truths:
+    counts = [normalised(truth) for truth in truths]
+    if not all(count.isdigit() for count in counts):
+        return Truths(truths, "one more than an unknown number of instruments")
+    return Truths(tuple(str(int(count) + 1) for count in counts))
+
+
+def contains(reply: str, truth: str, *, strict: bool = True) -> bool:
+    """Whether the reply contains every part of a truth, both normalised."""
+    said = normalised(reply)
+    parts = [normalised(part) for part in re.split(r"[,;/]", truth)]
+    return all(_within(part, said, strict) for part in parts if part)
+
+
+def normalised(text: str) -> str:
+    """Lower case, one space between words, typos mended, small numbers as digits.
+
+    A hyphen is kept in positions alone, so that "Center" is not within "Center-left".
+    """
+    words = re.sub(r"[\"'“”‘’*.()\[\]?!:_-]", " ", text.lower()).split()
+    joined = " ".join(_AS_DIGITS.get(word, word) for word in words)
+    for wrong, right in _TYPOS.items():
+        joined = joined.replace(wrong, right)
+    joined = re.sub(r"\b(upper|lower|center) (left|center|right)\b", r"\1-\2", joined)
+    return re.sub(r"([<>]) (?=\d)|(?<=\d) (?=mm\b)", r"\1", joined)
+
+
+def _within(part: str, said: str, strict: bool) -> bool:
+    if not strict:
+        return part in said
+    return bool(re.search(rf"(?<![\w<>-]){re.escape(part)}(?![\w-])", said))

@@ -1,0 +1,12 @@
+"""A model endpoint on loopback, for tests and for trying things out: it knows the truth about
+the images it is asked about, and errs, delays and fails at rates that are set.
+"""
+
+from .answers import REFUSAL, DemoBrain, Reply
+from .behaviour import FAULTS, Behaviour, Statistics
+from .server import MODEL, STATISTICS, DemoServer
+
+__all__ = [
+    "FAULTS", "MODEL", "REFUSAL", "STATISTICS", "Behaviour", "DemoBrain", "DemoServer", "Reply",
+    "Statistics",
+]  # fmt: skip

@@ -1,0 +1,107 @@
+"""As much of HTTP/1.1 as clients of an answering service need (RFC 9112)."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+_HEAD = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a request is billed for, and what was said."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    refused: bool = False
+    rambled: bool = False
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request; the names of ``headers`` are lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        """The body as a JSON object; raises Rejected for anything else."""
+        try:
+            found = json.loads(self.body)
+        except ValueError as error:
+            raise Rejected(400, f"the body is no JSON: {error}") from None
+        if not isinstance(found, dict):
+            raise Rejected(400, "expected a JSON object as the body")
+        return found
+
+
+@dataclass(frozen=True)
+class Response:
+    """A JSON body with its status; ``usage`` where something was answered."""
+
+    status: int
+    content: Any
+    headers: Mapping[str, str] = field(default_factory=dict)
+    usage: Usage | None = None
+
+    def encoded(self, keep_alive: bool) -> tuple[bytes, bytes]:
+        """Head and body as they are sent."""
+        body = json.dumps(self.content).encode()
+        lines = [
+            f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+            f"Connection: {'keep-alive' if keep_alive else 'close'}",
+            *(f"{name}: {value}" for name, value in self.headers.items()),
+        ]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"), body
+
+
+class Rejected(Exception):
+    """A request that is wrong, whoever sends it again; each protocol words it its own way."""
+
+    def __init__(
+        self, status: int, message: str, code: str | None = None, param: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.code, self.param = status, message, code, param
+
+
+async def read_request(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, most_bytes: int
+) -> Request | None:
+    """The next request of a connection, None at its end.
+
+    Raises Rejected for what is no HTTP/1.1, for a body without a length (411) and for one
+    above ``most_bytes`` (413).
+    """
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    except asyncio.LimitOverrunError:
+        raise Rejected(431, f"expected headers of at most {_HEAD} bytes") from None
+    first, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
+    words = first.split(" ")
+    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+        raise Rejected(400, "expected a request of HTTP/1.1")
+    headers = {n.strip().lower(): v.strip() for n, _, v in (line.partition(":") for line in lines)}
+    length = headers.get("content-length", "0")
+    if "transfer-encoding" in headers:
+        raise Rejected(411, "expected a Content-Length, not a Transfer-Encoding")
+    if not (length.isascii() and length.isdigit()):
+        raise Rejected(400, f"expected a number as Content-Length, got {length!r}")
+    if int(length) > most_bytes:
+        raise Rejected(413, f"expected a body of at most {most_bytes} bytes, got {length}")
+    if headers.get("expect", "").lower() == "100-continue":
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    try:
+        body = await reader.readexactly(int(length))
+    except asyncio.IncompleteReadError:
+        return None
+    return Request(words[0], words[1].partition("?")[0], headers, body)

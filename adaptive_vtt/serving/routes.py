@@ -1,0 +1,42 @@
+"""Which request goes where."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from .http import Rejected, Request, Response
+
+
+@dataclass(frozen=True)
+class Route:
+    """``path`` is a regular expression; its named groups become arguments of ``handle``.
+
+    ``paid``: whether requests cost something, and so are what faults and delays befall.
+    """
+
+    method: str
+    path: str
+    handle: Callable[..., Response]
+    paid: bool = False
+
+    def match(self, request: Request) -> dict[str, str] | None:
+        """The path's arguments, None where the request is for another route."""
+        found = self._pattern.fullmatch(request.path)
+        return found.groupdict() if found and request.method == self.method else None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self.path)
+
+
+class Api(Protocol):
+    """One protocol: what it answers, and how it words an error."""
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """All its routes."""
+
+    def error(self, rejected: Rejected) -> Response:
+        """The response to a request that is wrong, or that met a fault."""

@@ -1,0 +1,272 @@
+"""The server: connections, keys, faults, delays and the bill."""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import threading
+import time
+from collections import Counter
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from ..errors import InputError, one_line
+from .answers import DemoBrain
+from .behaviour import Behaviour, Fate, Statistics
+from .http import Rejected, Request, Response, Usage, read_request
+from .open_inference_api import OpenInference
+from .openai_api import OpenAI
+from .pictures import MOST_PIXELS
+from .plain_api import Plain
+from .routes import Api, Route
+
+MODEL = "demo-endoscopist"
+"""What the served model is called."""
+
+STATISTICS = "/demo/statistics"
+
+
+class DemoServer:
+    """Serves a ``DemoBrain`` on loopback, in a thread of its own, from ``start`` to ``close``.
+
+    Speaks OpenAI's chat completions (/v1), the Open Inference Protocol (/v2) and plain JSON
+    (/predict); GET /demo/statistics tells what was answered and billed. ``port`` 0 takes a
+    free one. With ``key``, all but health and statistics need it, as "Authorization: Bearer
+    KEY". Bodies above ``most_bytes`` and images above ``most_pixels`` get 413.
+    Also a context manager. Raises InputError where the port cannot be had.
+    """
+
+    def __init__(
+        self,
+        brain: DemoBrain,
+        behaviour: Behaviour | None = None,
+        *,
+        port: int = 0,
+        model: str = MODEL,
+        key: str | None = None,
+        most_bytes: int = 32 * 2**20,
+        most_pixels: int = MOST_PIXELS,
+    ) -> None:
+        self.brain, self.behaviour, self.model = brain, behaviour or Behaviour(), model
+        self.statistics = Statistics()
+        self.port = port
+        self._key, self._most_bytes = key, most_bytes
+        self._openai = OpenAI(brain, model, most_pixels)
+        self._apis: tuple[Api, ...] = (
+            self._openai, OpenInference(brain, model, most_pixels), Plain(brain, most_pixels)
+        )  # fmt: skip
+        self._times: Counter[bytes] = Counter()
+        self._at_once = 0
+        self._loop = asyncio.new_event_loop()
+        self._thread: threading.Thread | None = None
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        """The server's root; clients of OpenAI's API add "/v1"."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> "DemoServer":
+        """Listens from now on; returns itself."""
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        try:
+            self._run(self._listen())
+        except OSError as error:
+            self.close()
+            raise InputError(
+                f"demo server: cannot listen on port {self.port}: {error.strerror or error}"
+            ) from None
+        return self
+
+    def close(self) -> None:
+        """Ends every connection; nothing listens afterwards. A second call does nothing."""
+        if self._thread is None:
+            return
+        self._run(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._thread = None
+
+    def __enter__(self) -> "DemoServer":
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(
+            self._connected, "127.0.0.1", self.port, backlog=1024
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _end(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            while await self._one(reader, writer):
+                pass
+        except (ConnectionError, asyncio.CancelledError):
+            pass  # the client has gone, or the server ends
+        finally:
+            self._connections.discard(task)
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Serves one request; says whether the connection stays open."""
+        try:
+            request = await read_request(reader, writer, self._most_bytes)
+        except Rejected as rejected:  # where the next request begins is not known
+            await _Call(_NONE, reader, writer, False).send(self._openai.error(rejected))
+            return False
+        if request is None:
+            return False
+        keep = request.headers.get("connection", "").lower() != "close"
+        call = _Call(request, reader, writer, keep)
+        api, route, arguments = self._find(request)
+        if route is not None and route.paid:
+            return await self._paid(call, api, route, arguments) and keep
+        if request.method == "GET" and request.path == STATISTICS:
+            await call.send(Response(200, self.statistics.as_dict()))
+        else:
+            await call.send(self._handled(api, route, request, arguments))
+        return keep
+
+    def _find(self, request: Request) -> tuple[Api, Route | None, dict[str, str]]:
+        for api in self._apis:
+            for route in api.routes:
+                arguments = route.match(request)
+                if arguments is not None:
+                    return api, route, arguments
+        return self._openai, None, {}
+
+    def _handled(
+        self, api: Api, route: Route | None, request: Request, arguments: dict[str, str]
+    ) -> Response:
+        try:
+            if route is None:
+                raise Rejected(404, f"nothing is served at {request.method} {request.path}")
+            if "/health/" not in request.path:
+                self._check_key(request)
+            return route.handle(request, **arguments)
+        except Rejected as rejected:
+            return api.error(rejected)
+        except Exception as error:  # a bug must not look like a lost connection
+            sentence = f"a mistake of this server: {type(error).__name__}: {one_line(error)}"
+            return api.error(Rejected(500, sentence))
+
+    def _check_key(self, request: Request) -> None:
+        given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+        if self._key and not hmac.compare_digest(given.encode(), self._key.encode()):
+            raise Rejected(401, "Incorrect or missing API key.", "invalid_api_key")
+
+    async def _paid(self, call: "_Call", api: Api, route: Route, arguments: dict[str, str]) -> bool:
+        """A request that costs something: it may meet a fault, and takes its time."""
+        counts, came = self.statistics, time.monotonic()
+        counts.requests += 1
+        self._at_once += 1
+        counts.most_at_once = max(counts.most_at_once, self._at_once)
+        try:
+            response = self._handled(api, route, call.request, arguments)
+            if response.usage is None:
+                counts.rejected += 1
+                await call.send(response)
+                return True
+            fate = self._fate(call.request)
+            if fate.fault == "hung":
+                counts.hung += 1
+                await call.until_gone()
+                return False
+            if fate.fault in ("limited", "broken"):
+                await call.send(self._failed(api, fate))
+                return True
+            await asyncio.sleep(fate.delay - (time.monotonic() - came))
+            return await self._answered(call, response, response.usage, fate)
+        finally:
+            self._at_once -= 1
+
+    def _fate(self, request: Request) -> Fate:
+        digest = hashlib.blake2b(request.body, digest_size=16).digest()
+        fate = self.behaviour.fate(digest, self._times[digest])
+        self._times[digest] += 1
+        return fate
+
+    def _failed(self, api: Api, fate: Fate) -> Response:
+        if fate.fault == "broken":
+            self.statistics.broken += 1
+            return api.error(Rejected(fate.status, "The server had an error; try again."))
+        self.statistics.limited += 1
+        worded = api.error(Rejected(429, "Rate limit reached.", "rate_limit_exceeded"))
+        headers = {"Retry-After": f"{self.behaviour.retry_after:g}"}
+        return Response(worded.status, worded.content, headers)
+
+    async def _answered(self, call: "_Call", response: Response, usage: Usage, fate: Fate) -> bool:
+        """Sends the answer, or half of it, and writes the bill."""
+        counts = self.statistics
+        if call.gone or fate.fault == "truncated":
+            counts.lost += call.gone
+            counts.truncated += not call.gone
+            counts.unseen_prompt_tokens += usage.prompt_tokens
+            counts.unseen_completion_tokens += usage.completion_tokens
+            call.send_half(response)
+            return False
+        counts.answered += 1
+        counts.refused += usage.refused
+        counts.rambled += usage.rambled
+        counts.prompt_tokens += usage.prompt_tokens
+        counts.completion_tokens += usage.completion_tokens
+        await call.send(response)
+        return True
+
+
+_NONE = Request("", "", {}, b"")
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One request and the connection it came by; ``keep``: whether that stays open."""
+
+    request: Request
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    keep: bool
+
+    @property
+    def gone(self) -> bool:
+        """Whether the client has hung up."""
+        return self.reader.at_eof() or self.writer.is_closing()
+
+    async def send(self, response: Response) -> None:
+        self.writer.write(b"".join(response.encoded(self.keep)))
+        await self.writer.drain()
+
+    def send_half(self, response: Response) -> None:
+        head, body = response.encoded(keep_alive=False)
+        self.writer.write(head + body[: len(body) // 2])
+
+    async def until_gone(self) -> None:
+        """Says nothing until the client gives up."""
+        while await self.reader.read(65536):
+            pass

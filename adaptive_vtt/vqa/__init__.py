@@ -1,0 +1,1 @@
+"""Questions in words: reading replies, published figures, and making questions from masks."""

@@ -1,0 +1,109 @@
+"""EndoBench's tasks, subtasks, scenes and visual prompts, and how many questions each has.
+
+Source: EndoBench, appendix A.2. The counts follow from the published percentages, each of
+which must be k / N: they sum to 6,832. The table of results there has the names of the three
+lesion tasks permuted; here they are as the text has them.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+IMAGE_LEVEL = "image-level"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One of the twelve; ``subtasks``: (name, abbreviation, questions) each, if it has any."""
+
+    name: str
+    short: str
+    category: str
+    questions: int
+    subtasks: tuple[tuple[str, str, int], ...] = ()
+
+
+_ANATOMY, _LESION = "Anatomical Structure Recognition", "Lesion Analysis and Grading"
+_SURGERY = "Surgical Workflow and Operation Analysis"
+_SPACE = "Spatial Localization and Region Understanding"
+
+TASKS = (
+    Task("Landmark Identification", "LI", _ANATOMY, 625),
+    Task("Organ Identification", "OI", _ANATOMY, 418),
+    Task("Lesion Type Identification", "LT", _LESION, 1058,
+         (("Lesion Classification", "LC", 808), ("Polyp Type Classification", "PT", 250))),
+    Task("Lesion Severity Grading", "LS", _LESION, 194),
+    Task("Lesion Quantification", "LQ", _LESION, 323),
+    Task("Preoperative Assessment", "PA", _SURGERY, 100),
+    Task("Macro Phases Identification", "MP", _SURGERY, 738,
+         (("Surgical Phase Recognition", "SP", 350), ("Surgical Step Recognition", "SS", 388))),
+    Task("Micro Operation Analysis", "MO", _SURGERY, 666,
+         (("Surgical Action Recognition", "SA", 361),
+          ("Treatment Intervention Recognition", "TI", 305))),
+    Task("Instrument Management", "IM", _SURGERY, 297,
+         (("Instrument Counting", "IC", 199), ("Instrument Presence Verification", "IP", 98))),
+    Task("Visual Grounding", "VG", _SPACE, 669),
+    Task("Region Selection", "RS", _SPACE, 433),
+    Task("Region Recognition", "RR", _SPACE, 1311,
+         (("Bounding-box-based Region Recognition", "Box", 433),
+          ("Contour-based Region Recognition", "Cont", 182),
+          ("Multi-region Recognition", "Mul", 263),
+          ("Coordinate-based Region Recognition", "Coor", 433))),
+)  # fmt: skip
+
+SCENES: Mapping[str, tuple[str, int]] = MappingProxyType({
+    "Gastroscopy": ("GS", 583), "Colonoscopy": ("CS", 1888),
+    "Capsule Endoscopy": ("CE", 1678), "Surgical Endoscopy": ("SE", 2683),
+})  # fmt: skip
+"""Abbreviation and count, as the table of results implies; the text says CS 1848, SE 2723."""
+
+PROMPTS: Mapping[str, str] = MappingProxyType(
+    {"box": "Box", "contour": "Cont", "multi": "Mul", "coordinate": "Coor"}
+)
+"""The visual prompts of Region Recognition, and the subtask each is."""
+
+_OTHERWISE = MappingProxyType({
+    "lesion type recognition": "Lesion Type Identification", "lesion grading": "Lesion Severity "
+    "Grading", "polyp counting": "Lesion Quantification", "lesion counting": "Lesion "
+    "Quantification", "macro phase identification": "Macro Phases Identification",
+    "surgery": "Surgical Endoscopy", "surgical": "Surgical Endoscopy", "gastroscope": "Gastroscopy",
+    "colonoscope": "Colonoscopy", "capsule": "Capsule Endoscopy", "wce": "Capsule Endoscopy",
+    "wireless capsule endoscopy": "Capsule Endoscopy", "bounding box": "Bounding-box-based Region "
+    "Recognition", "contour": "Contour-based Region Recognition", "multi region": "Multi-region "
+    "Recognition", "coordinate": "Coordinate-based Region Recognition",
+})  # fmt: skip
+"""Other wordings that mean the same, in lower case without punctuation."""
+
+
+def _plain(name: str) -> str:
+    return " ".join(re.findall(r"[a-z0-9]+", name.lower()))
+
+
+def _table() -> dict[str, str]:
+    pairs = [(n, t.name) for t in TASKS for n in (t.name, t.short)]
+    pairs += [(n, s) for t in TASKS for s, short, _ in t.subtasks for n in (s, short)]
+    pairs += [(n, scene) for scene, (short, _) in SCENES.items() for n in (scene, short)]
+    return {_plain(said): name for said, name in [*pairs, *_OTHERWISE.items()]}
+
+
+_ALIASES = _table()
+
+
+def named(said: str) -> str:
+    """A task's, subtask's or scene's name in the table's spelling; another as it stands."""
+    return _ALIASES.get(_plain(said), said.strip())
+
+
+def visual_prompt(task: str, subtask: str) -> str:
+    """Which visual prompt a question has: by the subtask of Region Recognition."""
+    if task == "Region Recognition":
+        for prompt in ("coordinate", "contour", "multi", "box"):  # "coordinates of a box"
+            if prompt in subtask.lower():
+                return prompt
+    return IMAGE_LEVEL
+
+
+def task_names() -> list[str]:
+    """The twelve, in the order of the categories."""
+    return [task.name for task in TASKS]

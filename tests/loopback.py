@@ -1,0 +1,69 @@
+"""A server on loopback that answers with whatever a test's function says."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Said = tuple[int, Mapping[str, str], bytes] | str
+"""Status, headers and body; or "truncate", "drop" or "hang"."""
+Answering = Callable[[str, Mapping[str, str], bytes], Said]
+"""From path, headers and body."""
+
+
+@contextmanager
+def serving(answer: Answering) -> Iterator[str]:
+    """The URL of a server that answers by ``answer``."""
+    over = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("content-length", 0))
+            said = answer(self.path, self.headers, self.rfile.read(length))  # type: ignore[arg-type]
+            if isinstance(said, str):
+                self._misbehave(said)
+                return
+            status, headers, body = said
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST
+
+        def _misbehave(self, how: str) -> None:
+            self.close_connection = True
+            if how == "hang":
+                over.wait(10)
+            if how == "truncate":
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", "1000")
+                self.end_headers()
+                self.wfile.write(b'{"outputs": [')
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: Any) -> None:
+            """Clients that hang up are no news."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        over.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()

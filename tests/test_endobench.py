@@ -1,0 +1,316 @@
+"""EndoBench's files, its published figures, and audits of it."""
+
+import base64
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pandas as pd
+import pytest
+
+import adaptive_vtt as avtt
+from adaptive_vtt.datasets.base import Ask
+from adaptive_vtt.datasets.endobench import from_endobench
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.models import Answer, Prompt
+from adaptive_vtt.oracles import MultipleChoice
+from adaptive_vtt.vqa.published import accuracies, compare, counts
+from adaptive_vtt.vqa.taxonomy import SCENES, TASKS, named, visual_prompt
+
+COLUMNS = [
+    "index", "image", "image_path", "question", "category", "task", "subtask", "scene", "answer",
+    "dataset", "gt", *"ABCDEF",
+]  # fmt: skip
+
+
+def picture(seed: int, side: int = 40) -> str:
+    """A JPEG of ``side`` pixels in base64."""
+    pixels = np.random.default_rng(seed).integers(0, 256, (side, side, 3), dtype=np.uint8)
+    return base64.b64encode(cv2.imencode(".jpg", pixels)[1].tobytes()).decode()
+
+
+def row(number: int, **cells: str) -> dict[str, str]:
+    task = TASKS[number % 3]
+    plain = {
+        "index": str(number), "image": picture(number), "image_path": f"image_{number}.jpg",
+        "question": f"What is this ({number})?", "category": task.category, "task": task.name,
+        "subtask": task.name, "scene": list(SCENES)[number % 2], "answer": "B", "dataset": "Kid",
+        "gt": "two", "A": "one", "B": "two", "C": "three", "D": "four", "E": "", "F": "",
+    }  # fmt: skip
+    return plain | cells
+
+
+def write(path: Path, rows: Sequence[dict[str, str]]) -> Path:
+    pd.DataFrame(rows, columns=COLUMNS).to_csv(path, sep="\t", index=False)
+    return path
+
+
+def test_rows_become_samples(tmp_path: Path) -> None:
+    rows = [row(k) for k in range(6)]
+    dataset = from_endobench(write(tmp_path / "e.tsv", rows))
+    assert dataset.concepts == tuple(task.name for task in TASKS[:3])
+    assert dataset.counts.tolist() == [[0, 2]] * 3
+    sample = dataset.sample(4)
+    assert sample.id == "4"
+    assert sample.asks == {TASKS[1].name: Ask("What is this (4)?", ("one", "two", "three", "four"))}
+    assert sample.answers == {TASKS[1].name: ("B",)}
+    assert sample.metadata["scene"] == "Gastroscopy"
+    assert sample.metadata["options"] == 4
+    data = np.frombuffer(base64.b64decode(picture(4)), np.uint8)
+    decoded = cv2.cvtColor(cv2.imdecode(data, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
+    np.testing.assert_array_equal(sample.image, decoded)
+
+
+def test_words_are_kept_as_they_stand(tmp_path: Path) -> None:
+    words = {"A": "NA", "B": "None", "C": "null", "D": "007", "E": "nan", "F": "n/a"}
+    question = 'Which "sign"\tis seen,\nif any?'
+    tail = [row(1), row(2, question='An open " quote')]
+    dataset = from_endobench(write(tmp_path / "e.tsv", [row(0, question=question, **words), *tail]))
+    (ask,) = dataset.sample(0).asks.values()
+    assert ask == Ask(question, ("NA", "None", "null", "007", "nan", "n/a"))
+    assert next(iter(dataset.sample(2).asks.values())).text == 'An open " quote'
+    assert dataset.sample(1).image is not None  # found behind quotes and line breaks
+
+
+def test_unquoted_files_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "e.tsv"
+    rows = [row(0, question='Is this 5" long?'), row(1)]
+    lines = ["\t".join(COLUMNS), *("\t".join(r[c] for c in COLUMNS) for r in rows)]
+    path.write_text("\r\n".join(lines) + "\r\n")
+    dataset = from_endobench(path)
+    assert next(iter(dataset.sample(0).asks.values())).text == 'Is this 5" long?'
+    assert dataset.sample(1).image is not None
+
+
+def test_columns_may_stand_in_another_order(tmp_path: Path) -> None:
+    path = tmp_path / "e.tsv"
+    order = [*COLUMNS[1:], "index"]
+    pd.DataFrame([row(0)])[order].to_csv(path, sep="\t", index=False, quoting=csv.QUOTE_ALL)
+    sample = from_endobench(path).sample(0)
+    assert sample.image is not None
+    assert sample.id == "0"
+
+
+def test_parquet_holds_the_same(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    rows = [row(k) for k in range(5)]
+    plain = from_endobench(write(tmp_path / "e.tsv", rows))
+    coded = pd.DataFrame(rows, columns=COLUMNS)
+    raw = coded.assign(image=[{"bytes": base64.b64decode(r["image"]), "path": ""} for r in rows])
+    for name, table in (("coded", coded), ("raw", raw.assign(E=None, F=None))):
+        shards = [tmp_path / f"{name}{k}.parquet" for k in range(2)]
+        table[:3].to_parquet(shards[0], row_group_size=2)
+        table[3:].to_parquet(shards[1])
+        found = from_endobench(shards)
+        assert found.fingerprint == plain.fingerprint
+        for k in range(5):
+            np.testing.assert_array_equal(found.sample(k).image, plain.sample(k).image)
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"answer": "E"}, "row 2: expected an answer from A to D, got 'E'"),
+        ({"answer": "AB"}, "row 2: expected an answer from A to D, got 'AB'"),
+        ({"answer": ""}, "row 2: expected something in column 'answer', got nothing"),
+        ({"image": "no base64!"}, "row 2: expected an image in base64"),
+        ({"image": base64.b64encode(b"text").decode()}, r"row 2: expected an image \(JPEG, PNG"),
+        ({"image": ""}, r"row 2: expected an image \(JPEG, PNG"),
+        ({"index": "0"}, "row 2: the index '0' stands twice"),
+        ({"C": ""}, r"row 2: expected the options A, B and so on, got \['A', 'B', 'D'\]"),
+        ({"B": "", "C": "", "D": ""}, r"row 2: expected the options .* got \['A'\]"),
+    ],
+)
+def test_malformed_rows_are_named(tmp_path: Path, cells: dict[str, str], message: str) -> None:
+    path = write(tmp_path / "e.tsv", [row(0), row(1, **cells), row(2)])
+    with pytest.raises(InputError, match=message):
+        from_endobench(path)
+    kept = from_endobench(path, broken="skip")
+    assert [kept.sample_id(k) for k in range(len(kept))] == ["0", "2"]
+    assert len(kept.skipped) == 1
+    assert "row 2" in kept.skipped[0]
+    assert kept.sample(1).image is not None
+
+
+def test_a_row_with_too_few_columns_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "e.tsv", [row(k) for k in range(3)])
+    lines = path.read_text().splitlines()
+    lines[2] = lines[2].rpartition("\t")[0]
+    path.write_text("\n".join(lines))
+    with pytest.raises(InputError, match="row 2: expected 17 columns, got 16"):
+        from_endobench(path)
+
+
+def test_an_image_over_the_limit_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adaptive_vtt.datasets.rows.MAX_PIXELS", 2000)
+    path = write(tmp_path / "e.tsv", [row(0), row(1, image=picture(1, 50))])
+    sentence = "row 2: the image is 50 x 50 pixels, over the limit of 2000 pixels$"
+    with pytest.raises(InputError, match=sentence):
+        from_endobench(path)
+
+
+def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read a table"):
+        from_endobench(tmp_path / "none.tsv")
+    other = tmp_path / "other.tsv"
+    other.write_text("index\tpicture\n1\tx\n")
+    with pytest.raises(InputError, match="unknown column 'image'"):
+        from_endobench(other)
+    with pytest.raises(InputError, match="unknown value of broken 'drop'"):
+        from_endobench(other, broken="drop")  # type: ignore[arg-type]
+
+
+def test_only_the_place_of_an_image_is_kept(tmp_path: Path) -> None:
+    """Memory does not follow the images: none is held after reading."""
+    import tracemalloc
+
+    big = [row(k, image=picture(k, 400)) for k in range(20)]
+    path = write(tmp_path / "e.tsv", big)
+    size = path.stat().st_size
+    del big
+    tracemalloc.start()
+    dataset = from_endobench(path)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(dataset) == 20
+    assert held < size / 10
+    assert peak < size / 2
+
+
+# -- names and numbers ------------------------------------------------------------------
+
+
+def test_names_are_found_however_they_are_spelt(tmp_path: Path) -> None:
+    assert named("lesion QUANTIFICATION") == named("LQ") == named("polyp counting")
+    assert named("capsule endoscopy") == named("CE") == "Capsule Endoscopy"
+    assert named("Something else ") == "Something else"
+    rows = [row(0, task="organ identification"), row(1, task="my own task")]
+    path = write(tmp_path / "e.tsv", rows)
+    assert from_endobench(path).concepts == ("Organ Identification", "my own task")
+    assert from_endobench(path, tasks=["oi"]).concepts == ("Organ Identification",)
+    with pytest.raises(InputError, match="unknown task 'OJ'"):
+        from_endobench(path, tasks=["OJ"])
+    with pytest.raises(InputError, match="no question of the task 'Visual Grounding'"):
+        from_endobench(path, tasks=["VG"])
+
+
+def test_visual_prompts_follow_from_the_subtask() -> None:
+    subtasks = [name for name, _, _ in TASKS[-1].subtasks]
+    found = [visual_prompt("Region Recognition", name) for name in subtasks]
+    assert found == ["box", "contour", "multi", "coordinate"]
+    assert visual_prompt("Visual Grounding", "Visual Grounding") == "image-level"
+
+
+def test_counts_add_up() -> None:
+    assert counts()["overall"] == 6832
+    assert sum(task.questions for task in TASKS) == 6832
+    assert sum(count for _, count in SCENES.values()) == 6832
+    assert (len(TASKS), len({t.category for t in TASKS})) == (12, 4)
+    for task in TASKS:
+        assert not task.subtasks or sum(n for _, _, n in task.subtasks) == task.questions
+
+
+def test_published_accuracies_are_whole_numbers_of_questions() -> None:
+    """Holds only with the corrected names; and the overall figures are micro averages."""
+    table, size = accuracies(), pd.Series(counts())
+    tested = table.drop(index=["Physician", "Random"]).drop(columns="overall")
+    right = tested * size.drop("overall")
+    away = (right - right.round()).abs() / size.drop("overall")
+    assert float(away.max().max()) < 1.01e-4
+    tasks = [task.name for task in TASKS]
+    whole = table.dropna(subset=tasks)
+    assert len(whole) >= 12
+    micro = (whole[tasks] * size[tasks]).sum(axis=1) / size["overall"]
+    np.testing.assert_allclose(micro, whole["overall"], atol=1.1e-4)
+
+
+# -- audits -----------------------------------------------------------------------------
+
+
+class Clever:
+    """Right about the first task, wrong about the second, and refuses the third."""
+
+    answers = "one"
+    name = "clever"
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Any]:
+        replies = {TASKS[0].name: "(B) two", TASKS[1].name: "C"}
+        refusal = "I'm sorry, but I can't assist with that."
+        assert all(prompt.asks[0].options for prompt in prompts)
+        return [Answer((replies.get(p.concepts[0], refusal),), 1.0) for p in prompts]
+
+
+def test_an_audit_certifies_tasks_and_groups(tmp_path: Path) -> None:
+    dataset = from_endobench(write(tmp_path / "e.tsv", [row(k) for k in range(12)]))
+    space = avtt.QuestionSpace(dataset, oracle=MultipleChoice())
+    targets = ["concepts", "group:subtask", "group:scene", "group:prompt", "overall"]
+    audit = avtt.Audit(
+        space, Clever(), strategy="random", budget=99, half_width=0.05, targets=targets, seed=1,
+        surrogate=False,
+    )  # fmt: skip
+    result = audit.run()
+    found = result.targets.set_index("target")["estimate"]
+    assert found[f"{TASKS[0].name}: error rate"] == pytest.approx(0)
+    assert found[f"{TASKS[1].name}: error rate"] == pytest.approx(1)
+    assert found["overall error"] == pytest.approx(8 / 12)  # the micro average
+    assert found["prompt image-level: error"] == pytest.approx(8 / 12)
+    answers = [row for call in audit.journal.calls() for row in call.answers]
+    assert sum((a.unanswered or "").startswith("refused: ") for a in answers) == 4
+    beside = compare(result).set_index(["kind", "what"])
+    assert beside.loc[("task", TASKS[0].name), "accuracy"] == pytest.approx(1)
+    assert beside.loc[("task", TASKS[0].name), "GPT-4o"] == 0.4416
+    assert beside.loc[("overall", "overall"), "Gemini-2.5-Pro"] == 0.4953
+    assert ("scene", "Gastroscopy") in beside.index
+
+
+def test_questions_about_coordinates_do_not_count_where_the_picture_moves(tmp_path: Path) -> None:
+    boxes = {"A": "[1, 2, 9, 9]", "B": "[3, 4, 8, 9]", "C": "[5, 5, 9, 9]", "D": "[0, 0, 4, 4]"}
+    rows = [row(0, **boxes), row(1)]
+    dataset = from_endobench(write(tmp_path / "e.tsv", rows))
+    oracle = MultipleChoice()
+    space = avtt.QuestionSpace(dataset, relations=["reduction", "gaussian_noise"], oracle=oracle)
+    spoilt = {}
+    for number in space.nth(np.arange(space.size)).tolist():
+        question = space.question(number)
+        sample, follow_up = space.pair(int(space.image_of(number)), 0)
+        relation = space.variants[int(space.parts(number)[1])].relation
+        expected = oracle.expect(relation, follow_up, sample, question, None)
+        outcome = oracle.judge(question, "B", expected)
+        spoilt[question.sample_id, relation.name] = outcome.excluded is not None
+    moved = {name for (sample, name), bad in spoilt.items() if bad}
+    assert moved
+    assert "gaussian_noise" not in moved
+    assert not any(bad for (sample, _), bad in spoilt.items() if sample == "1")
+
+
+def test_features_tell_questions_apart(tmp_path: Path) -> None:
+    from adaptive_vtt.surrogates.features import sample_features
+
+    rows = [row(k) for k in range(9)] + [row(9, C="", D="")]
+    path = write(tmp_path / "e.tsv", rows)
+    dataset = from_endobench(path)
+    assert dataset.features is not None
+    assert dataset.features[9, -1] == 0.5  # the error of guessing
+    assert dataset.features[0, -1] == 0.75
+    import torch
+
+    made = sample_features(dataset, 0)(torch.arange(10))
+    assert torch.linalg.norm(made[0] - made[6]) < torch.linalg.norm(made[0] - made[1])
+    looks = from_endobench(path, looks=True)
+    assert looks.features is not None
+    assert looks.features.shape[1] == dataset.features.shape[1] + 192
+
+
+def test_the_benchmark_certifies_every_task() -> None:
+    from adaptive_vtt.experiments.endobench_tasks import Task, run, space
+
+    assert space().size == 6832
+    found = run(Task("GPT-4o", "adaptive", 0.3, seed=0))
+    assert found["certified"]
+    assert found["covered"]
+    assert sum(found[task.name] for task in TASKS) == found["calls"] < 2000

@@ -1,0 +1,216 @@
+"""Models behind plain HTTP and JSON, and keys that nobody sees."""
+
+import json
+import logging
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from loopback import Said, serving
+
+from adaptive_vtt.datasets.base import Ask
+from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.models import (
+    Answer,
+    Encoding,
+    Endpoint,
+    HttpJson,
+    Limits,
+    OpenAIChat,
+    Prices,
+    Prompt,
+    Retries,
+    Unanswered,
+)
+from adaptive_vtt.models.checking import checked
+from adaptive_vtt.randomness import generator
+
+PROMPT = Prompt(np.full((6, 4, 3), 7, np.uint8), ("drusen", "cyst"), "eye-7", "rotation", 3)
+
+
+def ask(endpoint: Endpoint, prompt: Prompt = PROMPT) -> Answer | Unanswered:
+    return checked(endpoint, [prompt])[0]
+
+
+REQUEST = {"image": "{image_base64}", "ask": {"labels": "{concepts}"}, "note": "for {concepts}!"}
+
+
+def http(url: str, **options: Any) -> HttpJson:
+    chosen: dict[str, Any] = {"request": REQUEST, "response": "outputs.0.scores", **options}
+    return HttpJson(url, **chosen)
+
+
+def said(value: Any, status: int = 200, **headers: str) -> Said:
+    return status, headers, json.dumps(value).encode()
+
+
+def asked(answer: Any, prompt: Prompt = PROMPT, **options: Any) -> Answer | Unanswered:
+    """What a service that answers ``answer`` (or by it) is understood to say."""
+    with serving(answer if callable(answer) else lambda *_: said(answer)) as url:
+        endpoint = http(f"{url}/predict", **options)
+        try:
+            return ask(endpoint, prompt)
+        finally:
+            endpoint.close()
+
+
+def test_a_request_is_filled_and_the_answer_found() -> None:
+    seen: list[tuple[str, Any, str]] = []
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        seen.append((path, json.loads(body), headers["content-type"]))
+        return said({"outputs": [{"scores": [0.25, 1]}], "n": {"in": 7, "out": 2}})
+
+    paths = {"input_tokens": "n.in", "output_tokens": "n.out", "most_input_tokens": 10}
+    got = asked(answer, **paths, prices=Prices(input=1.0, output=1.0, tokens=1))
+    assert got == Answer((0.25, 1.0), 9.0)
+    path, body, kind = seen[0]
+    assert (path, kind) == ("/predict", "application/json")
+    assert body["ask"] == {"labels": ["drusen", "cyst"]}
+    assert body["note"] == "for drusen, cyst!"
+    assert body["image"].startswith("iVBOR")  # a PNG
+
+
+@pytest.mark.parametrize(
+    ("response", "reply", "values"),
+    [
+        ("", [0.5, 0.25], (0.5, 0.25)),
+        ("p", {"p": {"cyst": 0.25, "drusen": True}}, (1.0, 0.25)),
+        ({"cyst": "b.0", "drusen": "a"}, {"a": 0.5, "b": [None]}, (0.5, Unanswered("no answer"))),
+    ],
+)  # fmt: skip
+def test_answers_may_be_a_list_an_object_or_apart(response: Any, reply: Any, values: Any) -> None:
+    assert asked(reply, response=response) == Answer(values)
+
+
+def test_a_question_in_words_is_answered_in_words() -> None:
+    prompt = Prompt(None, ("count",), "a", "identity", 0, (Ask("How many?", ("1", "2")),))
+    seen: list[Any] = []
+
+    def answer(path: str, headers: Any, body: bytes) -> Said:
+        seen.append(json.loads(body))
+        return said({"text": "B"})
+
+    request = {"q": "{question}", "of": "{options}", "image": "{image_base64}"}
+    assert asked(answer, prompt, request=request, response="text") == Answer(("B",))
+    assert seen == [{"q": "How many?", "of": ["1", "2"], "image": None}]
+    assert http("http://a", request=request).answers == "one"
+    assert http("http://a").answers == "all"
+
+
+@pytest.mark.parametrize("how", ["truncate", "drop", "hang", b'{"outputs": ['])
+def test_replies_that_break_off_are_asked_again_and_may_be_billed(how: str | bytes) -> None:
+    steps: list[Said] = [how if isinstance(how, str) else (200, {}, how)]
+    good = said({"outputs": [{"scores": [0.5, 0.5]}]})
+    patience = Retries(timeout=0.3, first_wait=0.01)
+    price = Prices(per_call=1.0)
+    kind = {"drop": "connection lost", "hang": "timeout"}.get(str(how), "truncated")
+    with serving(lambda *_: steps.pop() if steps else good) as url:
+        endpoint = http(url, retries=patience, prices=price)
+        assert ask(endpoint) == Answer((0.5, 0.5), 2.0)
+        assert endpoint.statistics()["failures"] == {kind: 1}
+        endpoint.close()
+
+
+def test_an_unreachable_host_is_named() -> None:
+    endpoint = http("http://127.0.0.1:9/predict")
+    with pytest.raises(ModelError, match=r"'predict' at 127.0.0.1:9: unreachable: cannot be"):
+        ask(endpoint)
+    endpoint.close()
+
+
+def test_an_answer_that_is_not_where_it_should_be_is_shown() -> None:
+    with pytest.raises(ModelError, match=r"nothing at 'outputs.0.scores', .* begins \{\"p\": 1\}"):
+        asked({"p": 1})
+    with pytest.raises(ModelError, match=r"for each of 2 concepts \(3 values\)"):
+        asked([1, 0, 1], response="")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"request": {"a": "{image}"}}, r"request: unknown placeholder 'image'.*image_base64"),
+        ({"headers": {"X-Api-Key": "abc"}}, r"X-Api-Key: expected the key as '\$VARIABLE'"),
+        ({"headers": {"Token": "$NOT_THERE"}}, r"variable NOT_THERE, which is not set"),
+        ({"input_tokens": "n"}, r"token counts need their bounds"),
+        ({"prices": Prices(input=1, output=1)}, r"its tokens have a price: expected the most"),
+        ({"limits": Limits(tokens_per_minute=9)}, r"its tokens have a limit per minute: expected"),
+    ],
+)  # fmt: skip
+def test_http_options_that_cannot_be_are_refused(options: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        http("http://example.org", **options)
+
+
+@pytest.mark.parametrize(
+    "url", ["example.org/x", "ftp://a", "http://", "http://a:b@c/d", "http://a:x"]
+)
+def test_urls_that_are_none_are_refused(url: str) -> None:
+    with pytest.raises(InputError, match=r"model.url: "):
+        http(url)
+
+
+def test_an_image_over_the_size_limit_is_named() -> None:
+    noise = generator(0, "noise").integers(0, 256, (64, 48, 3), dtype=np.uint8)
+    prompt = Prompt(noise, ("a",), "big", "identity", 0)
+    with pytest.raises(InputError, match=r"'big': its image of 48 x 64 pixels takes .* of 5,000"):
+        asked(None, prompt, encoding=Encoding(most_bytes=5000))
+
+
+# -- keys ----------------------------------------------------------------------------------
+
+KEY = "sk-planted-0123456789"
+
+
+def key_telling(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+    """Refuses the key, and quotes it, as some servers do."""
+    assert KEY in headers["authorization"]
+    return said({"error": {"message": f"wrong key {KEY}", "code": "x"}}, 401)
+
+
+def key_echoing(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+    """Says the key wherever a server can say anything."""
+    message = {"role": "assistant", "content": f"No, {headers['authorization']}"}
+    if "refuse" in body.decode():
+        message["refusal"] = f"Not with {headers['authorization']}"
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    return said({"choices": [choice], "object": "chat.completion", "id": "1", "created": 0})
+
+
+def with_key(kind: str, url: str) -> Endpoint:
+    if kind == "openai":
+        return OpenAIChat("m", base_url=url, key="PLANTED", yes_from="words")
+    path = "choices.0.message.content"
+    headers = {"Authorization": "Bearer $PLANTED"}
+    return http(url, request={"q": "{question}"}, response=path, headers=headers)
+
+
+@pytest.mark.parametrize("kind", ["openai", "http"])
+@pytest.mark.parametrize("answer", [key_telling, key_echoing])
+@pytest.mark.parametrize("question", ["Cyst?", "Will you refuse?"])
+def test_a_key_appears_nowhere(
+    kind: str,
+    answer: Any,
+    question: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("PLANTED", KEY)
+    prompt = Prompt(PROMPT.image, ("cyst",), "a", "identity", 0, (Ask(question),))
+    shown: list[str] = []
+    with caplog.at_level(logging.DEBUG), serving(answer) as url:
+        endpoint = with_key(kind, url)
+        try:
+            shown.append(repr(ask(endpoint, prompt)))
+        except ModelError as error:
+            lines = traceback.TracebackException.from_exception(error, capture_locals=True)
+            shown += [repr(error), *lines.format()]
+            shown += [repr(vars(e)) for e in (error, error.__cause__, error.__context__) if e]
+        shown += [repr(endpoint), repr(vars(endpoint)), json.dumps(endpoint.statistics())]
+        endpoint.close()
+    assert "[key]" in shown[0]
+    assert KEY not in "\n".join(shown)
+    assert KEY not in caplog.text
+    assert len(caplog.records) > 0

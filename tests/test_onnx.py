@@ -1,0 +1,122 @@
+"""ONNX files as models under test."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.models import Answer, OnnxModel, Prompt
+from adaptive_vtt.models.checking import checked
+from adaptive_vtt.randomness import generator
+
+pytest.importorskip("onnxruntime")
+onnx = pytest.importorskip("onnx")
+
+CONCEPTS = ("red", "green", "blue")
+IMAGES = generator(0, "onnx").integers(0, 256, (5, 6, 4, 3), dtype=np.uint8)
+PROMPTS = [Prompt(image, CONCEPTS, f"s{i}", "identity", 0) for i, image in enumerate(IMAGES)]
+
+
+def network(
+    path: Path, shape: Any = ("n", 3, "h", "w"), *, maps: bool = False, kind: str = "FLOAT"
+) -> Path:
+    """Gives the mean of each channel, n x 3, or the channels themselves, n x 3 x H x W."""
+    from onnx import TensorProto, helper
+
+    of = getattr(TensorProto, kind)
+    step = (
+        helper.make_node("Identity", ["image"], ["p"])
+        if maps
+        else helper.make_node("ReduceMean", ["image"], ["p"], axes=[2, 3], keepdims=0)
+    )
+    output = helper.make_tensor_value_info("p", of, None)
+    graph = helper.make_graph(
+        [step], "means", [helper.make_tensor_value_info("image", of, shape)], [output]
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(made, path)
+    return path
+
+
+def values(model: OnnxModel, prompts: list[Prompt] = PROMPTS) -> Any:
+    return np.array([a.values for a in checked(model, prompts) if isinstance(a, Answer)], float)
+
+
+@pytest.mark.parametrize(
+    ("shape", "batch_size"),
+    [(("n", 3, "h", "w"), 2), (("n", 3, 6, 4), 64), ((1, 3, 6, 4), 64), ((3, 3, 6, 4), 64)],
+    ids=["free", "fixed size", "one at a time", "fixed batch"],
+)
+def test_a_classifier_answers_in_whatever_batches(
+    tmp_path: Path, shape: Any, batch_size: int
+) -> None:
+    model = OnnxModel(network(tmp_path / "means.onnx", shape), batch_size=batch_size)
+    assert model.name == "means"
+    assert np.allclose(values(model), IMAGES.mean((1, 2)) / 255, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["FLOAT16", "DOUBLE"])
+def test_the_input_has_the_type_that_the_network_takes(tmp_path: Path, kind: str) -> None:
+    model = OnnxModel(network(tmp_path / "means.onnx", kind=kind))
+    assert np.allclose(values(model), IMAGES.mean((1, 2)) / 255, atol=2e-3)
+
+
+def test_images_of_several_sizes_may_stand_in_one_batch(tmp_path: Path) -> None:
+    model = OnnxModel(network(tmp_path / "means.onnx"))
+    images = [IMAGES[0], IMAGES[1][:3], IMAGES[2][:3], IMAGES[3]]
+    prompts = [Prompt(image, CONCEPTS, "s", "identity", 0) for image in images]
+    expected = [image.mean((0, 1)) / 255 for image in images]
+    assert np.allclose(values(model, prompts), expected, atol=1e-6)
+
+
+def test_concepts_and_activation_read_the_output(tmp_path: Path) -> None:
+    path = network(tmp_path / "means.onnx")
+    prompts = [Prompt(p.image, ("blue", "red"), p.sample_id, "identity", 0) for p in PROMPTS]
+    model = OnnxModel(path, concepts=CONCEPTS, activation="softmax", mean=[0.5], std=[0.1])
+    logits = (IMAGES.mean((1, 2)) / 255 - 0.5) / 0.1
+    shares = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    assert np.allclose(values(model, prompts), shares[:, [2, 0]], atol=1e-5)
+
+
+def test_a_segmenter_gives_masks_of_the_image_size(tmp_path: Path) -> None:
+    model = OnnxModel(network(tmp_path / "maps.onnx", maps=True))
+    answer = checked(model, PROMPTS[:1])[0]
+    assert isinstance(answer, Answer)
+    for channel, mask in enumerate(answer.values):
+        assert isinstance(mask, np.ndarray)
+        assert np.array_equal(mask, IMAGES[0][:, :, channel] >= 127.5)
+
+
+def test_outputs_that_do_not_fit_the_concepts_are_refused(tmp_path: Path) -> None:
+    model = OnnxModel(network(tmp_path / "means.onnx"), name="m")
+    with pytest.raises(ModelError, match=r"'m': expected an array of shape \(1, 2\) .*got .*1, 3"):
+        model.ask([Prompt(IMAGES[0], ("a", "b"), "s", "identity", 0)])
+    with pytest.raises(InputError, match="'m': expected an image, sample 's' has none"):
+        model.ask([Prompt(None, CONCEPTS, "s", "identity", 0)])
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "message"),
+    [
+        (("n", 5, 2, 2), {}, r"means.onnx': expected an input of images, .* \['n', 5, 2, 2\]"),
+        (("n", 3), {}, r"expected an input of images"),
+        (("n", 3, "h", "w"), {"output": "q"}, r"unknown output 'q': expected one of p"),
+        (("n", 3, "h", "w"), {"providers": ["GPU"]}, r"unknown ONNX Runtime provider 'GPU'"),
+    ],
+)
+def test_networks_that_cannot_be_used_are_refused(
+    tmp_path: Path, shape: Any, options: Any, message: str
+) -> None:
+    maps = len(shape) == 2
+    with pytest.raises(InputError, match=message):
+        OnnxModel(network(tmp_path / "means.onnx", shape, maps=maps), **options)
+
+
+def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"file '.*no.onnx' does not exist"):
+        OnnxModel(tmp_path / "no.onnx")
+    (tmp_path / "bad.onnx").write_text("no network")
+    with pytest.raises(InputError, match=r"bad.onnx: is no ONNX network: "):
+        OnnxModel(tmp_path / "bad.onnx")
