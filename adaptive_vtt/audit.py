@@ -165,6 +165,7 @@ class Audit:
             "form": form,
             "history": history,
             "oracle": describe_oracle(space),
+            "template": getattr(getattr(model, "template", None), "hash", None),
         }
         self._begin(settings, notes or {})
 

@@ -54,6 +54,9 @@ class Proxies:
         self._proxies: dict[str, _Proxy] = {
             name: _proxy(name, source, space, seed) for name, source in sources.items()
         }
+        guessing = getattr(space.dataset, "guessing", None)
+        if guessing is not None:
+            self._proxies["guessing"] = _Guessing(guessing, space)
         if prior_journal is not None:
             self._proxies["prior journal"] = _Prior(Path(prior_journal), space)
 
@@ -98,6 +101,17 @@ class _Table:
 
     def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
         return np.abs(self._values[question] - truth)
+
+
+class _Guessing:
+    """The error of who knows nothing and guesses, where questions have options."""
+
+    def __init__(self, errors: Floats, space: QuestionSpace) -> None:
+        self._errors, self._space = errors, space
+
+    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+        sample, _, concept = self._space.parts(question)
+        return self._errors[sample, concept]
 
 
 class _Asked:

@@ -25,7 +25,8 @@ class Result:
     sample figures and carry no interval (NaN). ``derived``: what follows from certified
     targets (balanced accuracy, kappa, BE ...), one row per quantity with estimate, lower,
     upper and note (what to mind, or ""); no rows where nothing follows.
-    ``reason``: why it stopped, None while it has not.
+    ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
+    read, None where there are none.
     """
 
     targets: pd.DataFrame
@@ -35,6 +36,7 @@ class Result:
     reason: str | None
     waiting: int
     derived: pd.DataFrame
+    scoring: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The result for JSON; what is unknown is null."""
@@ -46,6 +48,7 @@ class Result:
             "cost": self.cost,
             "stop_reason": self.reason,
             "waiting": self.waiting,
+            "scoring": self.scoring,
         }
 
 
@@ -135,6 +138,7 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
         reason=ended["reason"] if ended else None,
         waiting=len(draws) - len(calls),
         derived=derive(facts, rates),
+        scoring=facts["settings"].get("oracle", {}).get("regime"),
     )
 
 

@@ -62,6 +62,8 @@ def describe_oracle(space: QuestionSpace) -> dict[str, Any]:
     oracle = getattr(space.oracle, "oracle", space.oracle)
     plain = (int, float, str, bool, tuple)
     options: dict[str, Any] = {k: v for k, v in vars(oracle).items() if isinstance(v, plain)}
+    if hasattr(oracle, "regime"):  # how replies in words are read
+        options["regime"] = oracle.regime
     described = {"name": type(oracle).__name__, "needs_source": oracle.needs_source, **options}
     return {k: list(v) if isinstance(v, tuple) else v for k, v in described.items()}
 

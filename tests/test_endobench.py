@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import adaptive_vtt as avtt
 from adaptive_vtt.datasets.base import Ask
@@ -17,6 +18,8 @@ from adaptive_vtt.datasets.endobench import from_endobench
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt
 from adaptive_vtt.oracles import MultipleChoice
+from adaptive_vtt.proxies import Proxies
+from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.vqa.published import accuracies, compare, counts
 from adaptive_vtt.vqa.taxonomy import SCENES, TASKS, named, visual_prompt
 
@@ -314,3 +317,18 @@ def test_the_benchmark_certifies_every_task() -> None:
     assert found["certified"]
     assert found["covered"]
     assert sum(found[task.name] for task in TASKS) == found["calls"] < 2000
+
+
+def test_guessing_among_the_options_is_what_is_expected_at_first(tmp_path: Path) -> None:
+    rows = [row(0, C="", D="", answer="A"), row(3)]
+    dataset = from_endobench(write(tmp_path / "e.tsv", rows))
+    made = avtt.QuestionSpace(dataset, oracle=MultipleChoice())
+    proxies = Proxies(made, 0, {})
+    assert proxies.names == ["guessing"]
+    questions = np.sort(made.nth(np.arange(made.size)))
+    parts = (torch.from_numpy(p) for p in made.parts(questions))
+    found = proxies(*parts, torch.from_numpy(made.truth(questions)))[:, 0]
+    assert found.tolist() == [0.5, 0.75]
+    audit = avtt.Audit(made, ScriptedModel(answers="one"), half_width=0.2, targets=["overall"])
+    assert audit.journal.facts()["settings"]["proxies"] == ["guessing"]
+    assert audit.result().scoring == "exact"

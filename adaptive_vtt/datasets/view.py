@@ -48,6 +48,12 @@ class View:
     def features(self, features: Any) -> None:
         self.dataset.features = features  # type: ignore[attr-defined]
 
+    @property
+    def guessing(self) -> npt.NDArray[np.float64] | None:
+        """That of the dataset, by the view's concepts; None where there is none."""
+        found = getattr(self.dataset, "guessing", None)
+        return None if found is None else found[:, self.base]
+
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
         known = np.asarray(self.dataset.counts, np.int64)

@@ -3,7 +3,11 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from .base import Ask, Sample
 from .table import TableDataset
@@ -23,6 +27,16 @@ class WordedDataset(TableDataset):
     ) -> None:
         super().__init__(*table, **named)
         self._asks, self._answers = tuple(asks), tuple(answers)
+
+    @cached_property
+    def guessing(self) -> npt.NDArray[np.float64]:
+        """n x C: the error of who guesses among the options, 1 - 1 / their number; else 1/2."""
+        found = np.full((len(self), len(self.concepts)), 0.5)
+        for row, asks in enumerate(self._asks):
+            for concept, ask in asks.items():
+                if ask.options:
+                    found[row, self.concepts.index(concept)] = 1 - 1 / len(ask.options)
+        return found
 
     @property
     def fingerprint(self) -> str:
