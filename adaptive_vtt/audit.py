@@ -40,6 +40,10 @@ from .strategies import get as get_strategy
 
 DEFAULT_STRATEGY = "uncertainty+unpredictability"
 DEFAULT_FLOOR = 0.2
+LAG = 2
+"""With c calls in flight, what is drawn follows from all but the last LAG * c draws: so many
+that one slow answer seldom holds up the others, and always as many, so that an interrupted
+audit draws what an undisturbed one would have."""
 DEFAULT_TARGETS = ("concepts", "relations")
 
 
@@ -146,7 +150,8 @@ class Audit:
         self._judge = Judge(space, model.answers, seed)
         self._queue = Queue()
         self._sources = belief.sources  # asked about, whether answered or not
-        self._lessons = Lessons(self._questioner, plan.unanswered == "both")
+        lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
+        self._lessons = Lessons(self._questioner, plan.unanswered == "both", lag)
         self.cost = 0.0
         self.interrupted = 0
         self._failed = False
@@ -287,7 +292,9 @@ class Audit:
         """
         rows: list[DrawRow] = []
         self._failed = True  # until what was drawn is committed
-        while len(rows) < n and len(self._queue.ready()) < n and self.stopped is None:
+        while len(rows) < n and len(self._queue.ready()) < n:
+            if not self._lessons.ready() or self.stopped is not None:
+                break
             draw = self._questioner.draw()
             if draw is None:
                 break
@@ -298,6 +305,7 @@ class Audit:
             self.journal.add_draws(rows)
         self._failed = False
         if not rows and not len(self._queue):
+            self._lessons.learn()
             self._end()
 
     def _await(self, row: DrawRow) -> None:
@@ -359,7 +367,7 @@ class Audit:
             self._queue.done(row.call)
             self._lessons.keep(row)
             self.cost += row.cost
-        self._lessons.learn()
+        self._lessons.catch_up()
 
     def _tell_sources(self, answers: Mapping[int, Answer | Unanswered]) -> None:
         seconds = self._seconds()
@@ -429,7 +437,7 @@ class Audit:
             if row.call not in calls:
                 self._await(row)
         self.interrupted += len(self._queue)
-        self._lessons.learn()
+        self._lessons.catch_up()
         times = [d.elapsed for d in draws] + [c.elapsed for c in calls.values()]
         self._elapsed = max(times, default=0.0)
 

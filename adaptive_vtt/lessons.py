@@ -10,14 +10,18 @@ class Lessons:
 
     ``learned`` counts the draws learnt from, ``questions`` the questions judged. ``both``:
     unanswered questions count both ways.
+
+    With a ``lag``, draw t is made knowing draws 0 .. t - lag - 1 and no others: what is drawn
+    then follows from the answers alone, in whatever order and however late they came.
     """
 
-    def __init__(self, questioner: Questioner, both: bool) -> None:
+    def __init__(self, questioner: Questioner, both: bool, lag: int | None = None) -> None:
         self.order: list[int] = []
         self.learned = 0
         self.questions = 0
         self._questioner = questioner
         self._both = both
+        self._lag = lag
         self._outcomes: dict[int, list[Learnt]] = {}
 
     def keep(self, row: CallRow) -> None:
@@ -25,6 +29,19 @@ class Lessons:
         judged = [a for a in row.answers if a.loss is not None]
         self._outcomes[row.call] = [self._learnt(a) for a in judged]
         self.questions += len(judged)
+
+    def catch_up(self) -> None:
+        """Learns whatever can be learnt now, where there is no lag to keep."""
+        if self._lag is None:
+            self.learn()
+
+    def ready(self) -> bool:
+        """Learns what the next draw is to know; False where some of that is not answered yet."""
+        if self._lag is None:
+            return True
+        due = max(0, len(self.order) - self._lag)
+        self.learn(due)
+        return self.learned == due
 
     def learn(self, until: int | None = None) -> None:
         """Learns from answered draws in draw order, as far as they are complete (or ``until``)."""

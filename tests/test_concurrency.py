@@ -109,6 +109,40 @@ def test_where_one_call_fails_the_others_are_kept_and_paid_once(tmp_path: Path) 
     assert result.calls == 30
 
 
+@pytest.mark.parametrize("in_flight", [3, 7])
+def test_what_is_drawn_follows_from_the_answers_and_not_from_when_they_came(
+    tmp_path: Path, in_flight: int
+) -> None:
+    options = {"budget": 60, **CERTIFIED, "half_width": 0.05}
+
+    class Slow(Busy):
+        """Answers the oldest first."""
+
+        def _answer_newest(self) -> None:
+            with self._lock:
+                self._waiting.append(self._waiting.pop(0))
+            super()._answer_newest()
+
+    whole = Audit(space(), Busy(in_flight), **options)
+    whole.run()
+    other = Audit(space(), Slow(in_flight), **options)
+    other.run()
+    cut = Busy(in_flight)
+    cut.fails_at = 23
+    with (
+        Audit(space(), cut, journal=tmp_path / "j.db", **options) as audit,
+        pytest.raises(ModelError, match="gone"),
+    ):
+        audit.run()
+    with Audit(space(), Slow(in_flight), journal=tmp_path / "j.db", **options) as audit:
+        audit.run()
+        laws = [[r.law for r in a.journal.draws()] for a in (whole, other, audit)]
+        tables = [a.result().targets for a in (whole, other, audit)]
+    assert laws[0] == laws[1] == laws[2]
+    assert tables[0].equals(tables[1])
+    assert tables[0].equals(tables[2])
+
+
 # -- money ------------------------------------------------------------------------------------
 
 
