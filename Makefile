@@ -31,6 +31,13 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m adaptive_vtt.experiments.lookahead --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.digits
+	$(BIN)/python -m adaptive_vtt.experiments.fashion --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.corruption_speed --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.medtest_speed --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.retraining --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.phantom_audit --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.endobench_tasks --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.endpoints --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.certificates --out bench
 
 clean:

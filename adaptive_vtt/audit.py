@@ -2,28 +2,26 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
-
-import numpy as np
 
 from .belief import Belief
 from .certify import Move
 from .certify.plan import Filters, Plan
-from .errors import JournalError, ModelError, OrderError
+from .errors import JournalError, OrderError
 from .journal import Journal, open_journal
 from .judging import Judge
 from .lessons import Lessons
 from .models.base import Answer, ConcurrentModel, ModelUnderTest, Unanswered
-from .models.checking import check_answer, name_of
+from .models.checking import as_answer, check_answer, name_of
 from .proxies import Proxies, ProxySource
 from .questioner import Draw, Questioner
 from .queue import Call as Call
 from .queue import Queue
 from .results import Result, summarise
 from .rows import DrawRow, MoveRow
-from .running import run_batches, run_concurrently
+from .running import Progress as Progress
+from .running import progress_of, run_batches, run_concurrently
 from .settings import (
     check,
     check_cost,
@@ -45,16 +43,6 @@ LAG = 2
 that one slow answer seldom holds up the others, and always as many, so that an interrupted
 audit draws what an undisturbed one would have."""
 DEFAULT_TARGETS = ("concepts", "relations")
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What ``run`` reports after every batch."""
-
-    state: State
-    cost: float
-    concept: str
-    side: int
 
 
 class Audit:
@@ -216,7 +204,7 @@ class Audit:
 
         def step() -> None:
             if progress is not None:
-                progress(self._progress())
+                progress(progress_of(self))
 
         if isinstance(self.model, ConcurrentModel):
             run_concurrently(self, self.model, step)
@@ -390,7 +378,7 @@ class Audit:
                 "answered already"
             )
         if not isinstance(answer, Answer | Unanswered):
-            answer = _as_answer(answer, call)
+            answer = as_answer(answer, call.prompt, number)
         check_answer(answer, call.prompt, "tell")
         return answer
 
@@ -455,20 +443,3 @@ class Audit:
 
     def _seconds(self) -> float:
         return self._elapsed + self._clock() - self._since
-
-    def _progress(self) -> Progress:
-        state = self.state()
-        uncertainty = self._questioner.belief.uncertainty().numpy()
-        if not state.exhausted:
-            uncertainty = np.nan_to_num(state.uncertainty, nan=-1.0)
-        concept, side = divmod(int(np.argmax(uncertainty)), 2)
-        return Progress(state, self.cost, self.space.concepts[concept], side)
-
-
-def _as_answer(answer: Any, call: Call) -> Answer:
-    try:
-        return Answer(tuple(float(v) for v in np.ravel(answer)))
-    except (TypeError, ValueError):
-        raise ModelError(
-            f"tell: expected {len(call.concepts)} numbers for call {call.number}, got {answer!r}"
-        ) from None

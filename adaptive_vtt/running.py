@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from .models.base import Answer, ConcurrentModel, Unanswered
 from .models.checking import check_answer, checked, name_of
@@ -10,8 +13,29 @@ from .queue import Call
 
 if TYPE_CHECKING:
     from .audit import Audit
+    from .stopping import State
 
 Pending = dict["Future[Answer | Unanswered]", Call]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What ``run`` reports after every batch."""
+
+    state: "State"
+    cost: float
+    concept: str
+    side: int
+
+
+def progress_of(audit: "Audit") -> Progress:
+    """Where the audit stands, and the side of a concept that is most uncertain."""
+    state = audit.state()
+    uncertainty = audit.belief.uncertainty().numpy()
+    if not state.exhausted:
+        uncertainty = np.nan_to_num(state.uncertainty, nan=-1.0)
+    concept, side = divmod(int(np.argmax(uncertainty)), 2)
+    return Progress(state, audit.cost, audit.space.concepts[concept], side)
 
 
 def run_batches(audit: "Audit", step: Callable[[], None]) -> None:

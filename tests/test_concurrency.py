@@ -6,13 +6,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import Answer, ConcurrentModel, Prompt, PythonModel, Unanswered
-from adaptive_vtt.oracles import Consistency
+from adaptive_vtt.oracles import Consistency, MaskConsistency
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 
@@ -177,3 +180,12 @@ def test_a_cap_needs_prices() -> None:
 def test_a_cap_below_a_single_call_is_refused() -> None:
     with pytest.raises(InputError, match=r"max_cost: expected at least 1, .*'scripted'.* got 0.5"):
         Audit(space(), ScriptedModel(), max_cost=0.5)
+
+
+def test_words_and_masks_can_be_told_as_they_are() -> None:
+    dataset = from_table(np.zeros((1, 4, 4, 1), np.uint8), pd.DataFrame({"square": [np.nan]}))
+    audit = Audit(QuestionSpace(dataset, ["rotation"], oracle=MaskConsistency()), ScriptedModel())
+    for _ in range(2):
+        (call,) = audit.ask()
+        audit.tell(call, np.zeros((1, 4, 4), bool))
+    assert [a.loss for c in audit.journal.calls() for a in c.answers] == [0.0]

@@ -221,9 +221,7 @@ def test_unknown_flag_names_the_nearest() -> None:
 @pytest.mark.parametrize("severity", [0, 6, -1])
 def test_severity_out_of_range_is_named(severity: int) -> None:
     relation = profile("octmnist")["pixelate"]
-    expected = (
-        r"^medmnistc/octmnist/pixelate: severity must be one of 1, 2, 3, 4, 5, got " f"{severity}$"
-    )
+    expected = rf"^medmnistc/octmnist/pixelate: expected a severity in .*, got {severity}$"
     with pytest.raises(InputError, match=expected):
         relation.apply(Sample("s", PICTURE, {}), severity, rng())
     with pytest.raises(InputError, match=expected):

@@ -36,6 +36,23 @@ def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | U
     return list(answers)
 
 
+def as_answer(said: Any, prompt: Prompt, call: int) -> Answer:
+    """What somebody tells of a call, one value per concept; raises ModelError for anything else.
+
+    Numbers, or, where the prompt asks in words, texts; a mask or masks as an array of bool.
+    """
+    if prompt.asks:
+        return Answer((said,) if isinstance(said, str) else tuple(said))
+    if isinstance(said, np.ndarray) and said.dtype == np.bool_:
+        return Answer(tuple(said.reshape(-1, *said.shape[-2:])))
+    try:
+        return Answer(tuple(float(v) for v in np.ravel(said)))
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"tell: expected {len(prompt.concepts)} numbers for call {call}, got {said!r}"
+        ) from None
+
+
 def check_answer(answer: object, prompt: Prompt, who: str) -> None:
     """Raises ModelError unless ``answer`` is an answer to ``prompt``."""
     where = f"sample {prompt.sample_id!r}, {prompt.relation} severity {prompt.severity}"

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...datasets.base import Image
-from ...errors import InputError
 from ..base import LabelPreserving
 
 LUMA = np.array([[19595, 38470, 7471, 32768]]) / 65536
@@ -59,11 +58,7 @@ class Corruption(LabelPreserving):
         return np.stack([self._changed(image, parameters, rng) for image in images])
 
     def _parameters(self, severity: int) -> tuple[float, ...]:
-        if severity not in self.severities:
-            raise InputError(
-                f"{self.name}: severity must be one of "
-                f"{', '.join(map(str, self.severities))}, got {severity!r}"
-            )
+        self.check(severity)
         return self.ladder[self.severities.index(severity)]
 
     def _changed(self, images: Image, parameters: tuple[Any, ...], rng: Any) -> Image:
