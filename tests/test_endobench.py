@@ -19,6 +19,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.proxies import Proxies
+from adaptive_vtt.report import render
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.vqa.published import accuracies, compare, counts
 from adaptive_vtt.vqa.taxonomy import SCENES, TASKS, named, visual_prompt
@@ -332,3 +333,19 @@ def test_guessing_among_the_options_is_what_is_expected_at_first(tmp_path: Path)
     audit = avtt.Audit(made, ScriptedModel(answers="one"), half_width=0.2, targets=["overall"])
     assert audit.journal.facts()["settings"]["proxies"] == ["guessing"]
     assert audit.result().scoring == "exact"
+
+
+def test_report_shows_published_results_beside_the_audit(tmp_path: Path) -> None:
+    dataset = from_endobench(write(tmp_path / "e.tsv", [row(k) for k in range(6)]))
+    space = avtt.QuestionSpace(dataset, oracle=MultipleChoice())
+    audit = avtt.Audit(
+        space, ScriptedModel(answers="one"), half_width=0.2, targets=["overall", "concepts"]
+    )
+    audit.run()
+    page = render(audit.journal)
+    section = page[page.index('id="published"') :]
+    text = section[: section.index("</section>")]
+    best = accuracies()["overall"].dropna().idxmax()
+    assert best in text
+    assert f"{accuracies().loc['GPT-4o', TASKS[0].name]:.3f}" in text
+    assert TASKS[0].name in text

@@ -40,8 +40,13 @@ def compare(result: Result) -> pd.DataFrame:
     "scene" or "prompt"), what, accuracy, lower and upper of the audit, and one column per
     published model (NaN: not published).
     """
+    return beside(result.targets)
+
+
+def beside(targets: pd.DataFrame) -> pd.DataFrame:
+    """``compare`` for a table of targets: target, estimate, lower, upper."""
     published, rows = accuracies(), []
-    for target in result.targets.to_dict(orient="records"):
+    for target in targets.to_dict(orient="records"):
         place = _place(str(target["target"]))
         if place is None:
             continue

@@ -1,0 +1,60 @@
+"""EndoBench: the audit's accuracies beside the published ones."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ..vqa.published import OVERALL, accuracies, beside
+from ..vqa.taxonomy import TASKS
+from .evidence import Evidence
+from .section import Section, fragment, span
+
+SHOWN = 5
+"""So many published models are shown, the best overall; and who guesses."""
+CHANCE = "Random"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One target: its name, accuracy and interval, and each model's published accuracy."""
+
+    what: str
+    accuracy: float
+    interval: str
+    published: tuple[float | None, ...]
+
+
+def section(evidence: Evidence) -> Section | None:
+    """None where nothing is certified, or the concepts are not EndoBench's tasks."""
+    tasks = {task.name for task in TASKS}
+    if not evidence.standings or not tasks.issuperset(evidence.concepts):
+        return None
+    targets = pd.DataFrame(
+        [{"target": s.name, "estimate": s.estimate, "lower": s.lower, "upper": s.upper}
+         for s in evidence.standings]
+    )  # fmt: skip
+    table, models = beside(targets), _models()
+    if table.empty:
+        return None
+    rows = [
+        Row(
+            r["what"],
+            r["accuracy"],
+            span(r["lower"], r["upper"]),
+            tuple(_known(r[m]) for m in models),
+        )
+        for r in table.to_dict(orient="records")
+    ]
+    return Section("Beside published results", "published", fragment(
+        "published.html", rows=rows, models=models
+    ))  # fmt: skip
+
+
+def _models() -> list[str]:
+    overall = accuracies()[OVERALL].dropna().drop(CHANCE, errors="ignore")
+    best = overall.sort_values(ascending=False).index[:SHOWN].tolist()
+    return [*best, *([CHANCE] if CHANCE in accuracies().index else [])]
+
+
+def _known(value: float) -> float | None:
+    return None if pd.isna(value) else float(value)
