@@ -13,8 +13,9 @@ from .journal import Journal, open_journal
 from .judging import Judge
 from .lessons import Lessons
 from .models.base import Answer, ConcurrentModel, ModelUnderTest, Unanswered
-from .models.checking import as_answer, check_answer, name_of
+from .models.checking import as_answer, check_answer
 from .proxies import Proxies, ProxySource
+from .purse import Purse
 from .questioner import Draw, Questioner
 from .queue import Call as Call
 from .queue import Queue
@@ -26,18 +27,16 @@ from .settings import (
     check,
     check_cost,
     check_readings,
-    describe_oracle,
+    describe_settings,
     describe_space,
-    public_options,
     same_audit,
 )
 from .space import QuestionSpace
-from .stopping import MaxCalls, MaxCost, State, StoppingRule
+from .stopping import State, StoppingRule, limits_of
 from .strategies import Strategy
 from .strategies import get as get_strategy
 
-DEFAULT_STRATEGY = "uncertainty+unpredictability"
-DEFAULT_FLOOR = 0.2
+DEFAULT_STRATEGY, DEFAULT_FLOOR = "uncertainty+unpredictability", 0.2
 LAG = 2
 """With c calls in flight, what is drawn follows from all but the last LAG * c draws: so many
 that one slow answer seldom holds up the others, and always as many, so that an interrupted
@@ -116,9 +115,8 @@ class Audit:
         self.budget = budget
         self.max_cost = max_cost
         self.plan = plan
-        limit = MaxCalls(budget) if budget is not None else None
-        cap = MaxCost(max_cost) if max_cost is not None else None
-        self._rules = [rule for rule in (plan.rule(), stop, limit, cap) if rule]
+        limits = limits_of(budget, max_cost)
+        self._rules = [rule for rule in (plan.rule(), stop, *limits) if rule]
         name = strategy if isinstance(strategy, str) else type(strategy).__name__
         chosen = get_strategy(strategy) if isinstance(strategy, str) else strategy
         cheaper = Proxies(space, seed, proxies or {}, prior_journal)
@@ -140,26 +138,14 @@ class Audit:
         self._sources = belief.sources  # asked about, whether answered or not
         lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
         self._lessons = Lessons(self._questioner, plan.unanswered == "both", lag)
-        self.cost = 0.0
-        self.interrupted = 0
-        self._failed = False
+        self._purse = Purse(model, max_cost)
+        self._failed = self._astray = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
         self.journal = open_journal(journal)
-        settings = {
-            "strategy": name,
-            "strategy_options": public_options(chosen),
-            "seed": seed,
-            "floor": floor,
-            "candidates": candidates,
-            "answers": model.answers,
-            "model": name_of(model),
-            "surrogate": surrogate,
-            "proxies": cheaper.names,
-            "form": form,
-            "history": history,
-            "oracle": describe_oracle(space),
-            "template": getattr(getattr(model, "template", None), "hash", None),
-        }
+        settings = describe_settings(
+            space, model, chosen, strategy=name, seed=seed, floor=floor, candidates=candidates,
+            surrogate=surrogate, proxies=cheaper.names, form=form, history=history,
+        )  # fmt: skip
         self._begin(settings, notes or {})
 
     # -- ask and tell ------------------------------------------------------------------
@@ -176,7 +162,12 @@ class Audit:
         self._usable()
         if len(self._queue.ready()) < n:
             self._draw(n)
-        calls = self._queue.ready()[:n]
+        ready = self._queue.ready()[:n]
+        calls = self._purse.affordable(ready, self._queue.under_way)
+        if self._purse.send(calls):
+            self.journal.set_facts(**self._purse.facts())
+        if ready and not calls and not self._queue.under_way:
+            self._end()  # what waits can no longer be afforded
         self._queue.hand_out(calls)
         return calls
 
@@ -190,9 +181,15 @@ class Audit:
         number = call if isinstance(call, int) else call.number
         self.tell_all([(number, answer)])
 
-    def take_back(self, calls: Sequence[Call]) -> None:
-        """These calls were not made after all; ``ask`` gives them again."""
+    def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
+        """No answer will come to these calls; ``ask`` gives them again.
+
+        ``sent``: they were made, and may have been charged for.
+        """
         self._queue.take_back(calls)
+        if sent:
+            self._purse.lose(call.number for call in calls)
+            self.journal.set_facts(**self._purse.facts())
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> Result:
         """Asks the model until the audit ends, and gives the result.
@@ -242,11 +239,20 @@ class Audit:
         certifier = self._questioner.certifier
         return [t.name for t in certifier.targets] if certifier else []
 
+    @property
+    def cost(self) -> float:
+        """What all answers cost so far."""
+        return self._purse.spent
+
+    @property
+    def interrupted(self) -> int:
+        """How many calls were sent, or may have been, and never came back."""
+        return self._purse.lost
+
     def state(self) -> State:
         """Where the audit stands."""
         uncertainty = self._questioner.open_uncertainty()
         certifier = self._questioner.certifier
-        most_cost = float(getattr(self.model, "most_cost", 0.0))  # may rise, if wrongly bounded
         next_calls = 2 if len(self._sources) < self._judge.source_count else 1
         return State(
             len(self._lessons.order) + len(self._sources),
@@ -257,7 +263,7 @@ class Audit:
             certifier.sequences.upper if certifier else None,
             next_calls=next_calls,
             cost=self.cost,
-            reserved=(len(self._queue) + self.interrupted + next_calls) * most_cost,
+            reserved=self._purse.reserved(len(self._queue) + next_calls),
         )
 
     def close(self) -> None:
@@ -279,7 +285,7 @@ class Audit:
         as many draws as there are follow-ups of it.
         """
         rows: list[DrawRow] = []
-        self._failed = True  # until what was drawn is committed
+        self._astray = True  # until what was drawn is committed
         while len(rows) < n and len(self._queue.ready()) < n:
             if not self._lessons.ready() or self.stopped is not None:
                 break
@@ -291,7 +297,7 @@ class Audit:
             self._await(rows[-1])
         if rows:
             self.journal.add_draws(rows)
-        self._failed = False
+        self._astray = False
         if not rows and not len(self._queue):
             self._lessons.learn()
             self._end()
@@ -337,16 +343,14 @@ class Audit:
 
     def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
         """The answers to several calls by number, as ``tell`` takes them, in one commit."""
-        self._usable()
+        self._writable()
         told = list(told)
-        if not told:
-            return
         if len({number for number, _ in told}) < len(told):
             raise OrderError("tell: the same call was answered twice")
         answers = {number: self._checked(number, answer) for number, answer in told}
         self._tell_sources({n: a for n, a in answers.items() if n < 0})
-        seconds = self._seconds()
-        rows = [self._judge.row(n, a, seconds) for n, a in answers.items() if n >= 0]
+        rest = {n: a for n, a in answers.items() if n >= 0}
+        rows, errors = self._judge.rows(rest, self._seconds())
         self._failed = True
         self.journal.add_calls(rows)
         self._failed = False
@@ -354,8 +358,12 @@ class Audit:
             self._judge.forget(row.call)
             self._queue.done(row.call)
             self._lessons.keep(row)
-            self.cost += row.cost
-        self._lessons.catch_up()
+            self._purse.spent += row.cost
+        if not self._astray:
+            self._lessons.catch_up()
+        for number, error in errors.items():
+            self.take_back([self._queue.expect(number)], sent=True)
+            raise error
 
     def _tell_sources(self, answers: Mapping[int, Answer | Unanswered]) -> None:
         seconds = self._seconds()
@@ -367,16 +375,11 @@ class Audit:
         self._failed = False
         for row in rows:
             self._judge.know(row)
-            self.cost += row.cost
+            self._purse.spent += row.cost
             self._queue.done(-1 - row.source)
 
     def _checked(self, number: int, answer: object) -> Answer | Unanswered:
-        call = self._queue.get(number)
-        if call is None:
-            raise OrderError(
-                f"tell: call {number} is not waiting for an answer: it was never asked, or is "
-                "answered already"
-            )
+        call = self._queue.expect(number)
         if not isinstance(answer, Answer | Unanswered):
             answer = as_answer(answer, call.prompt, number)
         check_answer(answer, call.prompt, "tell")
@@ -399,22 +402,20 @@ class Audit:
         self.journal.set_facts(max_cost=self.max_cost)
         certificate = self.plan.describe(self._questioner.certifier)
         same_audit(facts, self.space, {**settings, "certificate": certificate})
-        self.interrupted = facts.get("interrupted", 0)
+        self._purse.recall(facts)
         self._replay()
-        self.journal.set_facts(
-            stop=self.rules, ended=None, intervals=None, interrupted=self.interrupted
-        )
+        self.journal.set_facts(stop=self.rules, ended=None, intervals=None, **self._purse.facts())
 
     def _replay(self) -> None:
         """Goes through the journal in the order in which things were drawn and learnt."""
         calls = {c.call: c for c in self.journal.calls()}
         for call in calls.values():
             self._lessons.keep(call)
-            self.cost += call.cost
+            self._purse.spent += call.cost
         for source in self.journal.sources():
             self._judge.know(source)
             self._sources.add(source.source)
-            self.cost += source.cost
+            self._purse.spent += source.cost
         self._judge.pictures = len(self.journal.pictures())
         draws = self.journal.draws()
         for row in draws:
@@ -424,20 +425,24 @@ class Audit:
             self._questioner.restore(self._judge.questions_of(row.call), move)
             if row.call not in calls:
                 self._await(row)
-        self.interrupted += len(self._queue)
+        self._purse.lose(self._queue.numbers)
+        if calls and hasattr(self.model, "trusted"):
+            self.model.trusted = True
         self._lessons.catch_up()
         times = [d.elapsed for d in draws] + [c.elapsed for c in calls.values()]
         self._elapsed = max(times, default=0.0)
 
     def _end(self) -> None:
         certifier = self._questioner.certifier
-        intervals = certifier.table() if certifier else None
-        elapsed = round(self._seconds(), 3)
-        self.journal.set_facts(
-            ended={"reason": self.stopped, "elapsed": elapsed}, intervals=intervals
-        )
+        ended = {"reason": self.stopped, "elapsed": round(self._seconds(), 3)}
+        self.journal.set_facts(ended=ended, intervals=certifier.table() if certifier else None)
 
     def _usable(self) -> None:
+        self._writable()
+        if self._astray:
+            raise JournalError("audit: a draw could not be finished; resume from the journal")
+
+    def _writable(self) -> None:
         if self._failed:
             raise JournalError("audit: a step could not be finished; resume from the journal")
 

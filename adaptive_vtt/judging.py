@@ -1,6 +1,7 @@
 """From questions to calls, and from a call's answer to judged rows for the journal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -84,7 +85,8 @@ class Judge:
         """What is sent to the model."""
         question = self.space.question(int(self.all_questions_of(call)[0]))
         sample, follow_up = self._pair(call)
-        concepts = self._concepts(question.concept)
+        place = int(self.space.parts(question.number)[2])
+        concepts = self._concepts(self.space.asked[self.space.asked_by[place]])
         where = (question.sample_id, question.relation, question.severity)
         return Prompt(follow_up.image, concepts, *where, _asks(sample, concepts))
 
@@ -121,6 +123,21 @@ class Judge:
         pictures = self._picture(call) if failed else None
         return CallRow(call, answer.cost, elapsed, rows, pictures)
 
+    def rows(
+        self, answers: Mapping[int, Answer | Unanswered], elapsed: float
+    ) -> tuple[list[CallRow], dict[int, Exception]]:
+        """Rows of what could be judged, by call why the rest could not.
+
+        One answer's trouble must not cost the others: an oracle may be a model itself.
+        """
+        rows, errors = [], {}
+        for call, answer in answers.items():
+            try:
+                rows.append(self.row(call, answer, elapsed))
+            except Exception as error:
+                errors[call] = error
+        return rows, errors
+
     def forget(self, call: int) -> None:
         """Lets go of the call's image."""
         self._pairs.pop(call, None)
@@ -132,11 +149,31 @@ class Judge:
         places = [k for k, there in enumerate(eligible) if there]
         cases = [self._case(call, int(questions[k]), values[k]) for k in places]
         outcomes = dict(zip(places, self.space.oracle.judge_call(cases, values), strict=True))
-        expected = {k: case.expected for k, case in zip(places, cases, strict=True)}
+        judged = dict(zip(places, cases, strict=True))
         return tuple(
-            _row(int(q), call, value, expected.get(k), outcomes.get(k))
+            _row(int(q), call, value, self._truth(judged.get(k)), self._sound(outcomes.get(k), q))
             for k, (q, value) in enumerate(zip(questions, values, strict=True))
         )
+
+    def _truth(self, case: Case | None) -> int:
+        """What was expected as 0 or 1; where nothing is known but the source's answer, the space
+        counts every question as one that should be answered alike: 1."""
+        if case is None or self.space.oracle.needs_source or not isinstance(case.expected, int):
+            return 1
+        return case.expected
+
+    def _sound(self, outcome: Outcome | None, question: int) -> Outcome | None:
+        """The outcome in plain floats; raises InputError for a loss that is none."""
+        if outcome is None:
+            return None
+        if not 0 <= outcome.loss <= 1:  # NaN is not
+            raise InputError(
+                f"oracle {type(self.space.oracle).__name__}: expected a loss between 0 and 1, got "
+                f"{outcome.loss} for {self.space.question(question)}"
+            )
+        coordinate = None if outcome.coordinate is None else float(outcome.coordinate)
+        score = None if outcome.score is None else float(outcome.score)
+        return replace(outcome, loss=float(outcome.loss), coordinate=coordinate, score=score)
 
     def _case(self, call: int, number: int, value: Value) -> Case:
         question = self.space.question(number)
@@ -173,16 +210,13 @@ def _values(answer: Answer | Unanswered, count: int) -> tuple[Value, ...]:
     return tuple(v if isinstance(v, whole) else float(v) for v in answer.values)
 
 
-def _row(
-    question: int, call: int, value: Value, expected: object, outcome: Outcome | None
-) -> AnswerRow:
+def _row(question: int, call: int, value: Value, truth: int, outcome: Outcome | None) -> AnswerRow:
     """One answer for the journal; without an outcome it cannot be judged."""
     reason = value.reason if isinstance(value, Unanswered) else None
     answer = value if isinstance(value, float) else None
     said = value if isinstance(value, str) else None
     if outcome is None:
         return AnswerRow(question, call, None, answer, reason, None, None, said)
-    truth = expected if isinstance(expected, int) else 1
     if outcome.excluded:
         reason = EXCLUDED + outcome.excluded
         return AnswerRow(question, call, truth, None, reason, 0.0, None, said)

@@ -41,7 +41,7 @@ class Lessons:
             return True
         due = max(0, len(self.order) - self._lag)
         self.learn(due)
-        return self.learned == due
+        return self.learned >= due
 
     def learn(self, until: int | None = None) -> None:
         """Learns from answered draws in draw order, as far as they are complete (or ``until``)."""

@@ -88,6 +88,7 @@ class _Coins(OracleDefaults):
     """Loses each question with probability ``loss``, whatever was answered."""
 
     def __init__(self, oracle: OracleDefaults, loss: float) -> None:
+        self.oracle = oracle
         self.needs_source = oracle.needs_source
         self.rates = oracle.rates
         self.loss = loss

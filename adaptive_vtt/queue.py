@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .datasets.base import Image
+from .errors import OrderError
 from .models.base import Prompt
 
 
@@ -47,6 +48,15 @@ class Queue:
         if after is not None:
             self._after[call.number] = after
 
+    @property
+    def numbers(self) -> list[int]:
+        return list(self._waiting)
+
+    @property
+    def under_way(self) -> int:
+        """How many calls are being made."""
+        return len(self._handed)
+
     def ready(self) -> list[Call]:
         """The calls that may be made now and are not being made."""
         return [
@@ -62,8 +72,18 @@ class Queue:
         """The calls were not made; they are to be asked again."""
         self._handed.difference_update(call.number for call in calls)
 
-    def get(self, number: int) -> Call | None:
-        return self._waiting.get(number)
+    def expect(self, number: int) -> Call:
+        """The call, if it may be answered now; raises OrderError if not."""
+        if number not in self._waiting:
+            raise OrderError(
+                f"tell: call {number} is not waiting for an answer: it was never asked, or is "
+                "answered already"
+            )
+        if self._after.get(number) in self._waiting:
+            raise OrderError(
+                f"tell: call {number} waits for the answer about its source image, which is first"
+            )
+        return self._waiting[number]
 
     def done(self, number: int) -> None:
         """The call is answered."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ def run_batches(audit: "Audit", step: Callable[[], None]) -> None:
         try:
             answers = checked(audit.model, [c.prompt for c in calls])
         except BaseException:
-            audit.take_back(calls)
+            audit.take_back(calls, sent=True)
             raise
         audit.tell_all(zip((c.number for c in calls), answers, strict=True))
         step()
@@ -53,8 +54,8 @@ def run_batches(audit: "Audit", step: Callable[[], None]) -> None:
 def run_concurrently(audit: "Audit", model: ConcurrentModel, step: Callable[[], None]) -> None:
     """Keeps ``model.in_flight`` calls on their way, and learns from answers as they come.
 
-    Where one fails, those on their way are waited for and kept: they are paid for. The
-    call that failed is to be asked again.
+    Where anything fails, those on their way are waited for and kept: they are paid for.
+    What did not come back is to be asked again.
     """
     pending: Pending = {}
     try:
@@ -68,23 +69,26 @@ def run_concurrently(audit: "Audit", model: ConcurrentModel, step: Callable[[], 
             step()
     except BaseException:
         wait(pending)
-        _tell(audit, pending, [f for f in pending if not f.cancelled() and not f.exception()])
-        audit.take_back(list(pending.values()))
+        with suppress(Exception):  # the first error is the one to tell of
+            _tell(audit, pending, list(pending))
+        if pending:
+            audit.take_back(list(pending.values()), sent=True)
         raise
 
 
 def _tell(audit: "Audit", pending: Pending, done: "Iterable[Future[Answer | Unanswered]]") -> None:
-    """Tells what came back; raises what went wrong with the others, which stay pending."""
-    failed = [future for future in done if future.exception() is not None]
+    """Tells what came back whole; raises what went wrong with the rest, which stays pending."""
     who = f"model {name_of(audit.model)!r}"
-    told = []
+    told, wrong = [], []
     for future in done:
-        if future not in failed:
+        try:
             check_answer(future.result(), pending[future].prompt, who)
-            told.append((pending[future].number, future.result()))
-    audit.tell_all(told)
-    for future in done:
-        if future not in failed:
-            del pending[future]
-    if failed:
-        failed[0].result()
+        except Exception as error:
+            wrong.append(error)
+        else:
+            told.append((future, pending[future].number))
+    for future, _ in told:
+        del pending[future]
+    audit.tell_all((number, future.result()) for future, number in told)
+    if wrong:
+        raise wrong[0]

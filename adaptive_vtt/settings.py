@@ -57,6 +57,20 @@ def public_options(strategy: Strategy) -> dict[str, Any]:
     return {k: v for k, v in vars(strategy).items() if k[0] != "_" and isinstance(v, plain)}
 
 
+def describe_settings(
+    space: QuestionSpace, model: ModelUnderTest, chosen: Strategy, **plain: Any
+) -> dict[str, Any]:
+    """What an audit was begun with, by name; ``plain`` are the options as they were given."""
+    return {
+        **plain,
+        "strategy_options": public_options(chosen),
+        "answers": model.answers,
+        "model": name_of(model),
+        "oracle": describe_oracle(space),
+        "template": getattr(getattr(model, "template", None), "hash", None),
+    }
+
+
 def describe_oracle(space: QuestionSpace) -> dict[str, Any]:
     """The oracle's class and plain attributes, as JSON gives them back."""
     oracle = getattr(space.oracle, "oracle", space.oracle)

@@ -205,6 +205,12 @@ class WallClock(_Combinable):
         return f"{self.seconds:g} seconds"
 
 
+def limits_of(calls: int | None, cost: float | None) -> list[StoppingRule]:
+    """The rules of a budget and of a cap on cost, those that are set."""
+    found: list[StoppingRule] = [] if calls is None else [MaxCalls(calls)]
+    return found if cost is None else [*found, MaxCost(cost)]
+
+
 @dataclass(frozen=True)
 class FirstOf(_Combinable):
     """Stop as soon as one rule says so."""

@@ -13,9 +13,10 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.models import Answer, ConcurrentModel, Prompt, PythonModel, Unanswered
-from adaptive_vtt.oracles import Consistency, MaskConsistency
+from adaptive_vtt.oracles import Consistency, Correctness, MaskConsistency, Outcome
+from adaptive_vtt.strategies import Combined
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 
@@ -189,3 +190,131 @@ def test_words_and_masks_can_be_told_as_they_are() -> None:
         (call,) = audit.ask()
         audit.tell(call, np.zeros((1, 4, 4), bool))
     assert [a.loss for c in audit.journal.calls() for a in c.answers] == [0.0]
+
+
+# -- trouble while calls are on their way ---------------------------------------------------------
+
+
+class Vague(Combined):
+    """A strategy that is interrupted at its ``last`` draw."""
+
+    last = 20
+
+    def weights(self, candidates: Any, belief: Any) -> Any:
+        self.last -= 1
+        if self.last < 0:
+            raise KeyboardInterrupt
+        return super().weights(candidates, belief)
+
+
+def test_answers_on_their_way_are_kept_when_drawing_is_interrupted(tmp_path: Path) -> None:
+    first = Busy(6)
+    options = {"budget": 40, **CERTIFIED, "half_width": 0.01}
+    with (
+        Audit(space(), first, strategy=Vague(), journal=tmp_path / "j.db", **options) as audit,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        audit.run()
+    second = Busy(6)
+    with Audit(space(), second, strategy=Vague(), journal=tmp_path / "j.db", **options) as audit:
+        assert len(audit.journal.calls()) == len(first.asked)
+        assert isinstance(audit._questioner.strategy, Vague)
+        audit._questioner.strategy.last = 1000
+        assert audit.run().calls == 40
+    assert not set(first.asked) & set(second.asked)
+
+
+def test_one_bad_answer_does_not_cost_the_others(tmp_path: Path) -> None:
+    class Once(Busy):
+        def _answer(self, prompt: Prompt) -> Any:
+            said = super()._answer(prompt)
+            return Answer((float("nan"), 0.5)) if len(self.asked) == 9 else said
+
+    model = Once(6)
+    with Audit(space(), model, budget=40, journal=tmp_path / "j.db") as audit:
+        with pytest.raises(ModelError, match="expected P\\(yes\\) between 0 and 1, got nan"):
+            audit.run()
+        assert len(audit.journal.calls()) == len(model.asked) - 1
+        assert audit.interrupted == 1
+        assert audit.run().calls == 40  # goes on, and asks that one again
+    assert len(model.asked) == 41
+
+
+def test_one_answer_that_cannot_be_judged_does_not_cost_the_others() -> None:
+    class Moody(Correctness):
+        count = 0
+
+        def judge(self, *case: Any) -> Any:
+            self.count += 1
+            if self.count == 9:
+                raise RuntimeError("the judge is out")
+            return super().judge(*case)
+
+    model = ScriptedModel()
+    audit = Audit(space(oracle=Moody()), model, budget=30, batch=4)
+    with pytest.raises(RuntimeError, match="the judge is out"):
+        audit.run()
+    assert len(audit.journal.calls()) == len(model.asked) - 1
+    assert audit.run().calls == 30
+    assert len(model.asked) == 31
+
+
+def test_a_cap_holds_over_calls_that_never_come_back() -> None:
+    model = Busy(4)
+    audit = Audit(space(), model, max_cost=10)
+    for fails_at in (2, 4, 6, 8, 10, 12):
+        model.fails_at = fails_at
+        try:
+            audit.run()
+        except ModelError:
+            assert audit.cost + audit.interrupted <= 10
+    assert audit.cost + audit.interrupted <= 10
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 8), (8, 2), (3, 3)])
+def test_calls_in_flight_may_change_from_one_run_to_the_next(
+    tmp_path: Path, before: int, after: int
+) -> None:
+    first = Busy(before)
+    first.fails_at = 15
+    options = {"budget": 50, **CERTIFIED, "half_width": 0.01}
+    with (
+        Audit(space(), first, journal=tmp_path / "j.db", **options) as audit,
+        pytest.raises(ModelError),
+    ):
+        audit.run()
+    with Audit(space(), Busy(after), journal=tmp_path / "j.db", **options) as audit:
+        result = audit.run()
+        verify(audit.journal)
+    assert (result.calls, result.reason) == (50, "50 calls were made")
+
+
+def test_a_filter_that_means_something_else_is_another_audit(tmp_path: Path) -> None:
+    def begin(relation: str) -> Audit:
+        where = {"mine": {"relation": [relation]}}
+        made = QuestionSpace(tiny_dataset(12, 2), ["identity", "rotation", "gaussian_noise"])
+        return Audit(
+            made, ScriptedModel(), half_width=0.2, targets=["mine"], where=where,
+            journal=tmp_path / "j.db",
+        )  # fmt: skip
+
+    begin("rotation").close()
+    with pytest.raises(JournalError, match="was begun with certificate"):
+        begin("gaussian_noise")
+
+
+def test_a_loss_that_is_none_is_refused_and_whole_numbers_verify(tmp_path: Path) -> None:
+    class Counting:
+        needs_source = False
+        worst = 1
+
+        def judge(self, question: Any, answer: Any, expected: Any, source: Any) -> Outcome:
+            return Outcome(int(answer > 0.5) * self.worst)
+
+    oracle = Counting()
+    with Audit(space(oracle=oracle), ScriptedModel(), journal=tmp_path / "j.db", **CERTIFIED) as a:
+        a.run()
+        assert verify(a.journal)
+    oracle.worst = 3
+    with pytest.raises(InputError, match=r"oracle .*: expected a loss between 0 and 1, got 3"):
+        Audit(space(oracle=oracle), ScriptedModel(), budget=30).run()

@@ -9,7 +9,7 @@ from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
 from .certifier import Certifier
 from .sequences import CAP, EAGERNESS, MOST_SKEW, PRIOR
-from .targets import named_targets
+from .targets import fingerprint, named_targets
 
 if TYPE_CHECKING:
     from ..belief import Belief
@@ -120,5 +120,6 @@ class Plan:
             "unanswered": self.unanswered,
             "targets": [t.name for t in certifier.targets],
             "sizes": [int(n) for n in certifier.sizes],
+            "subsets": fingerprint(certifier.targets),
             "bets": {"cap": CAP, "eagerness": EAGERNESS, "prior": PRIOR, "most_skew": MOST_SKEW},
         }

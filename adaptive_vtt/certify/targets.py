@@ -4,6 +4,7 @@ A target is a product: some samples x some variants x some concepts x some truth
 why its size is exact without listing it, and why membership is four look-ups.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,16 @@ class Target:
     concepts: Bools
     sides: Bools
     rows: Bools | None = None
+
+
+def fingerprint(targets: Sequence[Target]) -> str:
+    """A short hash of the subsets that targets stand for, whatever they are called."""
+    digest = hashlib.blake2b(digest_size=8)
+    for t in targets:
+        masks = [t.variants, t.concepts, t.sides] + ([] if t.rows is None else [t.rows])
+        digest.update(repr([mask.shape for mask in masks]).encode())
+        digest.update(b"".join(np.packbits(mask).tobytes() for mask in masks))
+    return digest.hexdigest()
 
 
 def size(space: QuestionSpace, target: Target) -> int:
@@ -181,9 +192,10 @@ def _per_relation(space: QuestionSpace, rates: Mapping[str, int | None]) -> list
 
 def _misclassified(space: QuestionSpace) -> Target:
     """One question per image, about its true class."""
-    if not isinstance(space.oracle, TopClass):
-        oracle = type(getattr(space.oracle, "oracle", space.oracle)).__name__
-        raise InputError(f"target 'misclassified': needs the oracle TopClass, got {oracle}")
+    oracle = getattr(space.oracle, "oracle", space.oracle)
+    if not isinstance(oracle, TopClass):
+        name = type(oracle).__name__
+        raise InputError(f"target 'misclassified': needs the oracle TopClass, got {name}")
     return _target(space, "misclassification rate", truth=[1])
 
 

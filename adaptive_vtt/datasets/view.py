@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import InputError
 from .base import UNKNOWN, Dataset, Indices, Sample, Truths
+
+READABLE = [
+    [False, False, False], [False, True, False], [False, False, True], [True, True, True],
+]  # fmt: skip
+"""Which of unknown, 0 and 1 may count as a side."""
 
 
 class View:
@@ -31,6 +37,9 @@ class View:
         self.name = dataset.name
         self.concepts = tuple(concepts)
         self.base = np.asarray(base, np.int64)
+        for side in (0, 1):
+            if [side == r for r in reading] not in READABLE:
+                raise InputError(f"view: expected one truth, or all, to count as {side}")
         self._reading = np.array([reading[1], reading[2], reading[0]], np.int8)  # by truth, -1 last
 
     def __len__(self) -> int:

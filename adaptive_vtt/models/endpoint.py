@@ -91,6 +91,7 @@ class Endpoint:
         self._connecting = asyncio.Lock()
         self._connected = False
         self._answered = False
+        self.trusted = False  # answers of it stand in a journal: one refusal says nothing of it
         self._silent = 0  # calls in a row that ended without a reply
         self._counts = _Counts()
 
@@ -306,7 +307,8 @@ class Endpoint:
                 f"{self._who} asks to wait {trouble.asked:.0f} s ({trouble.kind}), longer than "
                 f"{self.retries.patience:g} s; resume then"
             ) from None
-        first = not self._answered and (trouble.then == "leave" or trouble.kind == "unreachable")
+        strange = trouble.then == "leave" and not self.trusted
+        first = not self._answered and (strange or trouble.kind == "unreachable")
         if trouble.then == "stop" or first:
             raise ModelError(f"{self._who}: {one_line(trouble)}") from None
 

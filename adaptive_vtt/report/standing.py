@@ -16,6 +16,7 @@ RATES = {
     "miss rate": "Miss rate: error where the concept is present",
     "false-alarm rate": "False-alarm rate: error where the concept is absent",
     "EFR": "Error finding rate (EFR) per concept",
+    "error rate": "Error rate per concept",
     "violation rate": "Violation rate per concept",
     "mean distance": "Mean distance between grades, by true grade",
 }
