@@ -9,6 +9,7 @@ from .errors import InputError
 from .models.base import Answer, ModelUnderTest, Prompt, Unanswered, Value
 from .oracles import Case, OracleDefaults, Outcome
 from .randomness import generator
+from .settings import check_cost
 from .space import QuestionSpace
 
 ASSUMED = (0.1, 0.3)
@@ -19,13 +20,15 @@ ASSUMED = (0.1, 0.3)
 class Estimate:
     """What an audit would take if every question failed with probability ``loss``.
 
-    ``cost`` is for all calls at their worst price, None where prices are not known.
+    ``cost`` is for all calls at their worst price, all retries included, ``likely`` for one
+    attempt each; both are at the longest prompt and reply, and None where prices are not known.
     ``certified``: whether all targets would be, within the budget.
     """
 
     loss: float
     calls: int
     cost: float | None
+    likely: float | None
     certified: bool
     reason: str
 
@@ -43,18 +46,22 @@ def rehearse(
     have a pattern takes fewer calls. ``progress`` is told the calls so far. Raises InputError
     where nothing would be certified and there is no budget, as that would ask everything.
     """
-    if not any(options.get(name) for name in ("half_width", "at_most", "budget", "max_cost")):
-        raise InputError("dry run: expected a half_width, a budget or a max_cost, got none")
+    check_cost(model, options.get("max_cost"))
+    if not any(options.get(name) for name in ("half_width", "at_most", "budget")):
+        raise InputError("dry run: expected a half_width, an at_most or a budget, got none")
+    options = {**options, "journal": None, "max_cost": None}  # what it would take, not what it may
     found = []
     oracle = space.oracle
     try:
         for loss in losses:
             space.oracle = _Coins(oracle, loss)
-            with Audit(space, _Nobody(model), **{**options, "journal": None}) as audit:
+            with Audit(space, _Nobody(model), **options) as audit:
                 result = audit.run(_steps(progress))
             price = result.cost if _priced(model) else None
             certified = bool(len(result.targets)) and bool(result.targets["certified"].all())
-            found.append(Estimate(loss, result.calls, price, certified, result.reason or ""))
+            likely = None if price is None else price / getattr(model, "most_attempts", 1)
+            reason = result.reason or ""
+            found.append(Estimate(loss, result.calls, price, likely, certified, reason))
     finally:
         space.oracle = oracle
     return found

@@ -26,7 +26,8 @@ class Result:
     targets (balanced accuracy, kappa, BE ...), one row per quantity with estimate, lower,
     upper and note (what to mind, or ""); no rows where nothing follows.
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
-    read, None where there are none.
+    read, None where there are none. ``lost``: calls that were on their way when the audit was
+    interrupted, and may have been paid for twice.
     """
 
     targets: pd.DataFrame
@@ -37,6 +38,7 @@ class Result:
     waiting: int
     derived: pd.DataFrame
     scoring: str | None = None
+    lost: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """The result for JSON; what is unknown is null."""
@@ -49,6 +51,7 @@ class Result:
             "stop_reason": self.reason,
             "waiting": self.waiting,
             "scoring": self.scoring,
+            "lost": self.lost,
         }
 
 
@@ -138,6 +141,7 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
         reason=ended["reason"] if ended else None,
         waiting=len(draws) - len(calls),
         derived=derive(facts, rates),
+        lost=facts.get("interrupted", 0),
         scoring=facts["settings"].get("oracle", {}).get("regime"),
     )
 

@@ -105,4 +105,13 @@ def same_audit(facts: dict[str, Any], space: QuestionSpace, settings: dict[str, 
     for name, value in settings.items():
         before = facts["certificate"] if name == "certificate" else facts["settings"].get(name)
         if before != value:
-            raise JournalError(f"journal: was begun with {name} {before!r}, not {value!r}")
+            raise JournalError(f"journal: was begun with {_difference(name, before, value)}")
+
+
+def _difference(name: str, before: Any, value: Any) -> str:
+    """What differs first, in words; of tables the field."""
+    if isinstance(before, dict) and isinstance(value, dict):
+        for key in [*value, *before]:
+            if before.get(key) != value.get(key):
+                return _difference(f"{name} {key}", before.get(key), value.get(key))
+    return f"{name} {before!r}, not {value!r}"

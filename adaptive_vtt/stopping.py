@@ -101,7 +101,10 @@ class MaxCost(_Combinable):
     def reached(self, state: State) -> str | None:
         if state.cost + state.reserved <= self.limit + CENTS:
             return None
-        return f"{state.cost:g} of {self.limit:g} was spent, and another question may cost more"
+        return (
+            f"{state.cost:.4g} of {self.limit:g} was spent, and {state.reserved:.4g} may be "
+            "charged for calls lost, on their way, and the next"
+        )
 
     def __str__(self) -> str:
         return f"a cost of {self.limit:g}"

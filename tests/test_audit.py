@@ -392,7 +392,7 @@ def test_journal_of_other_settings_is_refused(
 
 def test_journal_of_other_strategy_options_is_refused(space: QuestionSpace) -> None:
     journal = finished(space, budget=3, strategy=Combined(0.1)).journal
-    with pytest.raises(JournalError, match=r"strategy_options {'epsilon': 0\.1}, not {'epsilon': "):
+    with pytest.raises(JournalError, match=r"begun with strategy_options epsilon 0\.1, not 0\.2"):
         Audit(space, ScriptedModel(), journal=journal, strategy=Combined(0.2))
 
 

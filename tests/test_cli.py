@@ -112,7 +112,8 @@ def test_a_model_that_breaks_midway_can_be_resumed_to_the_undisturbed_result(sta
     (start / "model.py").write_text(good)
     assert run("resume", str(tmp_path / "broken")) == 0
     whole = json.loads((tmp_path / "whole" / "result.json").read_text())
-    assert json.loads((tmp_path / "broken" / "result.json").read_text()) == whole
+    # the call that raised may have been charged for, and was made again
+    assert json.loads((tmp_path / "broken" / "result.json").read_text()) == {**whole, "lost": 1}
 
 
 def test_report_rebuilds_everything_from_the_journal_alone(start, tmp_path):
@@ -326,7 +327,7 @@ def test_a_full_disk_loses_nothing_that_was_answered(start, tmp_path):
     assert run("resume", str(out)) == 0
     assert run("audit", spec, "--out", str(tmp_path / "whole"), "--budget", "150") == 0
     whole = json.loads((tmp_path / "whole" / "result.json").read_text())
-    assert json.loads((out / "result.json").read_text()) == whole
+    assert json.loads((out / "result.json").read_text()) == {**whole, "lost": 1}
 
 
 def test_unknown_option_and_command(capsys):
@@ -352,3 +353,27 @@ def test_preview_wants_a_png_and_an_image(tmp_path, capsys):
     assert "does-not-exist.png" in refused(capsys, "relations", "preview", "does-not-exist.png")
     line = refused(capsys, "relations", "preview", "x.png", "--out", str(tmp_path / "sheet.gif"))
     assert "expected a file ending in .png" in line
+
+
+def test_comparing_on_a_model_that_costs_money_is_refused(tmp_path, capsys):
+    spec = tmp_path / "SPEC.toml"
+    spec.write_text(
+        '[dataset]\nkind = "phantom"\ncount = 2\n[model]\nkind = "openai"\nmodel = "m"\n'
+        'url = "http://127.0.0.1:9/v1"\n'
+    )
+    assert run("compare", str(spec), "--budget", "5", "--out", str(tmp_path / "c")) == 2
+    assert "compare: expected a model that costs nothing, got one of kind 'openai'" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_key_in_place_of_a_variables_name_is_not_repeated(tmp_path, capsys):
+    spec = tmp_path / "SPEC.toml"
+    spec.write_text(
+        '[dataset]\nkind = "phantom"\ncount = 2\n[model]\nkind = "openai"\nmodel = "m"\n'
+        'key = "sk-planted-0815"\n'
+    )
+    assert run("audit", str(spec), "--budget", "5", "--out", str(tmp_path / "a")) == 2
+    told = capsys.readouterr()
+    assert "expected the name of an environment variable that holds the key" in told.err
+    assert "planted" not in told.err + told.out

@@ -25,13 +25,19 @@ def test_a_rehearsal_asks_nothing_and_says_what_it_would_cost() -> None:
     assert max(told) == half.calls
 
 
-def test_a_rehearsal_counts_source_calls_and_stops_at_the_cap() -> None:
+def test_a_rehearsal_counts_source_calls_and_looks_beyond_the_cap() -> None:
     space = QuestionSpace(tiny_dataset(40, 2), ["rotation"], oracle=Consistency())
-    options = {"half_width": 0.05, "targets": ["overall"], "max_cost": 30}
+    options = {"half_width": 0.05, "targets": ["overall"], "max_cost": 30, "budget": 71}
     (found,) = rehearse(space, ScriptedModel(), options, (0.3,))
-    assert found.calls in (29, 30)
+    assert found.calls in (70, 71)
     assert not found.certified
-    assert "another question may cost more" in found.reason
+    assert found.likely == found.cost == found.calls
+
+
+def test_a_cap_that_cannot_be_kept_is_refused_before_the_audit_is() -> None:
+    space = QuestionSpace(tiny_dataset(), ["identity"])
+    with pytest.raises(InputError, match="max_cost: expected the prices of model 'f'"):
+        rehearse(space, PythonModel(lambda images: [], name="f"), {"budget": 5, "max_cost": 1})
 
 
 def test_without_prices_there_is_no_cost() -> None:
@@ -41,5 +47,5 @@ def test_without_prices_there_is_no_cost() -> None:
 
 
 def test_a_rehearsal_that_would_ask_everything_is_refused() -> None:
-    with pytest.raises(InputError, match="dry run: expected a half_width, a budget or a max_cost"):
+    with pytest.raises(InputError, match="dry run: expected a half_width, an at_most or a budget"):
         rehearse(QuestionSpace(tiny_dataset()), ScriptedModel(), {})

@@ -28,6 +28,8 @@ CLASSICS = "baselines"
 """Stands for all there is to compare with."""
 WIDE = 92
 """Columns of a terminal that show one half-width more."""
+PAID = ("openai", "open-inference", "http")
+"""Models that may cost money: every audit of a comparison would spend it again."""
 FREE = ("recorded", "simulated")
 """Models that may be asked about everything: it costs nothing."""
 
@@ -42,6 +44,11 @@ def compare(
     exhaust: bool = False,
 ) -> None:
     """Runs every strategy with every seed, then writes compare.json and compare.html."""
+    if spec.model.kind in PAID:
+        raise InputError(
+            f"compare: expected a model that costs nothing, got one of kind {spec.model.kind!r}; "
+            "compare on recorded answers (kind = 'recorded') or a simulated model"
+        )
     certifying = spec.certify.half_width is not None
     names = _checked(names, certifying)
     if repeats < 1:

@@ -36,6 +36,6 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
 def _sentence(estimate: Estimate) -> str:
     cost = "prices unknown"
     if estimate.cost is not None:
-        cost = f"at most {estimate.cost:,.2f}"
+        cost = f"about {estimate.likely:.3g}, at most {estimate.cost:.3g}"
     end = "all targets certified" if estimate.certified else f"not all certified: {estimate.reason}"
     return f"if {estimate.loss:.0%} of questions fail: {estimate.calls:,} calls ({cost}), {end}"

@@ -9,6 +9,7 @@ from ..datasets.phantom import phantom
 from ..errors import InputError
 from ..serving import FAULTS, STATISTICS, Behaviour, DemoBrain, DemoServer
 
+PORT = 8008
 SPEC = "experiments/specs/endpoint.toml"
 
 
@@ -27,6 +28,12 @@ def serve(
     size: int,
 ) -> None:
     """Answers until Ctrl-C, then says what was asked and billed."""
+    for name, share in (("--error-rate", error_rate), ("--worse", worse), ("--faults", faults),
+                        ("--refusals", refusals), ("--rambling", rambling)):  # fmt: skip
+        if not 0 <= share <= 1:
+            raise InputError(f"{name}: expected a share between 0 and 1, got {share}")
+    if latency < 0:
+        raise InputError(f"--latency: expected seconds, 0 or more, got {latency}")
     key = _key(key_env)
     behaviour = Behaviour(
         latency=latency, spread=0.3, **dict.fromkeys(FAULTS, faults / len(FAULTS)), seed=seed
@@ -80,9 +87,16 @@ bill      {server.url}{STATISTICS}
 
 In another terminal:
   avtt audit {SPEC} --dry-run
-  avtt audit {SPEC} --max-cost 1 --out runs/endpoint
+  avtt audit {SPEC} --max-cost 0.5 --out runs/endpoint{_hint(server, key_env)}
 
 Ctrl-C ends it."""
+
+
+def _hint(server: DemoServer, key_env: str | None) -> str:
+    """What to change in the spec for a server like this one."""
+    changes = [] if server.port == PORT else [f'url = "{server.url}/v1"']
+    changes += [] if key_env is None else [f'key = "{key_env}"']
+    return f"\nafter setting {' and '.join(changes)} in its [model]" if changes else ""
 
 
 def _bill(server: DemoServer) -> str:

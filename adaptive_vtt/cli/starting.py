@@ -2,8 +2,8 @@
 
 import json
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import pandas as pd
@@ -81,14 +81,26 @@ def _field(section: str, name: str, field: FieldInfo) -> str:
     default = field.get_default(call_default_factory=True)
     shown = _toml(value if value is not None else default, field.annotation)
     line = f"{name} = {shown}" if value is not None else f"# {name} = {shown}"
-    return f"# {field.description}\n{line}\n"
+    return f"# {field.description}{_words(field.annotation)}\n{line}\n"
 
 
 def _toml(value: Any, annotation: Any) -> str:
-    if value is None:
-        kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
-        return {int: "100", float: "0.5", str: '""'}.get(kinds[0], "[]")
-    return json.dumps(value)
+    """A value as TOML, or, where there is none, one of the kind that is expected."""
+    if value is not None:
+        return json.dumps(value)
+    union = isinstance(annotation, UnionType)
+    kind = next(k for k in (get_args(annotation) if union else (annotation,)) if k is not NoneType)
+    if get_origin(kind) is Literal:
+        return json.dumps(get_args(kind)[0])
+    plain = {int: "100", float: "0.5", str: '""', bool: "true"}
+    return plain.get(kind, "{}" if get_origin(kind) is dict else "[]")
+
+
+def _words(annotation: Any) -> str:
+    """The words that may be chosen, for a comment."""
+    kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    words = [w for kind in kinds if get_origin(kind) is Literal for w in get_args(kind)]
+    return f" ({', '.join(words)})" if words else ""
 
 
 def _shape(bright: bool, disc: bool, rng: np.random.Generator) -> Image:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from ..errors import InputError
 
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _SHORTEST = 4  # shorter "keys" are placeholders, and hide nothing but other words
 
 
@@ -27,7 +28,15 @@ class Key:
 
 
 def from_environment(variable: str, where: str) -> Key:
-    """The key in an environment variable; raises InputError where that is unset or empty."""
+    """The key in an environment variable; raises InputError where that is unset or empty.
+
+    What is no name of a variable may be a key, and is not repeated.
+    """
+    if not _NAME.fullmatch(variable):
+        raise InputError(
+            f"{where}: expected the name of an environment variable that holds the key, got "
+            "something that is no such name"
+        )
     value = os.environ.get(variable, "").strip()
     if not value:
         raise InputError(

@@ -8,6 +8,8 @@ from .section import Section, amount, figure, fragment
 
 ROWS = 500
 """At most so many draws stand in the page, half from the beginning and half from the end."""
+SAID = 80
+"""So much of an answer in words is shown."""
 KNOWN = ("uncertainty", "predicted_yes", "candidates", "eligible")
 
 
@@ -75,6 +77,8 @@ def _verdict(answer: AnswerRow | None) -> tuple[str, str]:
         return "unanswered", answer.unanswered or "no reason was given"
     if answer.loss is None:
         return "unknown", "not judged"
+    if answer.said is not None:
+        return ("right" if answer.loss < 0.5 else "wrong"), answer.said[:SAID]
     if answer.loss < 0.5:
         return "right", "present" if answer.truth else "absent"
     return "wrong", "missed: it is present" if answer.truth else "false alarm: it is absent"

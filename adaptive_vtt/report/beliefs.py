@@ -28,8 +28,10 @@ class Card:
     wrong: int
 
 
-def section(evidence: Evidence) -> Section:
-    """One large plot, a list to choose the concept from, and all concepts small."""
+def section(evidence: Evidence) -> Section | None:
+    """One large plot, a list to choose the concept from, and all concepts small. None for words."""
+    if evidence.in_words:
+        return None
     html = fragment(
         "beliefs.html",
         concepts=evidence.concepts,

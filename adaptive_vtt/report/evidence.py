@@ -75,6 +75,11 @@ class Evidence:
         return self.facts.get("certificate") or None
 
     @property
+    def in_words(self) -> bool:
+        """Whether answers are words, of which neither P(yes) nor its sides mean anything."""
+        return any(a.said is not None for call in self.calls for a in call.answers)
+
+    @property
     def cost(self) -> float:
         """What all answers cost, those about source images included."""
         return sum(c.cost for c in self.calls) + sum(s.cost for s in self.sources)

@@ -41,6 +41,7 @@ class Mistake:
     truth: int
     answer: float | None
     reason: str | None
+    said: str | None = None
 
     @property
     def distance(self) -> float:
@@ -125,7 +126,7 @@ def _is_wrong(answer: AnswerRow) -> bool:
 def _mistake(evidence: Evidence, row: AnswerRow) -> Mistake:
     concept = row.question % len(evidence.concepts)
     name = evidence.concepts[concept]
-    return Mistake(concept, name, row.truth or 0, row.answer, row.unanswered)
+    return Mistake(concept, name, row.truth or 0, row.answer, row.unanswered, row.said)
 
 
 def picture(png: bytes) -> Picture:

@@ -7,7 +7,7 @@ from ..rows import EXCLUDED
 from .certified import words
 from .evidence import Evidence
 from .findings import certified_findings, findings
-from .section import FEW, Section, amount, duration, fragment, outward, percent, precise
+from .section import FEW, Section, amount, duration, fragment, money, outward, percent, precise
 from .standing import Standing
 
 OPEN = 5
@@ -103,7 +103,7 @@ def _tiles(evidence: Evidence) -> list[Tile]:
         Tile("Questions answered", amount(answered), f"of {amount(asked)} asked"),
         Tile("Unanswered", amount(asked - answered - excluded), "refused, timed out or unusable"),
         Tile("Share of the space asked", percent(asked / size), f"of {amount(size)} questions"),
-        Tile("Cost", amount(evidence.cost), "as the model reports it"),
+        Tile("Cost", money(evidence.cost), "as the model reports it"),
         Tile("Time", duration(evidence.elapsed), "interruptions left out"),
     ]
     if excluded:

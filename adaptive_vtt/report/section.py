@@ -120,6 +120,11 @@ def amount(value: float) -> str:
     return f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
+def money(value: float) -> str:
+    """A cost to four significant digits, in whatever unit the prices have."""
+    return f"{value:,.2f}" if value >= 1000 else f"{value:.4g}"
+
+
 def duration(seconds: float) -> str:
     """Seconds in the unit a person would use."""
     if seconds < 60:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..rows import EXCLUDED
 from .evidence import Evidence
-from .section import Section, amount, chart, fragment
+from .section import Section, amount, chart, fragment, money
 
 CHECKPOINTS = 200
 """The cost is shown at up to so many moments."""
@@ -33,7 +33,9 @@ def section(evidence: Evidence) -> Section | None:
         "spending.html",
         chart=chart("spending-chart", views, "Cost over calls") if evidence.cost else "",
         cost=evidence.cost,
+        money=money,
         cap=evidence.facts.get("max_cost"),
+        lost=evidence.facts.get("interrupted", 0),
         calls=len(evidence.calls) + len(evidence.sources),
         troubles=troubles,
         asked=len(evidence.table),

@@ -15,8 +15,10 @@ AXES = {"questions": "questions asked so far", "calls": "calls answered so far"}
 HOVER = "%{y:.3f} of the prior"
 
 
-def section(evidence: Evidence) -> Section:
-    """Mean, maximum, and one concept of choice."""
+def section(evidence: Evidence) -> Section | None:
+    """Mean, maximum, and one concept of choice. None for words."""
+    if evidence.in_words:
+        return None
     views = {view: _figure(evidence, view) for view in AXES}
     level = _over_sides(evidence.replay.uncertainty)[0]
     html = fragment(
