@@ -95,7 +95,7 @@ def audit(
 
 @app.command()
 def resume(directory: RunDir, as_json: Json = False) -> None:
-    """Go on with an audit that was interrupted; nothing is paid for twice.
+    """Go on with an audit that was interrupted; no answer that came back is paid for twice.
 
     Example: avtt resume runs/first
     """
