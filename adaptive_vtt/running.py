@@ -1,5 +1,6 @@
 """The loop of ask and tell with a model: a batch at a time, or as many calls as it takes."""
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from .audit import Audit
     from .stopping import State
 
+CHUNK = 8
+"""So many calls are drawn before looking again who is back."""
 Pending = dict["Future[Answer | Unanswered]", Call]
 
 
@@ -54,23 +57,40 @@ def run_batches(audit: "Audit", step: Callable[[], None]) -> None:
 def run_concurrently(audit: "Audit", model: ConcurrentModel, step: Callable[[], None]) -> None:
     """Keeps ``model.in_flight`` calls on their way, and learns from answers as they come.
 
-    Where anything fails, those on their way are waited for and kept: they are paid for.
-    What did not come back is to be asked again.
+    Some calls are drawn ahead, so that one can be sent the moment another comes back. Where
+    anything fails, those on their way are waited for and kept: they are paid for. What did
+    not come back is to be asked again.
     """
     pending: Pending = {}
+    spare: deque[Call] = deque()
+    most = model.in_flight + max(1, model.in_flight // 2)
+
+    def send() -> None:
+        live = sum(not future.done() for future in pending)
+        while spare and live < model.in_flight:
+            pending[model.submit(spare[0].prompt)] = spare[0]
+            spare.popleft()
+            live += 1
+
     try:
         while True:
-            for call in audit.ask(model.in_flight - len(pending)):
-                pending[model.submit(call.prompt)] = call
+            lacking = most - len(pending) - len(spare)
+            drawn = audit.ask(min(lacking, CHUNK)) if lacking > 0 else []
+            spare.extend(drawn)
+            send()
             if not pending:
                 return
-            done, _ = wait(pending, return_when=FIRST_COMPLETED)
-            _tell(audit, pending, done)
-            step()
+            busy = len(drawn) == CHUNK  # there may be more to draw: only look who is back
+            done, _ = wait(pending, 0 if busy else None, FIRST_COMPLETED)
+            send()
+            if done:
+                _tell(audit, pending, done)
+                step()
     except BaseException:
         wait(pending)
         with suppress(Exception):  # the first error is the one to tell of
             _tell(audit, pending, list(pending))
+        audit.take_back(list(spare))
         if pending:
             audit.take_back(list(pending.values()), sent=True)
         raise
