@@ -261,6 +261,7 @@ def suites(quick: bool) -> dict[str, Callable[[], pd.DataFrame]]:
     batched = Setting("batches of 16", batch=16)
     batched_gp = Setting("adaptive, batches of 16", prediction="gp", batch=16)
     proxies = Setting("adaptive + proxies", prediction="proxies")
+    silent = Setting("5 % unanswered both ways", prediction="proxies", unanswered=0.05)
     shuffled = Setting("shuffled features", prediction="shuffled")
     adversarial = Setting("adversarial proxy", prediction="adversarial")
     turncoat = Setting("proxy that turns", prediction="turncoat")
@@ -278,6 +279,7 @@ def suites(quick: bool) -> dict[str, Callable[[], pd.DataFrame]]:
         "proxy-rmse": lambda: table(
             "digits-proxy", [UNIFORM, proxies], [0.0], some, marks=(100, 200, 400)
         ),
+        "unanswered-coverage": lambda: table("digits-proxy", [silent], [0.08], many),
         "proxy-coverage": lambda: table(
             "digits-proxy", [UNIFORM, proxies, adversarial, turncoat], [0.05], many
         ),
