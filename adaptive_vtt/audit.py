@@ -113,7 +113,6 @@ class Audit:
         self.model = model
         self.batch = batch
         self.budget = budget
-        self.max_cost = max_cost
         self.plan = plan
         limits = limits_of(budget, max_cost)
         self._rules = [rule for rule in (plan.rule(), stop, *limits) if rule]
@@ -395,11 +394,10 @@ class Audit:
                 settings=settings,
                 stop=self.rules,
                 certificate=self.plan.describe(self._questioner.certifier),
-                max_cost=self.max_cost,
+                **self._purse.facts(),
                 **notes,
             )
             return
-        self.journal.set_facts(max_cost=self.max_cost)
         certificate = self.plan.describe(self._questioner.certifier)
         same_audit(facts, self.space, {**settings, "certificate": certificate})
         self._purse.recall(facts)

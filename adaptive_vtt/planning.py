@@ -9,7 +9,7 @@ from .errors import InputError
 from .models.base import Answer, ModelUnderTest, Prompt, Unanswered, Value
 from .oracles import Case, OracleDefaults, Outcome
 from .randomness import generator
-from .settings import check_cost
+from .settings import check_cost, priced
 from .space import QuestionSpace
 
 ASSUMED = (0.1, 0.3)
@@ -57,7 +57,7 @@ def rehearse(
             space.oracle = _Coins(oracle, loss)
             with Audit(space, _Nobody(model), **options) as audit:
                 result = audit.run(_steps(progress))
-            price = result.cost if _priced(model) else None
+            price = result.cost if priced(model) else None
             certified = bool(len(result.targets)) and bool(result.targets["certified"].all())
             likely = None if price is None else price / getattr(model, "most_attempts", 1)
             reason = result.reason or ""
@@ -72,10 +72,6 @@ def _steps(progress: Callable[[int], object]) -> Callable[[Progress], None]:
         progress(step.state.calls)
 
     return step
-
-
-def _priced(model: Any) -> bool:
-    return bool(getattr(model, "prices_known", hasattr(model, "most_cost")))
 
 
 class _Nobody:

@@ -47,7 +47,8 @@ class Purse:
 
     def facts(self) -> dict[str, Any]:
         """For the journal."""
-        return {"interrupted": self.lost, "counted": sorted(self._counted)}
+        lost = {"interrupted": self.lost, "counted": sorted(self._counted)}
+        return {"max_cost": self.cap, **lost}
 
     def recall(self, facts: Mapping[str, Any]) -> None:
         """What the journal tells."""

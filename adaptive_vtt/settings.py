@@ -25,9 +25,14 @@ def check(
             raise InputError(f"{name}: expected at least 1, got {value}")
 
 
+def priced(model: ModelUnderTest) -> bool:
+    """Whether it is known what a call may cost at most."""
+    return bool(getattr(model, "prices_known", hasattr(model, "most_cost")))
+
+
 def check_cost(model: ModelUnderTest, max_cost: float | None) -> None:
     """Raises InputError where a cap on cost could not be kept."""
-    if max_cost is not None and not getattr(model, "prices_known", hasattr(model, "most_cost")):
+    if max_cost is not None and not priced(model):
         raise InputError(
             f"max_cost: expected the prices of model {name_of(model)!r} to be known, as the cap "
             "could not be kept otherwise; got none"

@@ -14,14 +14,12 @@ the average uncertainty is within 25, 10 and 5 % of where it saturates, which is
 after all questions: the first n with u_n - u_end <= share * (u_0 - u_end).
 """
 
-import argparse
 import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +31,15 @@ from plotly.subplots import make_subplots
 from adaptive_vtt.belief import Learnt
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.experiments.label_sets import idrid, isic, oct_like, simulated_classifier
-from adaptive_vtt.experiments.plots import COLOURS, faint, markdown, show, tidy, write_page
+from adaptive_vtt.experiments.plots import (
+    COLOURS,
+    faint,
+    markdown,
+    options,
+    show,
+    tidy,
+    write_page,
+)
 from adaptive_vtt.models import Simulated
 from adaptive_vtt.models.base import Answer, Prompt
 from adaptive_vtt.models.simulated import KINDS
@@ -234,19 +240,11 @@ def _processor_time() -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("bench"), help="folder to write to")
-    parser.add_argument("--repeats", type=int, help="runs per panel and strategy (10; quick: 2)")
-    parser.add_argument("--workers", type=int, help="processes (one per core; quick: 1)")
-    parser.add_argument("--quick", action="store_true", help="small sets, few repeats")
-    chosen = parser.parse_args(arguments)
-    repeats = chosen.repeats or (2 if chosen.quick else 10)
-    workers = chosen.workers or (1 if chosen.quick else os.cpu_count() or 1)
-    torch.set_num_threads(1)
+    chosen = options(__doc__ or "", arguments, quick_repeats=2)
 
     started, worked = time.perf_counter(), _processor_time()
-    jobs = _jobs(QUICK_SAMPLES if chosen.quick else SAMPLES, repeats)
-    found = run_all(jobs, workers)
+    jobs = _jobs(QUICK_SAMPLES if chosen.quick else SAMPLES, chosen.repeats)
+    found = run_all(jobs, chosen.workers)
     curves = {key: found[key] for s in SAMPLES for key in found if key[0] == s}
     seconds, worked = time.perf_counter() - started, _processor_time() - worked
     asked = sum(runs.shape[0] * (runs.shape[1] - 1) for runs in curves.values())
@@ -256,7 +254,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     table.to_csv(chosen.out / "figure4.csv", index=False)
     write_page(draw(curves), chosen.out / "figure4.html")
     note = (
-        f"{asked} questions, {repeats} repeats, in {seconds:.1f} s with {workers} processes; "
+        f"{asked} questions, {chosen.repeats} repeats, in {seconds:.1f} s with "
+        f"{chosen.workers} processes; "
         f"{worked / asked * 1e6:.0f} microseconds of processor time per question."
     )
     text = f"{(__doc__ or '').strip()}\n\n{markdown(table)}\n{note}\n"

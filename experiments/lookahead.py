@@ -21,14 +21,11 @@ change its counts by up to a tenth, in both directions.
 Writes lookahead.csv and lookahead.md.
 """
 
-import argparse
-import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import compress
 from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +43,7 @@ from adaptive_vtt.experiments.figure4 import (
     answers_of,
     questions_needed,
 )
-from adaptive_vtt.experiments.plots import markdown, show
+from adaptive_vtt.experiments.plots import markdown, options, show
 from adaptive_vtt.pool import Candidates
 from adaptive_vtt.questioner import Questioner
 from adaptive_vtt.space import QuestionSpace
@@ -175,19 +172,12 @@ def note(table: pd.DataFrame) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("bench"), help="folder to write to")
-    parser.add_argument("--repeats", type=int, help="runs per panel (10; quick: 1)")
-    parser.add_argument("--workers", type=int, help="processes (one per core; quick: 1)")
-    parser.add_argument("--quick", action="store_true", help="small sets, one repeat")
-    chosen = parser.parse_args(arguments)
-    repeats = chosen.repeats or (1 if chosen.quick else 10)
-    workers = chosen.workers or (1 if chosen.quick else os.cpu_count() or 1)
-    torch.set_num_threads(1)
+    chosen = options(__doc__ or "", arguments, quick_repeats=1)
 
     samples = QUICK_SAMPLES if chosen.quick else SAMPLES
-    jobs = [Job(s, n, m, r) for s, n in samples.items() for m in MODELS for r in range(repeats)]
-    table = summary(jobs, run_all(jobs, workers))
+    seeds = range(chosen.repeats)
+    jobs = [Job(s, n, m, r) for s, n in samples.items() for m in MODELS for r in seeds]
+    table = summary(jobs, run_all(jobs, chosen.workers))
     chosen.out.mkdir(parents=True, exist_ok=True)
     table.to_csv(chosen.out / "lookahead.csv", index=False)
     text = f"{(__doc__ or '').strip()}\n\n{markdown(table)}\n{note(table)}\n"

@@ -1,10 +1,14 @@
 """What the figures share: names, colours, and writing what was found."""
 
+import argparse
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import plotly.graph_objects as go
+import torch
 from rich.console import Console
 from rich.table import Table
 
@@ -16,6 +20,30 @@ COLOURS = {
     "uncertainty+unpredictability": "#D55E00",
 }
 """The paper's strategies (a) to (d), in its order."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a figure of many repeated runs is made; see ``options``."""
+
+    out: Path
+    quick: bool
+    repeats: int
+    workers: int
+
+
+def options(about: str, arguments: Sequence[str] | None, quick_repeats: int) -> Options:
+    """The command line that figures of repeated runs share; torch is left one thread."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("bench"), help="folder to write to")
+    parser.add_argument("--repeats", type=int, help=f"runs per panel (10; quick: {quick_repeats})")
+    parser.add_argument("--workers", type=int, help="processes (one per core; quick: 1)")
+    parser.add_argument("--quick", action="store_true", help="small sets, few repeats")
+    chosen = parser.parse_args(arguments)
+    repeats = chosen.repeats or (quick_repeats if chosen.quick else 10)
+    workers = chosen.workers or (1 if chosen.quick else os.cpu_count() or 1)
+    torch.set_num_threads(1)
+    return Options(chosen.out, chosen.quick, repeats, workers)
 
 
 def faint(colour: str, opacity: float) -> str:

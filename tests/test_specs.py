@@ -132,43 +132,41 @@ def test_every_spec_is_valid_listed_and_certifies(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("name", "change", "sentence"),
     [
-        (('["medtest"]', '["medtst"]'), "unknown relation 'medtst'"),
-        (('relations = ["medtest"]', 'relations = ["medtest"]\nseverities = [6]'),
-         "severities: expected some of [1, 2, 3, 4, 5]"),
-        (('path = "Kvasir-SEG"', 'path = "Kvasir"'), "expected folders of images and masks"),
-        (('empty = "skip"', 'empty = "refuse"'), "expected a mask with something inside"),
-    ],
-)  # fmt: skip
-def test_mistakes_in_a_spec_get_one_sentence(
-    tmp_path: Path,
-    change: tuple[str, str],
-    sentence: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    kvasir(tmp_path)
-    spec = copied("masks.toml", tmp_path, change=change)
-    assert run("audit", str(spec), "--out", str(tmp_path / "run")) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert sentence in line
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (("bloodmnist_224.npz", "blood_224.npz"), "unknown dataset flag 'blood'"),
-        (('split = "test"', 'split = "val"'), "expected the arrays val_images, val_labels, found"),
+        ("masks.toml", ('["medtest"]', '["medtst"]'), "unknown relation 'medtst'"),
+        (
+            "masks.toml",
+            ('relations = ["medtest"]', 'relations = ["medtest"]\nseverities = [6]'),
+            "severities: expected some of [1, 2, 3, 4, 5]",
+        ),
+        (
+            "masks.toml",
+            ('path = "Kvasir-SEG"', 'path = "Kvasir"'),
+            "expected folders of images and masks",
+        ),
+        (
+            "masks.toml",
+            ('empty = "skip"', 'empty = "refuse"'),
+            "expected a mask with something inside",
+        ),
+        ("medmnist.toml", ("bloodmnist_224.npz", "blood_224.npz"), "unknown dataset flag 'blood'"),
+        (
+            "medmnist.toml",
+            ('split = "test"', 'split = "val"'),
+            "expected the arrays val_images, val_labels, found",
+        ),
     ],
 )
-def test_data_that_is_not_there_gets_one_sentence(
+def test_mistakes_in_a_spec_get_one_sentence(
     tmp_path: Path,
+    name: str,
     change: tuple[str, str],
     sentence: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    medmnist(tmp_path)
-    spec = copied("medmnist.toml", tmp_path, change=change)
+    {"masks.toml": kvasir, "medmnist.toml": medmnist}[name](tmp_path)
+    spec = copied(name, tmp_path, change=change)
     assert run("audit", str(spec), "--out", str(tmp_path / "run")) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert sentence in line

@@ -102,11 +102,11 @@ class Endpoint:
 
     def prepare(self, prompt: Prompt) -> Any:
         """The request of a prompt, whatever ``send`` takes. Runs in a thread: it may be slow."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} defines no prepare")
 
     async def send(self, request: Any, prompt: Prompt) -> Reply:
         """One attempt; raises Trouble where it fails. The timeout is the caller's."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} defines no send")
 
     async def disconnect(self) -> None:
         """Closes what ``connect`` or ``send`` opened."""

@@ -84,12 +84,9 @@ class MultipleChoice(OracleDefaults):
     def judge(
         self, question: Question, answer: Any, expected: Choice, source_answer: Any = None
     ) -> Outcome:
-        if expected.spoilt:
-            return Outcome(0.0, excluded=expected.spoilt)
-        if isinstance(answer, Unanswered):
-            return Outcome(self.unanswered_loss)
-        if isinstance(answer, float):
-            return scored(answer >= 0.5)
+        settled = without_reading(answer, expected.spoilt, self.unanswered_loss)
+        if settled is not None:
+            return settled
         found = extract(answer, expected.ask.options, faithful=self.faithful)
         if found.letter is not None:
             return scored(found.letter == expected.letter)
@@ -98,6 +95,16 @@ class MultipleChoice(OracleDefaults):
             if right is not None:
                 return scored(right)
         return Outcome(self.unanswered_loss, unanswered=found.reason)
+
+
+def without_reading(answer: Any, spoilt: str, unanswered_loss: float) -> Outcome | None:
+    """The outcome where there are no words to read: what was asked is spoilt, nothing was
+    answered, or a score was recorded; else None."""
+    if spoilt:
+        return Outcome(0.0, excluded=spoilt)
+    if isinstance(answer, Unanswered):
+        return Outcome(unanswered_loss)
+    return scored(answer >= 0.5) if isinstance(answer, float) else None
 
 
 def scored(right: bool) -> Outcome:

@@ -13,7 +13,17 @@ from .base import OracleDefaults, Outcome
 VIOLATIONS = MappingProxyType({"violation rate": 1})
 
 
-class Consistency(OracleDefaults):
+class Agreement(OracleDefaults):
+    """Base of oracles for which the source's answer is the truth, of every sample."""
+
+    needs_source = True
+    rates = VIOLATIONS
+
+    def view(self, dataset: Dataset) -> Dataset:
+        return View(dataset, dataset.concepts, range(len(dataset.concepts)), (1, 1, 1))
+
+
+class Consistency(Agreement):
     """Loss 1 where Yes became No or No became Yes without the relation saying so.
 
     Every sample counts, labelled or not; "truth" 1 stands for "as expected of the source's
@@ -21,15 +31,9 @@ class Consistency(OracleDefaults):
     was not answered is excluded.
     """
 
-    needs_source = True
-    rates = VIOLATIONS
-
     def __init__(self, threshold: float = 0.5, unanswered_loss: float = 1.0) -> None:
         self.threshold = threshold
         self.unanswered_loss = unanswered_loss
-
-    def view(self, dataset: Dataset) -> Dataset:
-        return View(dataset, dataset.concepts, range(len(dataset.concepts)), (1, 1, 1))
 
     def expect(
         self,

@@ -16,7 +16,7 @@ from ..models.base import Unanswered, Value
 from ..question import Question
 from ..relations.base import FollowUp, Relation
 from .base import OracleDefaults, Outcome
-from .consistency import VIOLATIONS
+from .consistency import Agreement
 
 ROUNDING = 1e-9
 """A drop of just t is none, whatever floats make of it."""
@@ -114,14 +114,11 @@ class MaskDrop(OracleDefaults):
         return overlap(answer, mask, self.metric)
 
 
-class MaskConsistency(OracleDefaults):
+class MaskConsistency(Agreement):
     """Loss 1 where the follow-up's mask overlaps that of the source by less than ``threshold``.
 
     The source's mask is first moved as the relation moves the image. No label is needed.
     """
-
-    needs_source = True
-    rates = VIOLATIONS
 
     def __init__(
         self, metric: Metric = "dice", threshold: float = 0.75, unanswered_loss: float = 1.0
@@ -133,9 +130,6 @@ class MaskConsistency(OracleDefaults):
         self.metric: Metric = metric
         self.threshold = threshold
         self.unanswered_loss = unanswered_loss
-
-    def view(self, dataset: Dataset) -> Dataset:
-        return View(dataset, dataset.concepts, range(len(dataset.concepts)), (1, 1, 1))
 
     def expect(
         self,

@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 from ..datasets.base import Sample
 from ..errors import InputError, unknown
-from ..models.base import Unanswered, Value
+from ..models.base import Value
 from ..question import Question
 from ..relations.base import FollowUp, Relation
 from ..vqa.extraction import NO_ANSWER, REFUSED, conclusion, refused
 from ..vqa.geometry import moves
 from ..vqa.medvqa import INSTRUMENT_COUNT, INSTRUMENT_PLACE, INSTRUMENTS, POSITIONS, TEXT
 from .base import OracleDefaults, Outcome
-from .choice import ERRORS, scored
+from .choice import ERRORS, scored, without_reading
 
 Accept = Literal["either", "yes", "name"]
 ACCEPT = ("either", "yes", "name")
@@ -89,12 +89,9 @@ class ContainsTruth(OracleDefaults):
     def judge(
         self, question: Question, answer: Any, expected: Truths, source_answer: Any = None
     ) -> Outcome:
-        if expected.spoilt:
-            return Outcome(0.0, excluded=expected.spoilt)
-        if isinstance(answer, Unanswered):
-            return Outcome(self.unanswered_loss)
-        if isinstance(answer, float):
-            return scored(answer >= 0.5)
+        settled = without_reading(answer, expected.spoilt, self.unanswered_loss)
+        if settled is not None:
+            return settled
         said = conclusion(answer) if self.strict else answer
         if any(contains(said, truth, strict=self.strict) for truth in expected.accepted):
             return scored(True)

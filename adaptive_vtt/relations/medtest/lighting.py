@@ -24,30 +24,32 @@ SMALLEST_SIDE = 256
 """Smaller images are blurred like images of this side, or kernels could not differ in size."""
 
 
-class Saturation(MedTest):
-    """MR1-1: over-exposure. Brightness, contrast and saturation grow by one common factor."""
+class _Exposure(MedTest):
+    """Brightness, contrast and saturation change by one common factor out of ``factors``."""
+
+    factors: tuple[float, float]
+
+    def change(
+        self, scene: Scene, severity: int, rng: np.random.Generator
+    ) -> tuple[Image, Mapping[str, Any]]:
+        factor = fifth(*self.factors, severity, rng)
+        return exposed(scene, factor), {"factor": factor}
+
+
+class Saturation(_Exposure):
+    """MR1-1: over-exposure."""
 
     name = "medtest/saturation"
     about = "over-exposed; one factor on brightness, contrast and saturation"
-
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
-        factor = fifth(*OVEREXPOSURE, severity, rng)
-        return exposed(scene, factor), {"factor": factor}
+    factors = OVEREXPOSURE
 
 
-class Contrast(MedTest):
-    """MR1-2: under-exposure. Brightness, contrast and saturation shrink by one common factor."""
+class Contrast(_Exposure):
+    """MR1-2: under-exposure."""
 
     name = "medtest/contrast"
     about = "under-exposed; one factor on brightness, contrast and saturation"
-
-    def change(
-        self, scene: Scene, severity: int, rng: np.random.Generator
-    ) -> tuple[Image, Mapping[str, Any]]:
-        factor = fifth(*UNDEREXPOSURE, severity, rng)
-        return exposed(scene, factor), {"factor": factor}
+    factors = UNDEREXPOSURE
 
 
 def exposed(scene: Scene, factor: float) -> Image:
