@@ -24,11 +24,19 @@ from adaptive_vtt.comparing.runs import (
     levels_to,
     options_of,
 )
-from adaptive_vtt.comparing.truth import all_answers, all_losses, means, targets_of
+from adaptive_vtt.comparing.truth import (
+    all_answers,
+    all_losses,
+    calls_of,
+    means,
+    targets_of,
+)
 from adaptive_vtt.experiments import peers
 from adaptive_vtt.law import Law
 from adaptive_vtt.models import Recorded
+from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.spec import Spec, parse_spec
+from adaptive_vtt.testing import ScriptedModel, TiledDataset
 
 SAMPLES = 40
 
@@ -107,6 +115,12 @@ def test_answers_kept_by_the_pass_replay_as_the_model_itself(recorded):
     kept = Recorded(all_answers(space, model, 0))
     again = all_losses(space, kept, 0)
     assert again[1].tolist() == all_losses(space, model, 0)[1].tolist()
+
+
+def test_calls_of_a_huge_space_are_counted_and_not_listed():
+    space = QuestionSpace(TiledDataset(np.array([[0, 1], [1, -1]]), 10**9))
+    assert calls_of(space, ScriptedModel(answers="one")) == 3 * 10**9 // 2
+    assert calls_of(space, ScriptedModel(answers="all")) == 10**9
 
 
 # -- the figures, by hand -----------------------------------------------------------------

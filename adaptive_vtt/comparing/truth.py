@@ -24,9 +24,15 @@ BATCH = 256
 
 
 def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:
-    """How many calls it takes to ask everything."""
-    calls = _calls(space, model)
-    return len(calls) + len(_sources(Judge(space, model.answers, seed=0), calls))
+    """How many calls it takes to ask everything.
+
+    Above MOST_CALLS those about source images are left out: nothing that large is listed.
+    """
+    calls = space.images if model.answers == "all" else space.size
+    judge = Judge(space, model.answers, seed=0)
+    if calls > MOST_CALLS or not judge.source_count:
+        return calls
+    return calls + len(_sources(judge, _calls(space, model)))
 
 
 def _calls(space: QuestionSpace, model: ModelUnderTest) -> list[int]:
