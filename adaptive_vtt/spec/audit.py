@@ -1,0 +1,134 @@
+"""The sections of a SPEC.toml about questions, choosing, stopping and certifying."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ..stopping import MaxQuestions, StoppingRule, UncertaintyBelow, WallClock
+from .section import Section
+
+
+class SpaceSpec(Section):
+    """Which questions there are."""
+
+    relations: list[str] = Field(
+        ["identity"], description="relations to ask under; see 'avtt relations list'", min_length=1
+    )
+    severities: list[int] | None = Field(
+        None, description="levels of the graded relations (default: all)", min_length=1
+    )
+    follow_ups: int | None = Field(
+        None, description="reic: candidates of each image and relation (12)", ge=1
+    )
+    by_ambiguity: bool | None = Field(
+        None, description="reic: prefer candidates that leave few objects half in view (true)"
+    )
+    by_diversity: bool | None = Field(
+        None, description="reic: prefer candidates that show different parts (true)"
+    )
+    choices: int | None = Field(
+        None, description="rome: objects of an image to remove, one at a time (3)", ge=1
+    )
+    cut_outs: int | None = Field(
+        None,
+        description="metaic: objects of each kind to insert, from the dataset itself (5)",
+        ge=1,
+    )
+
+
+class AuditSpec(Section):
+    """How to choose questions."""
+
+    strategy: str = Field("uncertainty+unpredictability", description="which questions come next")
+    budget: int | None = Field(None, description="at most so many calls, ever", ge=1)
+    max_cost: float | None = Field(
+        None, description="at most so much money, in the unit of the model's prices", gt=0
+    )
+    seed: int = Field(0, description="same seed, same audit")
+    floor: float | None = Field(
+        None,
+        description="share of the law that is even (default: 0.2 to certify, else 0)",
+        ge=0,
+        le=1,
+    )
+    candidates: int = Field(4096, description="unseen questions looked at per draw", ge=1)
+    batch: int = Field(1, description="calls asked at a time, beliefs frozen", ge=1)
+    form: Literal["std", "variance"] = Field(
+        "std", description="uncertainty as area of 95 % regions (std) or integral of variances"
+    )
+    history: Literal["truth", "answer"] = Field(
+        "truth", description="predictability given true answers (Geman) or the model's"
+    )
+    device: str = Field("cpu", description="where the GPs live: cpu, cuda or auto")
+
+
+class StopSpec(Section):
+    """When to stop, beside the budget; the first rule that is met ends the audit."""
+
+    questions: int | None = Field(None, description="answered questions", ge=1)
+    uncertainty: float | None = Field(
+        None, description="mean uncertainty of the answer GPs, as a share of its prior", gt=0, le=1
+    )
+    max_uncertainty: float | None = Field(
+        None, description="the same for the most uncertain side of any concept", gt=0, le=1
+    )
+    seconds: float | None = Field(None, description="seconds of audit", gt=0)
+
+    def rule(self) -> StoppingRule | None:
+        """The rules that are set, joined by "or"; None where none is."""
+        rules: list[Any] = []
+        if self.questions is not None:
+            rules.append(MaxQuestions(self.questions))
+        if self.uncertainty is not None:
+            rules.append(UncertaintyBelow(self.uncertainty))
+        if self.max_uncertainty is not None:
+            rules.append(UncertaintyBelow(self.max_uncertainty, over="max"))
+        if self.seconds is not None:
+            rules.append(WallClock(self.seconds))
+        if not rules:
+            return None
+        joined = rules[0]
+        for rule in rules[1:]:
+            joined = joined | rule
+        return joined
+
+
+class CertifySpec(Section):
+    """What to certify. With neither half_width nor at_most nothing is certified."""
+
+    half_width: float | None = Field(
+        None, description="stop when every target is known to this, either way", gt=0, lt=1
+    )
+    at_most: float | None = Field(
+        None, description="stop when every target is surely above, or at most, this", gt=0, lt=1
+    )
+    confidence: float = Field(
+        0.95, description="probability that all intervals hold at all times", gt=0, lt=1
+    )
+    targets: list[str] = Field(
+        ["concepts", "relations"],
+        description="overall, concepts, concept:NAME, relations, severities, group:COLUMN, "
+        "misclassified, relation-concepts, relation-sides, "
+        "or names of filters",
+        min_length=1,
+    )
+    where: dict[str, dict[str, list[Any]]] | None = Field(
+        None,
+        description="filters: name -> field -> allowed values; fields: relation, severity, "
+        "concept, truth (0 or 1), or a metadata column",
+    )
+    unanswered: Literal["loss", "both"] = Field(
+        "loss", description="unanswered questions count as wrong, or (both) as either"
+    )
+    features: Literal["default", "efficientnet-lite0"] = Field(
+        "default",
+        description="image features of the question GP: thumbnails and colours, or an embedding "
+        "(pip install 'adaptive-vtt[embedding]')",
+    )
+    surrogate: bool = Field(True, description="predict losses with the question GP")
+    proxies: dict[str, str] | None = Field(
+        None, description="cheaper models: name -> CSV of answers, or file.py:name"
+    )
+    prior_journal: str | None = Field(
+        None, description="journal.db of an audit of an earlier version of the model"
+    )

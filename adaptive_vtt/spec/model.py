@@ -1,0 +1,108 @@
+"""The [model] section of a SPEC.toml."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from .section import Section
+
+
+class ModelSpec(Section):
+    """The model under test."""
+
+    kind: Literal[
+        "python", "recorded", "simulated", "openai", "open-inference", "http", "onnx", "subprocess"
+    ] = Field(
+        "python",
+        description="python: a callable or torch module; recorded: a CSV of answers; simulated: "
+        "one of the paper's simulated models; openai: a chat model that sees, at OpenAI or any "
+        "server that speaks its protocol; open-inference: Triton, KServe, MLflow; http: any "
+        "JSON; onnx: a file; subprocess: a program that answers JSON lines",
+    )
+    target: str | None = Field(
+        None,
+        description="python: 'file.py:name' or 'package.module:name', a callable from a list "
+        "of H x W x C uint8 images to an array n x C of P(yes), or of masks n x C x H x W; "
+        "simulated: unbiased, biased or negatively-biased",
+    )
+    answers: str | None = Field(
+        None, description="recorded: CSV with sample, relation, severity, one column per concept"
+    )
+    name: str | None = Field(None, description="what the report calls the model")
+    model: str | None = Field(
+        None, description="openai, open-inference: what the server calls the model"
+    )
+    url: str | None = Field(
+        None,
+        description="openai: address ending in /v1 (default: OpenAI); open-inference: the "
+        "server's root; http: where to post",
+    )
+    key: str | None = Field(
+        None,
+        description="openai: the environment variable that holds the key (default: "
+        "OPENAI_API_KEY, where no url is given)",
+    )
+    in_flight: int | None = Field(None, description="calls on their way at a time (8)", ge=1)
+    calls_per_minute: float | None = Field(None, description="at most so many calls", gt=0)
+    tokens_per_minute: float | None = Field(None, description="at most so many tokens", gt=0)
+    retries: int | None = Field(None, description="further attempts at a failed call (5)", ge=0)
+    timeout: float | None = Field(None, description="seconds that an answer may take (60)", gt=0)
+    price_per_call: float | None = Field(None, description="price of a call", ge=0)
+    price_input: float | None = Field(None, description="price of price_tokens tokens sent", ge=0)
+    price_output: float | None = Field(
+        None, description="price of price_tokens tokens answered", ge=0
+    )
+    price_tokens: int | None = Field(None, description="tokens the prices are for (10^6)", ge=1)
+    template: str | None = Field(
+        None, description="openai: words of the prompt: zero-shot, few-shot or chain-of-thought"
+    )
+    per_call: Literal["one", "all"] | None = Field(
+        None, description="openai (one), subprocess (all): questions that one call answers"
+    )
+    yes_from: Literal["auto", "logprobs", "structured", "words"] | None = Field(
+        None, description="openai: where P(yes) comes from (auto: the first that works)"
+    )
+    detail: Literal["auto", "low", "high"] | None = Field(
+        None, description="openai: how closely to look, where the server offers it"
+    )
+    max_tokens: int | None = Field(None, description="openai: longest reply (512)", ge=1)
+    max_input_tokens: int | None = Field(
+        None, description="openai: a prompt and its image are no more; for the cap on cost (4096)"
+    )
+    options: dict[str, Any] | None = Field(
+        None, description="openai: goes into the request as it is (temperature = 0)"
+    )
+    image_format: Literal["png", "jpeg"] | None = Field(
+        None, description="openai, http: how images are sent (png)"
+    )
+    image_quality: int | None = Field(None, description="openai, http: of JPEG (95)", ge=1, le=100)
+    max_image_bytes: int | None = Field(None, description="openai, http: larger is refused (2e7)")
+    request: dict[str, Any] | None = Field(
+        None,
+        description="http: the JSON to post; {image}, {concepts}, {concept}, {question}, "
+        "{options} are filled in",
+    )
+    response: str | dict[str, str] | None = Field(
+        None, description="http: where the answers stand, e.g. outputs.0.scores, or one per concept"
+    )
+    headers: dict[str, str] | None = Field(
+        None, description="http, open-inference: $NAME in a value is read from the environment"
+    )
+    input_tokens: str | None = Field(None, description="http: where the reply counts tokens sent")
+    output_tokens: str | None = Field(None, description="http: where it counts those answered")
+    most_input_tokens: int | None = Field(None, description="http: a call sends no more")
+    most_output_tokens: int | None = Field(None, description="http: a call answers no more")
+    version: str | None = Field(None, description="open-inference: of the model")
+    output: str | None = Field(None, description="open-inference, onnx: the output to read")
+    concepts: list[str] | None = Field(
+        None, description="open-inference, onnx: what the output's columns are (dataset's order)"
+    )
+    activation: Literal["none", "sigmoid", "softmax"] | None = Field(
+        None, description="open-inference, onnx: what makes P(yes) of the output (none)"
+    )
+    mean: list[float] | None = Field(None, description="open-inference, onnx: of pixels in 0..1")
+    std: list[float] | None = Field(None, description="open-inference, onnx: of pixels in 0..1")
+    path: str | None = Field(None, description="onnx: the file")
+    batch_size: int | None = Field(None, description="onnx: images at a time (64)", ge=1)
+    providers: list[str] | None = Field(None, description="onnx: ONNX Runtime's, in order")
+    command: str | list[str] | None = Field(None, description="subprocess: the program to start")
