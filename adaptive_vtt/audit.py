@@ -9,6 +9,7 @@ from .belief import Belief
 from .certify import Move
 from .certify.plan import Filters, Plan
 from .errors import JournalError, OrderError
+from .inquiry import Inquiry
 from .journal import Journal, open_journal
 from .judging import Judge
 from .lessons import Lessons
@@ -118,10 +119,11 @@ class Audit:
         self._rules = [rule for rule in (plan.rule(), stop, *limits) if rule]
         name = strategy if isinstance(strategy, str) else type(strategy).__name__
         chosen = get_strategy(strategy) if isinstance(strategy, str) else strategy
-        cheaper = Proxies(space, seed, proxies or {}, prior_journal)
+        memory = space.oracle.memory(space)
+        cheaper = Proxies(space, seed, proxies or {}, prior_journal, memory)
         belief = plan.belief(
             space, model.answers, seed=seed, device=device, proxies=cheaper, surrogate=surrogate,
-            form=form, history=history,
+            memory=memory, form=form, history=history,
         )  # fmt: skip
         self._questioner = Questioner(
             space,
@@ -134,7 +136,7 @@ class Audit:
         )
         self._judge = Judge(space, model.answers, seed)
         self._queue = Queue()
-        self._sources = belief.sources  # asked about, whether answered or not
+        self._inquiry = Inquiry(self._judge.sources, self._queue, belief.sources)
         lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
         self._lessons = Lessons(self._questioner, plan.unanswered == "both", lag)
         self._purse = Purse(model, max_cost)
@@ -179,6 +181,11 @@ class Audit:
         """
         number = call if isinstance(call, int) else call.number
         self.tell_all([(number, answer)])
+
+    @property
+    def waiting(self) -> int:
+        """How many calls may be made now without another draw."""
+        return len(self._queue.ready())
 
     def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
         """No answer will come to these calls; ``ask`` gives them again.
@@ -252,9 +259,9 @@ class Audit:
         """Where the audit stands."""
         uncertainty = self._questioner.open_uncertainty()
         certifier = self._questioner.certifier
-        next_calls = 2 if len(self._sources) < self._judge.source_count else 1
+        next_calls = self._inquiry.most
         return State(
-            len(self._lessons.order) + len(self._sources),
+            len(self._lessons.order) + self._inquiry.calls,
             self._lessons.questions,
             self._seconds(),
             uncertainty,
@@ -303,14 +310,8 @@ class Audit:
 
     def _await(self, row: DrawRow) -> None:
         """Queues the draw's call behind that of its source, where there is one to make."""
-        before = None
-        if self._judge.source_count:
-            source = self._judge.source_of(row.call)
-            before = -1 - source
-            if source not in self._sources:
-                self._sources.add(source)
-                self._queue.put(Call(before, row.draw, self._judge.source_prompt(source)))
-        self._queue.put(Call(row.call, row.draw, self._judge.prompt(row.call)), after=before)
+        source = self._inquiry.before(row.question, row.draw)
+        self._queue.put(Call(row.call, row.draw, self._judge.prompt(row.call)), after=source)
 
     def _row(self, draw: Draw) -> DrawRow:
         sample, _, _ = self.space.parts(draw.question)
@@ -366,16 +367,16 @@ class Audit:
 
     def _tell_sources(self, answers: Mapping[int, Answer | Unanswered]) -> None:
         seconds = self._seconds()
-        rows = [self._judge.source_row(-1 - n, a, seconds) for n, a in answers.items()]
+        sources = self._judge.sources
+        rows = [sources.row(-1 - n, a, seconds) for n, a in answers.items()]
         if not rows:
             return
         self._failed = True
         self.journal.add_sources(rows)
         self._failed = False
         for row in rows:
-            self._judge.know(row)
             self._purse.spent += row.cost
-            self._queue.done(-1 - row.source)
+            self._inquiry.heard(row)
 
     def _checked(self, number: int, answer: object) -> Answer | Unanswered:
         call = self._queue.expect(number)
@@ -411,8 +412,7 @@ class Audit:
             self._lessons.keep(call)
             self._purse.spent += call.cost
         for source in self.journal.sources():
-            self._judge.know(source)
-            self._sources.add(source.source)
+            self._inquiry.recall(source)
             self._purse.spent += source.cost
         self._judge.pictures = len(self.journal.pictures())
         draws = self.journal.draws()

@@ -1,8 +1,8 @@
 """What the audit has learnt, for strategies to read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .certify import Certifier
+from .memory import Memory
 from .pool import Candidates
 from .randomness import generator
 from .space import QuestionSpace
@@ -28,7 +29,7 @@ class Learnt:
 
     ``loss`` is the oracle's; the mean loss of all questions surely lies between those of
     ``low`` and ``high``, which differ from it only where unanswered questions count both
-    ways.
+    ways. ``details``: what else the oracle found, as JSON has it.
     """
 
     question: int
@@ -38,6 +39,7 @@ class Learnt:
     coordinate: float | None = None
     low: float | None = None
     high: float | None = None
+    details: Mapping[str, Any] | None = None
 
     @property
     def least(self) -> float:
@@ -56,6 +58,7 @@ class Belief:
     answers C x 2 x V x 51, by concept, side, variant and bin of that side's half. ``tally``:
     questions judged and their summed losses, C x 2 x V x 2. ``asked``:
     the samples that anything was judged of, in order; ``failed``: (sample, concept) pairs.
+    ``memory``: what the oracle's details teach, where it has one.
     ``form`` is that of AnswerGP's uncertainty, ``history`` that of Predictability.
     """
 
@@ -67,6 +70,7 @@ class Belief:
         device: str = "cpu",
         losses: QuestionGP | None = None,
         certifier: Certifier | None = None,
+        memory: Memory | None = None,
         form: Literal["std", "variance"] = "std",
         history: Literal["truth", "answer"] = "truth",
     ) -> None:
@@ -76,6 +80,7 @@ class Belief:
         self.predictability = Predictability(*reference, history=history)
         self.losses = losses
         self.certifier = certifier
+        self.memory = memory
         # answers by concept, side, variant, and bin counted from the side's lower end
         self._places = len(self.answers.grid) - 1
         shape = (len(space.concepts), 2, len(space.variants), self._places // 2 + 1)
@@ -103,7 +108,7 @@ class Belief:
         )
 
     def costs(self, candidates: Candidates) -> Tensor:
-        """(m,): how many calls each candidate call takes, that about its source included."""
+        """(m,): how many calls each candidate call takes, those about its source included."""
         calls = torch.ones(len(candidates.call), dtype=torch.float64)
         if not self.space.oracle.needs_source:
             return calls
@@ -112,7 +117,8 @@ class Belief:
         if len(candidates) == len(calls) and torch.equal(candidates.call, candidates.question):
             source = source * len(self.space.asked) + candidates.concept  # a source per concept
         known = np.fromiter(self.sources, np.int64, len(self.sources))
-        return calls + torch.from_numpy(~np.isin(source.numpy(), known))
+        fresh = torch.from_numpy(~np.isin(source.numpy(), known))
+        return calls + fresh * (1 + (self.memory.extra if self.memory else 0))
 
     def variance(self) -> Tensor:
         """(n,): variance of each candidate's loss, f (1 - f), by the best prediction there is."""
@@ -153,6 +159,8 @@ class Belief:
         """Keeps which samples were judged, and which concepts failed on which of them."""
         concepts, variants = len(self.space.concepts), len(self.space.variants)
         for outcome in outcomes:
+            if self.memory is not None and outcome.details is not None:
+                self.memory.learn(outcome.question, outcome.details)
             image, concept = divmod(outcome.question, concepts)
             self.asked[image // variants] = None
             self.tally[concept, outcome.truth, image % variants] += (1, outcome.loss)

@@ -7,7 +7,7 @@ the cache: a call that stands here is never paid for again.
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from .errors import JournalError, one_line
 from .rows import AnswerRow, CallRow, DrawRow, MoveRow, SourceRow, seal_call, seal_draw, seal_source
 
-VERSION = 2
+VERSION = 3
 FIGURES = 15
 """Numbers per move; the columns of "moves" after the first four."""
 SCHEMA = """
@@ -66,11 +66,12 @@ CREATE TABLE answers (        -- one row per question that a call answered
   unanswered TEXT,            -- why there is no answer, or why it is excluded; else NULL
   loss REAL,                  -- 0..1; NULL where the truth is unknown
   coordinate REAL,            -- a = (P(yes) + truth) / 2; NULL without answer or truth
-  said TEXT                   -- the answer in words, where the model gives words
+  said TEXT,                  -- the answer in words, where the model gives words
+  details TEXT                -- what else the oracle found in it; JSON
 );
 CREATE INDEX answers_by_call ON answers (call);
 CREATE TABLE sources (        -- answers about source images, where the oracle needs them
-  source INTEGER PRIMARY KEY, -- the sample's place, or sample * concepts + concept (judging.py)
+  source INTEGER PRIMARY KEY, -- which sample, concept and version: see sourcing.py
   answers TEXT NOT NULL,      -- one per concept sent, JSON (values.py)
   cost REAL NOT NULL,
   elapsed REAL NOT NULL
@@ -294,8 +295,8 @@ class SQLiteJournal:
                     (row.call, row.cost, row.elapsed),
                 )
                 db.executemany(
-                    "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    [tuple(vars(a).values()) for a in row.answers],
+                    "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    [(*list(vars(a).values())[:-1], _text(a.details)) for a in row.answers],
                 )
                 if row.pictures is not None:
                     db.execute("INSERT INTO pictures VALUES (?, ?, ?)", (row.call, *row.pictures))
@@ -331,7 +332,8 @@ class SQLiteJournal:
     def calls(self) -> list[CallRow]:
         answers: dict[int, list[AnswerRow]] = {}
         for row in self._read("SELECT * FROM answers ORDER BY question"):
-            answers.setdefault(row[1], []).append(AnswerRow(*row))
+            details = None if row[8] is None else json.loads(row[8])
+            answers.setdefault(row[1], []).append(AnswerRow(*row[:8], details))
         rows = self._read("SELECT call, cost, elapsed FROM calls ORDER BY position")
         return [CallRow(*(*r, tuple(answers.get(r[0], [])))) for r in rows]
 
@@ -362,6 +364,10 @@ class SQLiteJournal:
     def close(self) -> None:
         with closing(self._db):
             pass
+
+
+def _text(details: Mapping[str, Any] | None) -> str | None:
+    return None if details is None else json.dumps(details)
 
 
 def open_journal(where: Path | str | Journal | None) -> Journal:

@@ -6,14 +6,14 @@ from typing import Literal
 
 import numpy as np
 
-from .datasets.base import Ask, Image, Indices, Sample
+from .datasets.base import Image, Indices, Sample
 from .errors import InputError
 from .models.base import Answer, Prompt, Unanswered, Value
 from .oracles import Case, Outcome
 from .relations import FollowUp
-from .rows import EXCLUDED, AnswerRow, CallRow, SourceRow
-from .space import IDENTITY, QuestionSpace
-from .values import from_json, to_json
+from .rows import EXCLUDED, AnswerRow, CallRow
+from .sourcing import Sources, asks_of
+from .space import QuestionSpace
 
 MAX_PICTURES = 60
 """So many failing calls leave their pictures in the journal."""
@@ -33,7 +33,7 @@ class Judge:
         self.space = space
         self.answers = answers
         self.seed = seed
-        self.sources: dict[int, tuple[Value, ...]] = {}
+        self.sources = Sources(space, answers)
         self._pairs: dict[int, tuple[Sample, FollowUp]] = {}
         self.pictures = 0  # kept so far, those of an earlier run included
         several = getattr(space.oracle, "whole_call", False) or len(space.concepts) > len(
@@ -61,54 +61,15 @@ class Judge:
         questions = self.all_questions_of(call)
         return questions[self.space.eligible(questions)]
 
-    @property
-    def source_count(self) -> int:
-        """How many calls about source images there can be; 0 where the oracle needs none."""
-        if not self.space.oracle.needs_source:
-            return 0
-        return len(self.space.dataset) * self._per_sample
-
-    def source_of(self, call: int) -> int:
-        """The number of the source call whose answer the call is judged by.
-
-        The sample's place; where a call answers one concept, that times the number of
-        concepts plus the concept's place.
-        """
-        sample, _, concept = (int(p) for p in self.space.parts(self.all_questions_of(call)[0]))
-        return sample * self._per_sample + (concept if self.answers == "one" else 0)
-
-    @property
-    def _per_sample(self) -> int:
-        return len(self.space.asked) if self.answers == "one" else 1
-
     def prompt(self, call: int) -> Prompt:
         """What is sent to the model."""
         question = self.space.question(int(self.all_questions_of(call)[0]))
         sample, follow_up = self._pair(call)
         place = int(self.space.parts(question.number)[2])
-        concepts = self._concepts(self.space.asked[self.space.asked_by[place]])
+        mine = self.space.asked[self.space.asked_by[place]]
+        concepts = (mine,) if self.answers == "one" else self.space.asked
         where = (question.sample_id, question.relation, question.severity)
-        return Prompt(follow_up.image, concepts, *where, _asks(sample, concepts))
-
-    def source_prompt(self, number: int) -> Prompt:
-        """What is sent to hear of a source image."""
-        index, concept = divmod(number, self._per_sample)
-        source = self.space.dataset.sample(index)
-        concepts = self._concepts(self.space.asked[concept])
-        return Prompt(source.image, concepts, source.id, IDENTITY, 0, _asks(source, concepts))
-
-    def _concepts(self, concept: str) -> tuple[str, ...]:
-        return (concept,) if self.answers == "one" else self.space.asked
-
-    def source_row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
-        """The answer about a source image, ready for the journal."""
-        count = 1 if self.answers == "one" else len(self.space.asked)
-        values = tuple(map(to_json, _values(answer, count)))
-        return SourceRow(number, values, answer.cost, elapsed)
-
-    def know(self, row: SourceRow) -> None:
-        """Keeps the answer about a source image, to judge its follow-ups by."""
-        self.sources[row.source] = tuple(map(from_json, row.answers))
+        return Prompt(follow_up.image, concepts, *where, asks_of(sample, concepts))
 
     def row(self, call: int, answer: Answer | Unanswered, elapsed: float) -> CallRow:
         """The judged answer, ready for the journal."""
@@ -178,10 +139,7 @@ class Judge:
     def _case(self, call: int, number: int, value: Value) -> Case:
         question = self.space.question(number)
         _, variant, place = (int(part) for part in self.space.parts(number))
-        source = self.sources.get(self.source_of(call))
-        before = None
-        if source is not None:
-            before = source[0 if self.answers == "one" else self.space.asked_by[place]]
+        before = self.sources.heard(self.sources.of(number), place)
         sample, follow_up = self._pair(call)
         relation = self.space.variants[variant].relation
         expected = self.space.oracle.expect(relation, follow_up, sample, question, before)
@@ -217,26 +175,14 @@ def _row(question: int, call: int, value: Value, truth: int, outcome: Outcome | 
     said = value if isinstance(value, str) else None
     if outcome is None:
         return AnswerRow(question, call, None, answer, reason, None, None, said)
+    row = AnswerRow(question, call, truth, None, None, outcome.loss, None, said, outcome.details)
     if outcome.excluded:
-        reason = EXCLUDED + outcome.excluded
-        return AnswerRow(question, call, truth, None, reason, 0.0, None, said)
-    answer, reason = outcome.score if answer is None else answer, reason or outcome.unanswered
+        return replace(row, unanswered=EXCLUDED + outcome.excluded, loss=0.0)
+    reason = reason or outcome.unanswered
     if reason is not None:
-        return AnswerRow(question, call, truth, None, reason, outcome.loss, None, said)
-    return AnswerRow(question, call, truth, answer, None, outcome.loss, outcome.coordinate, said)
-
-
-def _asks(sample: Sample, concepts: tuple[str, ...]) -> tuple[Ask, ...]:
-    """The words of each concept; none where the sample has none."""
-    if not sample.asks:
-        return ()
-    missing = [concept for concept in concepts if concept not in sample.asks]
-    if missing:
-        raise InputError(
-            f"sample {sample.id!r}: expected words for concept {missing[0]!r}, got none; ask one "
-            "question per call (answers = 'one')"
-        )
-    return tuple(sample.asks[concept] for concept in concepts)
+        return replace(row, unanswered=reason)
+    answer = outcome.score if answer is None else answer
+    return replace(row, answer=answer, coordinate=outcome.coordinate)
 
 
 def thumbnail(image: Image) -> bytes:

@@ -1,13 +1,14 @@
 """What an audit would take, before a single call is paid for: a rehearsal on coins."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .audit import Audit, Progress
+from .datasets.base import Sample
 from .errors import InputError
 from .models.base import Answer, ModelUnderTest, Prompt, Unanswered, Value
-from .oracles import Case, OracleDefaults, Outcome
+from .oracles import Case, Heard, OracleDefaults, Outcome, Version
 from .randomness import generator
 from .settings import check_cost, priced
 from .space import QuestionSpace
@@ -93,8 +94,12 @@ class _Coins(OracleDefaults):
     def __init__(self, oracle: OracleDefaults, loss: float) -> None:
         self.oracle = oracle
         self.needs_source = oracle.needs_source
+        self.most_versions = oracle.most_versions
         self.rates = oracle.rates
         self.loss = loss
+
+    def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
+        return self.oracle.versions(sample, None)  # as nothing is said: the most there may be
 
     def expect(self, *_: Any) -> int:
         return 1

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .errors import InputError
 from .journal import SQLiteJournal
+from .memory import Memory
 from .models import PythonModel, Recorded
 from .models.base import Answer, ModelUnderTest, Prompt
 from .models.checking import checked
@@ -38,7 +39,8 @@ class Proxies:
     A source is an array samples x variants x concepts of P(yes), a table as for
     ``models.Recorded``, a model, or a callable as for ``models.PythonModel`` (asked about
     follow-up images as candidates come up, each image once). ``prior_journal`` is the
-    journal of an earlier audit of the same space; it knows what was asked there.
+    journal of an earlier audit of the same space; it knows what was asked there. ``memory``:
+    what the oracle's details teach, which changes as the audit goes on.
     Raises InputError for arrays of another shape, answers that are missing or NaN, and a
     journal of another space.
     """
@@ -49,8 +51,10 @@ class Proxies:
         seed: int,
         sources: Mapping[str, ProxySource],
         prior_journal: Path | str | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self._space = space
+        self._memory = memory
         self._proxies: dict[str, _Proxy] = {
             name: _proxy(name, source, space, seed) for name, source in sources.items()
         }
@@ -62,13 +66,16 @@ class Proxies:
 
     @property
     def names(self) -> list[str]:
-        return list(self._proxies)
+        return [*self._proxies, *(self._memory.names if self._memory else ())]
 
     def __call__(self, sample: Tensor, variant: Tensor, concept: Tensor, truth: Tensor) -> Tensor:
         parts = (p.cpu().numpy() for p in (sample, variant, concept))
         question, side = self._space.number(*parts), truth.cpu().numpy()
-        columns = [proxy.losses(question, side) for proxy in self._proxies.values()]
-        return torch.from_numpy(np.stack(columns, axis=1)).to(sample.device)
+        known = [proxy.losses(question, side) for proxy in self._proxies.values()]
+        columns = [torch.from_numpy(losses)[:, None] for losses in known]
+        if self._memory is not None:
+            columns.append(self._memory.signals(sample.cpu(), variant.cpu()))
+        return torch.cat(columns, dim=1).to(sample.device)
 
 
 def _proxy(name: str, source: ProxySource, space: QuestionSpace, seed: int) -> _Proxy:

@@ -113,6 +113,9 @@ class Questioner:
             self._moves[self.draws] = (move, questions)
         self.draws += 1
         self.pool.remove(questions)
+        if self.belief.memory is not None:
+            for question in questions.tolist():
+                self.belief.memory.take(question)
 
     def restore(self, questions: Indices, move: Move | None) -> None:
         """A draw that the journal tells of."""

@@ -35,6 +35,7 @@ class Queue:
         self._waiting: dict[int, Call] = {}
         self._handed: set[int] = set()
         self._after: dict[int, int] = {}
+        self._part_of: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -42,11 +43,14 @@ class Queue:
     def __contains__(self, number: int) -> bool:
         return number in self._waiting
 
-    def put(self, call: Call, after: int | None = None) -> None:
-        """One more call, not to be made before call ``after`` is answered."""
+    def put(self, call: Call, *, after: int | None = None, part_of: int | None = None) -> None:
+        """One more call, not to be made before all calls about source ``after`` are answered;
+        or one of those about source ``part_of``."""
         self._waiting[call.number] = call
         if after is not None:
             self._after[call.number] = after
+        if part_of is not None:
+            self._part_of[call.number] = part_of
 
     @property
     def numbers(self) -> list[int]:
@@ -57,12 +61,23 @@ class Queue:
         """How many calls are being made."""
         return len(self._handed)
 
+    @property
+    def parts(self) -> int:
+        """How many of the calls are about source images."""
+        return len(self._part_of)
+
+    @property
+    def awaited(self) -> set[int]:
+        """The sources of which something is still to be heard."""
+        return set(self._part_of.values())
+
     def ready(self) -> list[Call]:
         """The calls that may be made now and are not being made."""
+        awaited = self.awaited
         return [
             call
             for number, call in self._waiting.items()
-            if number not in self._handed and self._after.get(number) not in self._waiting
+            if number not in self._handed and self._after.get(number) not in awaited
         ]
 
     def hand_out(self, calls: list[Call]) -> None:
@@ -79,7 +94,7 @@ class Queue:
                 f"tell: call {number} is not waiting for an answer: it was never asked, or is "
                 "answered already"
             )
-        if self._after.get(number) in self._waiting:
+        if self._after.get(number) in self.awaited:
             raise OrderError(
                 f"tell: call {number} waits for the answer about its source image, which is first"
             )
@@ -90,3 +105,4 @@ class Queue:
         del self._waiting[number]
         self._handed.discard(number)
         self._after.pop(number, None)
+        self._part_of.pop(number, None)

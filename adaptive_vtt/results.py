@@ -1,6 +1,6 @@
 """What a journal says: judged questions as a table, confusion counts, raw sample figures."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import pandas as pd
 from .certify import Bounds, Certifier, derive
 from .certify.verify import recompute
 from .journal import Journal
+from .oracles.base import SIDES
 from .rows import DrawRow
 
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
@@ -128,7 +129,8 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
     table, facts = outcomes(journal), journal.facts()
     calls, draws, sources = journal.calls(), journal.draws(), journal.sources()
     ended = facts.get("ended")
-    targets, rates = _targets(table), {}
+    named = facts["settings"].get("oracle", {}).get("rates", SIDES)
+    targets, rates = _targets(table, named), {}
     if facts.get("certificate"):
         targets = _certified(journal, facts, certifier, draws)
         rows = targets.itertuples()
@@ -171,11 +173,12 @@ def _certified(
     return pd.DataFrame(rows).assign(questions=asked)
 
 
-def _targets(table: pd.DataFrame) -> pd.DataFrame:
+def _targets(table: pd.DataFrame, rates: Mapping[str, int]) -> pd.DataFrame:
+    """Raw figures, with the concepts' ``rates`` by name: which truth each is about."""
     rows = [_target("overall error", table)]
     for concept, part in table.groupby("concept", sort=False):
-        rows.append(_target(f"{concept}: miss rate", part[part["truth"] == 1]))
-        rows.append(_target(f"{concept}: false-alarm rate", part[part["truth"] == 0]))
+        for rate, truth in rates.items():
+            rows.append(_target(f"{concept}: {rate}", part[part["truth"] == truth]))
     for relation, part in table.groupby("relation", sort=False):
         rows.append(_target(f"relation {relation}: error", part))
     return pd.DataFrame(rows)

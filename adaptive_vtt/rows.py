@@ -48,6 +48,7 @@ class AnswerRow:
     loss: float | None
     coordinate: float | None
     said: str | None = None
+    details: Mapping[str, Any] | None = None
 
     @property
     def excluded(self) -> bool:

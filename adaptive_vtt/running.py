@@ -43,8 +43,11 @@ def progress_of(audit: "Audit") -> Progress:
 
 
 def run_batches(audit: "Audit", step: Callable[[], None]) -> None:
-    """``audit.batch`` calls at a time; a model that raises leaves them to be asked again."""
-    while calls := audit.ask(audit.batch):
+    """``audit.batch`` calls at a time, or all that wait: nothing is learnt between those.
+
+    A model that raises leaves them to be asked again.
+    """
+    while calls := audit.ask(max(audit.batch, audit.waiting)):
         try:
             answers = checked(audit.model, [c.prompt for c in calls])
         except BaseException:

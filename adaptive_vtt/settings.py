@@ -84,6 +84,7 @@ def describe_oracle(space: QuestionSpace) -> dict[str, Any]:
     if hasattr(oracle, "regime"):  # how replies in words are read
         options["regime"] = oracle.regime
     described = {"name": type(oracle).__name__, "needs_source": oracle.needs_source, **options}
+    described["rates"] = dict(space.oracle.rates)
     return {k: list(v) if isinstance(v, tuple) else v for k, v in described.items()}
 
 

@@ -75,7 +75,7 @@ class Plan:
     ) -> "Belief":
         """A fresh belief, with certifier and question GP where targets are certified.
 
-        ``readings`` are Belief's ``form`` and ``history``.
+        ``readings`` are Belief's ``memory``, ``form`` and ``history``.
         """
         from ..belief import Belief
         from ..surrogates import QuestionGP, sample_features

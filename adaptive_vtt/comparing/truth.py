@@ -30,7 +30,7 @@ def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:
     """
     calls = space.images if model.answers == "all" else space.size
     judge = Judge(space, model.answers, seed=0)
-    if calls > MOST_CALLS or not judge.source_count:
+    if calls > MOST_CALLS or not judge.sources.count:
         return calls
     return calls + len(_sources(judge, _calls(space, model)))
 
@@ -43,7 +43,9 @@ def _calls(space: QuestionSpace, model: ModelUnderTest) -> list[int]:
 
 def _sources(judge: Judge, calls: list[int]) -> list[int]:
     """The source calls that the calls are judged by."""
-    return sorted({judge.source_of(call) for call in calls}) if judge.source_count else []
+    if not judge.sources.count:
+        return []
+    return sorted({judge.sources.of(int(judge.all_questions_of(call)[0])) for call in calls})
 
 
 def targets_of(space: QuestionSpace, certify: CertifySpec) -> list[Target]:
@@ -98,8 +100,8 @@ def _source_scores(judge: Judge) -> tuple[list[int], Floats]:
     """The samples whose source images were asked about, and what is known as numbers, n x asked."""
     space = judge.space
     found: dict[int, Floats] = {}
-    for number, values in judge.sources.items():
-        sample, place = divmod(number, judge.source_count // len(space.dataset))
+    for number, values in judge.sources.known.items():
+        sample, place = divmod(number, judge.sources.per_sample)
         row = found.setdefault(sample, np.full(len(space.asked), np.nan))
         for k, value in enumerate(values, start=place):
             score = space.oracle.record(value, space.dataset.sample(sample), space.asked[k])
@@ -134,10 +136,10 @@ def judged(
     """Every call made and judged, a batch at a time; source images are asked about first."""
     calls = _calls(judge.space, model)
     for numbers in _batches(_sources(judge, calls)):
-        said = checked(model, [judge.source_prompt(n) for n in numbers])
-        for number, answer in zip(numbers, said, strict=True):
-            judge.know(judge.source_row(number, answer, 0.0))
+        _hear(judge, model, numbers)
         advance(len(numbers))
+        for versions in _batches([n for s in numbers for n in judge.sources.missing(s)]):
+            _hear(judge, model, versions)
     for numbers in _batches(calls):
         said = checked(model, [judge.prompt(n) for n in numbers])
         pairs = zip(numbers, said, strict=True)
@@ -145,6 +147,13 @@ def judged(
         for number in numbers:
             judge.forget(number)
         advance(len(numbers))
+
+
+def _hear(judge: Judge, model: ModelUnderTest, numbers: Sequence[int]) -> None:
+    """Asks about source images, or versions of them."""
+    said = checked(model, [judge.sources.prompt(n) for n in numbers])
+    for number, answer in zip(numbers, said, strict=True):
+        judge.sources.know(judge.sources.row(number, answer, 0.0))
 
 
 def _batches(numbers: Sequence[int]) -> Iterator[Sequence[int]]:

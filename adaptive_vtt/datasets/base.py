@@ -25,12 +25,31 @@ class Ask:
 
 
 @dataclass(frozen=True)
+class Box:
+    """A thing somebody or something found: its name, and where in pixels (right and bottom
+    exclusive). ``score`` in [0, 1] is how sure a detector is; 1 for annotation."""
+
+    label: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+    score: float = 1.0
+
+    @property
+    def area(self) -> float:
+        """In square pixels."""
+        return max(0.0, self.right - self.left) * max(0.0, self.bottom - self.top)
+
+
+@dataclass(frozen=True)
 class Sample:
     """One source image: H x W x C uint8 (or None where only answers are recorded).
 
     ``masks``: for concepts that have one, where the concept is to be seen (H x W).
     ``asks``: for concepts that are asked about in words, the words; ``answers``: what is
-    right there, a letter where there are options, else any of several texts.
+    right there, a letter where there are options, else any of several texts. ``boxes``:
+    things annotated or detected in the image.
     """
 
     id: str
@@ -40,6 +59,7 @@ class Sample:
     masks: Mapping[str, Mask] = field(default_factory=dict)
     asks: Mapping[str, Ask] = field(default_factory=dict)
     answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    boxes: tuple[Box, ...] = ()
 
 
 class Dataset(Protocol):

@@ -1,6 +1,6 @@
 """Oracles: answer and expectation in, outcome out."""
 
-from .base import Case, Oracle, OracleDefaults, Outcome, adapted
+from .base import Case, Heard, Oracle, OracleDefaults, Outcome, Version, adapted
 from .choice import MultipleChoice
 from .classes import Ordinal, TopClass
 from .consistency import Consistency
@@ -13,6 +13,7 @@ __all__ = [
     "Consistency",
     "ContainsTruth",
     "Correctness",
+    "Heard",
     "MaskConsistency",
     "MaskDrop",
     "MultipleChoice",
@@ -21,6 +22,7 @@ __all__ = [
     "Ordinal",
     "Outcome",
     "TopClass",
+    "Version",
     "adapted",
     "overlap",
 ]

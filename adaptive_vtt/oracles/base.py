@@ -1,14 +1,18 @@
 """What an oracle is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..datasets.base import Dataset, Sample
+from ..datasets.base import Dataset, Image, Sample
 from ..models.base import Value
 from ..question import Question
 from ..relations.base import FollowUp, Relation
+
+if TYPE_CHECKING:
+    from ..memory import Memory
+    from ..space import QuestionSpace
 
 SIDES = MappingProxyType({"miss rate": 1, "false-alarm rate": 0})
 """What the mean losses of a concept's two sides are called, and which truth each is about."""
@@ -22,7 +26,8 @@ class Outcome:
     where the question was not answered. ``score``: what is journaled as the answer where
     that is a mask or words. ``unanswered``: why words are no answer. ``excluded`` says why
     a question should not count; as that is only known once it was asked, it counts as 0 in
-    lower bounds and as 1 in upper ones.
+    lower bounds and as 1 in upper ones. ``details``: whatever else the report should tell of
+    the answer, as JSON has it.
     """
 
     loss: float
@@ -30,6 +35,31 @@ class Outcome:
     score: float | None = None
     unanswered: str | None = None
     excluded: str | None = None
+    details: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of a source image that an oracle has to hear of, too, before it can judge.
+
+    ``relation`` and ``severity`` are what the model under test is told it is.
+    """
+
+    relation: str
+    severity: int
+    make: Callable[[], Image]
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What was said of a source image, and of its versions by their place."""
+
+    answer: Value
+    versions: Mapping[int, Value]
+
+
+SourceAnswer = Value | Heard | None
+"""What was said of a source image; a Heard where versions of it were asked about, too."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +73,7 @@ class Case:
     place: int
     answer: Value
     expected: Any
-    source_answer: Value | None
+    source_answer: SourceAnswer
 
 
 class Oracle(Protocol):
@@ -72,6 +102,8 @@ class OracleDefaults:
     needs_source = False
     rates = SIDES
     unanswered_loss = 1.0
+    most_versions = 0
+    """Of so many versions of a source image an oracle may have to hear, beside itself."""
 
     def judge(
         self, question: Question, answer: Any, expected: Any, source_answer: Any = None
@@ -93,13 +125,25 @@ class OracleDefaults:
         """Whether a question about ``concept`` after ``relation`` can be judged."""
         return True
 
+    def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
+        """The versions of a source image to ask about, by place (0 .. most_versions - 1), given
+        what was said of itself, and of those asked about so far; all there may be for None.
+
+        An oracle with ``most_versions`` above 0 is given a ``Heard`` as ``source_answer``.
+        """
+        return {}
+
+    def memory(self, space: "QuestionSpace") -> "Memory | None":
+        """What an audit's belief keeps of judged answers' details; None: nothing."""
+        return None
+
     def expect(
         self,
         relation: Relation,
         follow_up: FollowUp,
         sample: Sample,
         question: Question,
-        source_answer: Value | None,
+        source_answer: SourceAnswer,
     ) -> Any:
         """What the answer to the follow-up should be."""
         return relation.expect(question.truth, follow_up)

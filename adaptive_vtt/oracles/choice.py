@@ -16,7 +16,7 @@ from ..relations.base import FollowUp, Relation
 from ..vqa.extraction import extract
 from ..vqa.geometry import coordinates, moves
 from ..vqa.referees import EXACT, Referee
-from .base import OracleDefaults, Outcome
+from .base import OracleDefaults, Outcome, SourceAnswer
 
 ERRORS = MappingProxyType({"error rate": 1})
 """Every question is about its own concept, so there is one side: truth 1."""
@@ -66,7 +66,7 @@ class MultipleChoice(OracleDefaults):
         follow_up: FollowUp,
         sample: Sample,
         question: Question,
-        source_answer: Value | None,
+        source_answer: SourceAnswer,
     ) -> Choice:
         ask = sample.asks.get(question.concept)
         answers = sample.answers.get(question.concept, ())

@@ -8,7 +8,7 @@ from ..datasets.view import View
 from ..models.base import Unanswered, Value
 from ..question import Question
 from ..relations.base import FollowUp, Relation
-from .base import OracleDefaults, Outcome
+from .base import OracleDefaults, Outcome, SourceAnswer
 
 VIOLATIONS = MappingProxyType({"violation rate": 1})
 
@@ -41,7 +41,7 @@ class Consistency(Agreement):
         follow_up: FollowUp,
         sample: Sample,
         question: Question,
-        source_answer: Value | None,
+        source_answer: SourceAnswer,
     ) -> int | None:
         if not isinstance(source_answer, float):
             return None

@@ -15,7 +15,7 @@ from ..errors import InputError, unknown
 from ..models.base import Unanswered, Value
 from ..question import Question
 from ..relations.base import FollowUp, Relation
-from .base import OracleDefaults, Outcome
+from .base import OracleDefaults, Outcome, SourceAnswer
 from .consistency import Agreement
 
 ROUNDING = 1e-9
@@ -73,7 +73,7 @@ class MaskDrop(OracleDefaults):
         follow_up: FollowUp,
         sample: Sample,
         question: Question,
-        source_answer: Value | None,
+        source_answer: SourceAnswer,
     ) -> tuple[Mask | None, float | None]:
         """The true mask of the follow-up, and the score of the source's."""
         mask = sample.masks.get(question.concept.rpartition(DROP)[0])
@@ -137,7 +137,7 @@ class MaskConsistency(Agreement):
         follow_up: FollowUp,
         sample: Sample,
         question: Question,
-        source_answer: Value | None,
+        source_answer: SourceAnswer,
     ) -> Mask | None:
         if not isinstance(source_answer, np.ndarray):
             return None

@@ -17,7 +17,7 @@ from ..relations.base import FollowUp, Relation
 from ..vqa.extraction import NO_ANSWER, REFUSED, conclusion, refused
 from ..vqa.geometry import moves
 from ..vqa.medvqa import INSTRUMENT_COUNT, INSTRUMENT_PLACE, INSTRUMENTS, POSITIONS, TEXT
-from .base import OracleDefaults, Outcome
+from .base import OracleDefaults, Outcome, SourceAnswer
 from .choice import ERRORS, scored, without_reading
 
 Accept = Literal["either", "yes", "name"]
@@ -75,7 +75,7 @@ class ContainsTruth(OracleDefaults):
         follow_up: FollowUp,
         sample: Sample,
         question: Question,
-        source_answer: Value | None,
+        source_answer: SourceAnswer,
     ) -> Truths:
         truths = sample.answers.get(question.concept, ())
         if not truths:

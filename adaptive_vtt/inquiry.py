@@ -1,0 +1,61 @@
+"""Hearing of a source image, and of whatever versions of it, before its follow-ups."""
+
+from .queue import Call, Queue
+from .rows import SourceRow
+from .sourcing import Sources
+
+
+class Inquiry:
+    """Puts calls about source images into the queue, each once.
+
+    ``begun``: the sources asked about, whether answered or not.
+    """
+
+    def __init__(self, sources: Sources, queue: Queue, begun: set[int]) -> None:
+        self.sources = sources
+        self.begun = begun
+        self._queue = queue
+
+    def before(self, question: int, draw: int) -> int | None:
+        """Queues what has to be heard before ``question`` can be asked; its source, if any."""
+        if not self.sources.count:
+            return None
+        source = self.sources.of(question)
+        self.begun.add(source)
+        self._put(source, draw)
+        return source
+
+    def heard(self, row: SourceRow) -> None:
+        """Takes the answer to a call; what was said may call for (more) versions."""
+        draw = self._queue.expect(-1 - row.source).draw
+        self.sources.know(row)
+        self._queue.done(-1 - row.source)
+        self._put(self.sources.root(row.source), draw)
+
+    def recall(self, row: SourceRow) -> None:
+        """An answer that the journal tells of."""
+        self.sources.know(row)
+        self.begun.add(self.sources.root(row.source))
+
+    @property
+    def calls(self) -> int:
+        """Calls about source images, made or waiting."""
+        return len(self.sources.known) + self._queue.parts
+
+    @property
+    def most(self) -> int:
+        """The most calls that another question, and what is asked already, may yet take."""
+        fresh = self.sources.most if len(self.begun) < self.sources.count else 0
+        return 1 + fresh + sum(map(self._unheard, self._queue.awaited))
+
+    def _unheard(self, source: int) -> int:
+        """How many versions may yet have to be asked about, beside those that wait."""
+        count, most = self.sources.count, self.sources.most
+        numbers = range(source, source + most * count, count)
+        return sum(n not in self.sources.known and -1 - n not in self._queue for n in numbers)
+
+    def _put(self, source: int, draw: int) -> None:
+        for number in self.sources.missing(source):
+            if -1 - number not in self._queue:
+                prompt = self.sources.prompt(number)
+                self._queue.put(Call(-1 - number, draw, prompt), part_of=source)
