@@ -45,7 +45,7 @@ class OnnxModel:
         providers: Sequence[str] = ("CPUExecutionProvider",),
     ) -> None:
         self.name = name or path.stem
-        self._session = _session(path, providers)
+        self._session = session(path, providers)
         where = f"model {str(path)!r}"
         inputs = self._session.get_inputs()
         if len(inputs) != 1:
@@ -87,7 +87,7 @@ class OnnxModel:
         return self._session.run([self._output], {self._input: tensors})[0][:count]
 
 
-def _session(path: Path, providers: Sequence[str]) -> Any:
+def session(path: Path, providers: Sequence[str]) -> Any:
     try:
         import onnxruntime
     except ImportError:

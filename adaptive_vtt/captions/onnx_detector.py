@@ -1,0 +1,153 @@
+"""Object detectors in ONNX files."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ..datasets.base import Box, Image
+from ..datasets.scanning import choose
+from ..errors import InputError, one_line, unknown
+from ..models.onnx import TYPES, session
+from ..models.tensors import InputShape, Preprocessing, fitted
+from .detector_outputs import Found, letterbox, roles, ssd, yolo
+
+Layout = Literal["auto", "yolo", "ssd"]
+
+YOLO_SIZE = 640
+"""The side of a YOLO network's input where its file leaves it free."""
+
+
+class OnnxDetector:
+    """A ``Detector`` from an ONNX file with one image input.
+
+    ``labels``: what class 0, 1 ... of the network is, as a list or as a text file with one per
+    line; where class numbers start at 1 (most SSD networks), the first is the background.
+    ``layout``: see `detector_outputs`; "auto" takes a single output for YOLO's. Boxes with a
+    score below ``threshold`` are dropped, and of two boxes with the same label whose intersection
+    over union is above ``overlap`` the less sure one (both in (0, 1]; REIC names neither).
+    ``size``: height and width of the input, or one number for both; default the file's, and where
+    it has none, 640 (YOLO) or the picture's own. ``mean``, ``std``: see `Preprocessing`;
+    ``providers``: where it runs, in order of preference (default: the CPU). Needs onnxruntime
+    (pip install 'adaptive-vtt[onnx]'). Raises InputError for what does not fit.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        labels: Sequence[str] | Path | str,
+        layout: Layout = "auto",
+        threshold: float = 0.5,
+        overlap: float = 0.45,
+        size: int | tuple[int, int] | None = None,
+        mean: Sequence[float] = (0.0,),
+        std: Sequence[float] = (1.0,),
+        providers: Sequence[str] | None = None,
+    ) -> None:
+        self._where = f"detector {str(path)!r}"
+        choose("layout", layout, ("auto", "yolo", "ssd"), self._where)
+        for name, value in (("threshold", threshold), ("overlap", overlap)):
+            if not 0 < value <= 1:
+                raise InputError(f"{self._where}: expected {name} in (0, 1], got {value}")
+        self.labels = _labels(labels)
+        self.threshold, self.overlap = threshold, overlap
+        self._session = session(Path(path), providers or ("CPUExecutionProvider",))
+        outputs = [output.name for output in self._session.get_outputs()]
+        self.layout = layout if layout != "auto" else "yolo" if len(outputs) == 1 else "ssd"
+        self._outputs = outputs[:1] if self.layout == "yolo" else roles(outputs, self._where)
+        self._preprocessing = Preprocessing(tuple(mean), tuple(std))
+        self._take_input((size, size) if isinstance(size, int) else size)
+        options = (self.labels, self.layout, threshold, overlap, self._shape, self._preprocessing)
+        content = hashlib.blake2b(Path(path).read_bytes(), digest_size=12).hexdigest()
+        self.describe = f"ONNX detector {content} {options!r}"
+        """What the boxes depend on: the file's content and all options."""
+
+    def detect(self, image: Image) -> tuple[Box, ...]:
+        """The boxes in H x W x C uint8, surest first, clipped to the picture."""
+        height, width = image.shape[:2]
+        if self.layout == "yolo":
+            size = (self._shape.height or YOLO_SIZE, self._shape.width or YOLO_SIZE)
+            canvas = letterbox(image, size, self._shape.channels)
+            found = yolo(self._run(canvas), len(self.labels), size, (height, width), self._where)
+        else:
+            canvas = fitted(image, self._shape)
+            size = (canvas.shape[0], canvas.shape[1])
+            found = ssd(self._run(canvas), size, (height, width), self._where)
+        return self._kept(found._replace(edges=found.edges.clip(0, [width, height] * 2)))
+
+    def _take_input(self, size: tuple[int, int] | None) -> None:
+        inputs = self._session.get_inputs()
+        if len(inputs) != 1:
+            names = ", ".join(one.name for one in inputs)
+            raise InputError(f"{self._where}: expected one input, an image, got {names}")
+        if inputs[0].type not in TYPES:
+            raise unknown("input type", inputs[0].type, TYPES, self._where)
+        self._input, self._dtype = inputs[0].name, TYPES[inputs[0].type]
+        self._bare = len(inputs[0].shape) == 3  # torchvision's take an image, not a batch
+        shape = InputShape.of([1] * self._bare + list(inputs[0].shape), self._where)
+        if shape.batch not in (None, 1):
+            raise InputError(f"{self._where}: expected an input of one image, got {shape.batch}")
+        height, width = size or (shape.height, shape.width)
+        for wanted, fixed in ((height, shape.height), (width, shape.width)):
+            if (wanted is not None and wanted < 1) or fixed not in (None, wanted):
+                raise InputError(
+                    f"{self._where}: expected a size of {shape.height or 'any'} x "
+                    f"{shape.width or 'any'} (height x width), got {height} x {width}"
+                )
+        self._shape = InputShape(1, shape.channels, height, width, shape.channels_first)
+
+    def _run(self, canvas: Image) -> list[npt.NDArray[Any]]:
+        tensor = self._preprocessing.apply(
+            canvas, InputShape(1, self._shape.channels, None, None, self._shape.channels_first),
+            dtype=self._dtype,
+        )  # fmt: skip
+        tensor = tensor if self._bare else tensor[None]
+        try:
+            return self._session.run(self._outputs, {self._input: tensor})
+        except Exception as error:  # onnxruntime's errors have no base of their own
+            raise InputError(
+                f"{self._where}: cannot run on an input of shape {tensor.shape}: "
+                f"{one_line(error)[:200]}"
+            ) from None
+
+    def _kept(self, found: Found) -> tuple[Box, ...]:
+        """Sure enough, on the picture, and each thing once per label."""
+        import cv2
+
+        sides = found.edges[:, 2:] - found.edges[:, :2]
+        sure = (found.scores >= self.threshold) & (sides > 0).all(axis=1)
+        if not sure.any():
+            return ()
+        edges, classes, scores = (part[sure] for part in found)
+        if classes.min() < 0 or classes.max() >= len(self.labels):
+            wrong = classes[(classes < 0) | (classes >= len(self.labels))][0]
+            raise InputError(
+                f"{self._where}: expected classes 0 to {len(self.labels) - 1}, one per label, "
+                f"got {wrong}"
+            )
+        rectangles = np.hstack([edges[:, :2], sides[sure]]).tolist()
+        chosen = cv2.dnn.NMSBoxesBatched(
+            rectangles, scores.tolist(), classes.tolist(), 0.0, self.overlap
+        )
+        order = sorted(np.asarray(chosen).tolist(), key=lambda k: (-scores[k], k))
+        return tuple(self._box(edges[k].tolist(), classes[k], scores[k]) for k in order)
+
+    def _box(self, edges: Sequence[float], label: int, score: float) -> Box:
+        left, top, right, bottom = edges
+        return Box(self.labels[label], left, top, right, bottom, min(1.0, float(score)))
+
+
+def _labels(given: Sequence[str] | Path | str) -> tuple[str, ...]:
+    if isinstance(given, str | Path):
+        try:
+            text = Path(given).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{given}: cannot read labels: {one_line(error)}") from None
+        given = [line.strip() for line in text.rstrip().splitlines()]
+    if not given:
+        raise InputError("detector: expected labels, one per class, got none")
+    return tuple(given)
