@@ -127,6 +127,38 @@ def verify(directory: RunDir) -> None:
 
 
 @app.command()
+def label(
+    directory: RunDir,
+    inspector: Annotated[str | None, typer.Option(help="Who labels.", metavar="NAME")] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(help="Beside all violations, everything in so many random follow-ups."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="The same of all follow-ups.")] = False,
+    html: Annotated[
+        bool, typer.Option("--html", help="Write a page to label on, instead of asking here.")
+    ] = False,
+    take: Annotated[
+        Path | None, typer.Option(help="Add labels that such a page saved.", metavar="FILE")
+    ] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Precision, recall, error types and agreement.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Confirm or correct, as a person, the violations that an audit of captions found.
+
+    Example: avtt label runs/captions --inspector ann --sample 50
+    """
+    from .labelling import label as run_label
+
+    run_label(
+        directory, inspector=inspector, sample=sample, everything=everything, html=html,
+        take=take, summary=summary, as_json=as_json,
+    )  # fmt: skip
+
+
+@app.command()
 def export(
     directory: RunDir,
     failures: Annotated[

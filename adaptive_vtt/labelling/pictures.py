@@ -1,0 +1,77 @@
+"""The pictures an inspector looks at: made anew from the data, or the journal's small ones."""
+
+from base64 import b64encode
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..datasets.base import Image
+from ..errors import AvttError
+from ..journal import Journal
+from ..pictures import jpeg
+from ..settings import same_audit
+from ..space import QuestionSpace
+from .items import Item
+
+SIDE = 640
+"""Pictures are shrunk to this many pixels on the longer side."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A JPEG or PNG file, named by its usual ending."""
+
+    data: bytes
+    ending: str
+
+    @property
+    def address(self) -> str:
+        """The picture as a data address."""
+        return f"data:image/{self.ending};base64,{b64encode(self.data).decode('ascii')}"
+
+
+class Pictures:
+    """Source and follow-up of judged questions.
+
+    ``space``: that of the audit (raises JournalError for another), or None where the data
+    are gone; then there are thumbnails of a few failing calls.
+    """
+
+    def __init__(self, journal: Journal, space: QuestionSpace | None = None) -> None:
+        facts = journal.facts()
+        if space is not None:
+            same_audit(facts, space, {})
+        self._seed = int(facts["settings"]["seed"])
+        self._space = space
+        self._kept = journal.pictures()
+
+    def of(self, item: Item) -> tuple[Picture, Picture] | None:
+        """Source and follow-up; None where there are none to be had."""
+        made = self._made(item)
+        if made is None and item.call in self._kept:
+            source, follow_up = self._kept[item.call]
+            return Picture(source, "png"), Picture(follow_up, "png")
+        return made
+
+    def _made(self, item: Item) -> tuple[Picture, Picture] | None:
+        if self._space is None:
+            return None
+        number = int(self._space.image_of(np.array([item.question]))[0])
+        try:
+            source, follow_up = self._space.pair(number, self._seed)
+        except AvttError:  # a file is gone since; the journal may still have a thumbnail
+            return None
+        if source.image is None or follow_up.image is None:
+            return None
+        return _picture(source.image), _picture(follow_up.image)
+
+
+def _picture(image: Image) -> Picture:
+    import cv2
+
+    height, width = image.shape[:2]
+    scale = SIDE / max(height, width)
+    if scale < 1:
+        size = (max(1, round(scale * width)), max(1, round(scale * height)))
+        image = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+    return Picture(jpeg(image), "jpeg")
