@@ -7,21 +7,26 @@ from typing import Any, TypeVar
 
 from .adapters import ADAPTERS, build_adapter
 from .audit import Audit
+from .captions.building import build_oracle, build_relations, detected
 from .datasets import (
     Dataset,
     fashion,
     from_class_folders,
+    from_coco,
     from_endobench,
     from_idrid,
     from_isic,
     from_masks,
     from_medmnist,
     from_medvqa,
+    from_voc,
     phantom,
     read_table,
+    scenes,
 )
 from .errors import InputError, one_line
 from .models import ModelUnderTest, Recorded, Simulated, load
+from .models.recorded_captions import RecordedCaptions
 from .oracles import (
     Consistency,
     ContainsTruth,
@@ -48,16 +53,20 @@ ORACLES: dict[str, type[OracleDefaults]] = {
     "contains-truth": ContainsTruth,
 }
 
+CAPTIONS = ("captions", "caption-classes")
+"""Kinds of oracles about captions."""
+
 T = TypeVar("T")
 
 
 def build_space(spec: Spec, base: Path) -> QuestionSpace:
     """The question space of a spec; relative paths start at ``base``."""
+    dataset = detected(_dataset(spec.dataset, base), spec.detector, base)
     return QuestionSpace(
-        _dataset(spec.dataset, base),
-        spec.space.relations,
+        dataset,
+        build_relations(spec.space, dataset),
         severities=spec.space.severities,
-        oracle=_oracle(spec.oracle),
+        oracle=_oracle(spec.oracle, base, dataset),
     )
 
 
@@ -67,7 +76,10 @@ def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
     if section.kind in ADAPTERS:
         return build_adapter(section, base, spec.audit.seed)
     if section.kind == "recorded":
-        return _recorded(base / _need(section.answers, "model.answers"), section.name)
+        answers = base / _need(section.answers, "model.answers")
+        if spec.oracle.kind in CAPTIONS:
+            return RecordedCaptions.read(answers, section.name)
+        return _recorded(answers, section.name)
     target = _need(section.target, "model.target")
     if section.kind == "simulated":
         return Simulated.paper(target, dataset, seed=spec.audit.seed)
@@ -105,8 +117,10 @@ def _proxy(source: str, base: Path, name: str) -> ModelUnderTest:
     return load(source, base=base)
 
 
-def _oracle(section: OracleSpec) -> OracleDefaults:
+def _oracle(section: OracleSpec, base: Path, dataset: Dataset) -> OracleDefaults:
     """The oracle of a spec; raises InputError for an option that its kind does not have."""
+    if section.kind in CAPTIONS:
+        return build_oracle(section, base, dataset)
     made = ORACLES[section.kind]
     options = section.model_dump(exclude={"kind"}, exclude_none=True)
     known = signature(made).parameters
@@ -128,6 +142,9 @@ _LOADERS: dict[str, tuple[Callable[..., Dataset], str | None, tuple[str, ...]]] 
     "endobench": (from_endobench, "path", ("tasks", "broken", "looks")),
     "medvqa": (from_medvqa, "path", ("questions", "several", "broken")),
     "phantom": (phantom, "count", ("size", "seed", "polyps", "concepts")),
+    "coco": (from_coco, "labels", ("images", "crowds", "outlines", "broken")),
+    "voc": (from_voc, "path", ("split", "difficult", "broken")),
+    "scenes": (scenes, "count", ("seed",)),
 }
 """Kind of dataset -> its loader, the field that it needs, and those that it takes."""
 
@@ -144,7 +161,7 @@ def _dataset(section: DatasetSpec, base: Path) -> Dataset:
     first = [] if needed is None else [_need(given.pop(needed, None), f"dataset.{needed}")]
     if needed in ("path", "labels"):
         first = [base / first[0]]
-    if section.kind == "table" and section.images is not None:
+    if section.kind in ("table", "coco") and section.images is not None:
         given["images"] = base / section.images
     return loader(*first, **given)
 

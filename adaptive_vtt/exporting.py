@@ -5,11 +5,6 @@ one is made again, with the truth and the masks that its relation expects of it.
 """
 
 import json
-import os
-import re
-import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import indent
@@ -21,7 +16,7 @@ import pandas as pd
 from .datasets.base import UNKNOWN, Dataset, Image, Indices, Mask
 from .datasets.view import View
 from .errors import InputError, JournalError
-from .files import write_bytes, write_text
+from .files import file_names, safe_name, whole_folder, write_bytes, write_text
 from .journal import Journal
 from .pictures import png
 from .results import outcomes
@@ -93,7 +88,7 @@ def export_failures(
         raise InputError(f"export: no answer has a loss of {least_loss:g} or more")
     numbers = space.image_of(table["question"].to_numpy())
     names = _names(space, numbers)
-    with _whole(Path(out)) as folder:
+    with whole_folder(Path(out)) as folder:
         written = _Folder(folder, _labelled(space).concepts)
         for number, name in names.items():
             written.add(_failing(space, number, facts["settings"]["seed"], name))
@@ -110,7 +105,7 @@ class _Folder:
         self._concepts = concepts
         self._mask_folders = {
             concept: folder / "masks" / name
-            for concept, name in zip(concepts, _apart(concepts), strict=True)
+            for concept, name in zip(concepts, file_names(concepts), strict=True)
         }
         self._labels: list[dict[str, Any]] = []
         self._shapes: list[tuple[int, ...]] = []
@@ -191,48 +186,6 @@ def _names(space: QuestionSpace, numbers: Indices) -> dict[int, str]:
     for number in dict.fromkeys(numbers.tolist()):
         index, variant = divmod(number, len(space.variants))
         chosen = space.variants[variant]
-        sample = _safe(space.dataset.sample_id(index))[:LONGEST]
-        found[number] = f"{sample}--{_safe(chosen.relation.name)}-{chosen.severity}"
-    return dict(zip(found, _apart(found.values()), strict=True))
-
-
-def _apart(names: Iterable[str]) -> list[str]:
-    """The names, safe for files and all different, whatever a file system makes of case."""
-    found: dict[str, str] = {}
-    for name in map(_safe, names):
-        chosen, times = name, 1
-        while chosen.lower() in found:
-            times += 1
-            chosen = f"{name}-{times}"
-        found[chosen.lower()] = chosen
-    return [*found.values()]
-
-
-def _safe(name: str) -> str:
-    """``name`` in letters, digits and "._-" alone, not hidden and not empty."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip(".") or "-"
-
-
-@contextmanager
-def _whole(out: Path) -> Iterator[Path]:
-    """A folder beside ``out`` that takes its place in the end, or goes where that fails."""
-    out = Path(os.path.abspath(out))
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out}: stands there already; nothing was written")
-    partial = out.with_name(f"{out.name}.partial")
-    try:
-        partial.mkdir(parents=True)
-    except FileExistsError:
-        raise InputError(
-            f"{partial}: left by an export that did not end; remove it to export again"
-        ) from None
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None
-    try:
-        yield partial
-        os.replace(partial, out)
-    except BaseException as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        if not isinstance(error, OSError):
-            raise
-        raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None
+        sample = safe_name(space.dataset.sample_id(index))[:LONGEST]
+        found[number] = f"{sample}--{safe_name(chosen.relation.name)}-{chosen.severity}"
+    return dict(zip(found, file_names(found.values()), strict=True))

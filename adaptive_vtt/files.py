@@ -1,7 +1,11 @@
-"""Writing files whole or not at all."""
+"""Writing files and folders whole or not at all, under names that every system takes."""
 
 import os
+import re
+import shutil
 import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import InputError
@@ -29,3 +33,45 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """Replaces ``path`` with UTF-8 text in one step; errors as ``write_bytes``."""
     write_bytes(path, text.encode())
+
+
+def file_names(names: Iterable[str]) -> list[str]:
+    """The names, safe for files and all different, whatever a file system makes of case."""
+    found: dict[str, str] = {}
+    for name in map(safe_name, names):
+        chosen, times = name, 1
+        while chosen.lower() in found:
+            times += 1
+            chosen = f"{name}-{times}"
+        found[chosen.lower()] = chosen
+    return [*found.values()]
+
+
+def safe_name(name: str) -> str:
+    """``name`` in letters, digits and "._-" alone, not hidden and not empty."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip(".") or "-"
+
+
+@contextmanager
+def whole_folder(out: Path) -> Iterator[Path]:
+    """A folder beside ``out`` that takes its place in the end, or goes where that fails."""
+    out = Path(os.path.abspath(out))
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out}: stands there already; nothing was written")
+    partial = out.with_name(f"{out.name}.partial")
+    try:
+        partial.mkdir(parents=True)
+    except FileExistsError:
+        raise InputError(
+            f"{partial}: left by an export that did not end; remove it to export again"
+        ) from None
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None
+    try:
+        yield partial
+        os.replace(partial, out)
+    except BaseException as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        if not isinstance(error, OSError):
+            raise
+        raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None

@@ -333,7 +333,7 @@ class SQLiteJournal:
         answers: dict[int, list[AnswerRow]] = {}
         for row in self._read("SELECT * FROM answers ORDER BY question"):
             details = None if row[8] is None else json.loads(row[8])
-            answers.setdefault(row[1], []).append(AnswerRow(*row[:8], details))
+            answers.setdefault(row[1], []).append(replace(AnswerRow(*row[:8]), details=details))
         rows = self._read("SELECT call, cost, elapsed FROM calls ORDER BY position")
         return [CallRow(*(*r, tuple(answers.get(r[0], [])))) for r in rows]
 

@@ -54,6 +54,4 @@ class Lessons:
         both = row.answer is None and (self._both or row.excluded)
         low, high = (0.0, 1.0) if both else (None, None)
         loss, truth = row.loss or 0.0, row.truth or 0
-        return Learnt(
-            row.question, truth, loss, row.answer, row.coordinate, low, high, row.details
-        )
+        return Learnt(row.question, truth, loss, row.answer, row.coordinate, low, high, row.details)

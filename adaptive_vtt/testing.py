@@ -16,7 +16,7 @@ from .models.base import Answer, Prompt, Unanswered
 from .randomness import generator
 
 if TYPE_CHECKING:
-    from .serving import Behaviour, DemoBrain, DemoServer
+    from .serving import Behaviour, Brain, DemoServer
 
 
 def tiny_dataset(
@@ -126,7 +126,7 @@ class ScriptedModel:
 
 @contextmanager
 def demo_server(
-    brain: "DemoBrain | Dataset",
+    brain: "Brain | Dataset",
     behaviour: "Behaviour | None" = None,
     *,
     key: str | None = None,
@@ -134,7 +134,7 @@ def demo_server(
 ) -> "Iterator[DemoServer]":
     """A model endpoint on loopback that knows the truth, really served over HTTP.
 
-    ``brain``: a ``serving.DemoBrain``, or a dataset with images to make one of that is never
+    ``brain``: a ``serving.Brain``, or a dataset with images to make one of that is never
     wrong. ``behaviour``: its latency and faults (none by default). Yields the server: its
     ``url``, ``model``, ``brain`` (whose ``answer`` says what is answered, without HTTP) and
     ``statistics``. Clients of OpenAI's API take ``url + "/v1"``. With ``key``, requests
@@ -142,7 +142,7 @@ def demo_server(
     """
     from .serving import DemoBrain, DemoServer
 
-    if not isinstance(brain, DemoBrain):
+    if isinstance(brain, Dataset):
         brain = DemoBrain(brain, error=0.0, worse=0.0)
     with DemoServer(brain, behaviour, key=key, port=port) as server:
         yield server

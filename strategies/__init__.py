@@ -7,10 +7,12 @@ from adaptive_vtt.errors import InputError, one_line, unknown
 
 from .active_testing import Lure, Neyman
 from .base import Strategy
+from .distinct_violations import DistinctViolations
 from .expected_reduction import ExpectedReduction
 from .failure_search import FailureSearch
 from .information import Bald, Nipv
 from .k_centre import KCentre
+from .reic import Reic
 from .stratified import Stratified
 from .uniform import Random
 from .visual_turing_test import Combined, Uncertainty, Unpredictability
@@ -18,6 +20,7 @@ from .visual_turing_test import Combined, Uncertainty, Unpredictability
 __all__ = [
     "Bald",
     "Combined",
+    "DistinctViolations",
     "ExpectedReduction",
     "FailureSearch",
     "KCentre",
@@ -25,6 +28,7 @@ __all__ = [
     "Neyman",
     "Nipv",
     "Random",
+    "Reic",
     "Strategy",
     "Stratified",
     "Uncertainty",
@@ -46,6 +50,8 @@ _REGISTRY: dict[str, type[Strategy]] = {
     "nipv": Nipv,
     "k-centre": KCentre,
     "failure-search": FailureSearch,
+    "distinct-violations": DistinctViolations,
+    "reic": Reic,
 }
 
 

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -75,7 +76,8 @@ def test_the_commented_spec_names_every_field_and_uncommented_lines_parse():
     parse_spec(tomllib.loads(text), "test")
     for section, info in Spec.model_fields.items():
         assert f"[{section}]" in text
-        for name, field in info.annotation.model_fields.items():
+        kinds = get_args(info.annotation) or (info.annotation,)
+        for name, field in kinds[0].model_fields.items():
             assert f"{name} = " in text
             assert field.description in text
 
@@ -154,7 +156,7 @@ def test_relations_are_listed_and_previewed(start, tmp_path, capsys):
 @pytest.mark.parametrize(
     "command",
     [(), ("audit",), ("resume",), ("report",), ("compare",), ("init",), ("relations",),
-     ("relations", "list"), ("relations", "preview")],
+     ("relations", "list"), ("relations", "preview"), ("label",), ("pictures",)],
 )  # fmt: skip
 def test_every_command_has_help_with_an_example_and_stands_in_the_readme(command, capsys):
     assert run(*command, "--help") == 0

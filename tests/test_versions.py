@@ -1,6 +1,7 @@
 """Oracles that have to hear of versions of a source image, too: after it, before its follow-ups."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ class Doubting(Consistency):
         assert sorted(heard.versions) == list(range(wanted(heard.answer)))
         return int(heard.answer >= 0.5)
 
-    def judge(self, question: Any, answer: Any, expected: Any, source_answer: Any = None) -> Outcome:
+    def judge(
+        self, question: Any, answer: Any, expected: Any, source_answer: Any = None
+    ) -> Outcome:
         return super().judge(question, answer, expected)
 
 
@@ -117,11 +120,9 @@ def test_an_interrupted_audit_goes_on_and_pays_for_no_version_twice(
     whole = Audit(space(), ScriptedModel(answers="one"), **options)
     whole.run()
     first = Stopping(last)
-    with Audit(space(), first, journal=tmp_path / "j.db", **options) as audit:
-        try:
-            audit.run()
-        except ModelError as error:
-            assert "power cut" in str(error)
+    broken = Audit(space(), first, journal=tmp_path / "j.db", **options)
+    with broken, suppress(ModelError):  # none where it has ended before
+        broken.run()
     second = ScriptedModel(answers="one")
     with Audit(space(), second, journal=tmp_path / "j.db", **options) as audit:
         result = audit.run()

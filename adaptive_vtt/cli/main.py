@@ -127,6 +127,20 @@ def verify(directory: RunDir) -> None:
 
 
 @app.command()
+def pictures(
+    spec: Annotated[Path, typer.Argument(help="What to audit.", metavar="SPEC.toml")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write; new, or empty.")],
+) -> None:
+    """Write every picture an audit may ask about, with a table for a model's answers.
+
+    Example: avtt pictures SPEC.toml --out pictures
+    """
+    from .pictures import pictures as run_pictures
+
+    run_pictures(spec, out)
+
+
+@app.command()
 def label(
     directory: RunDir,
     inspector: Annotated[str | None, typer.Option(help="Who labels.", metavar="NAME")] = None,
@@ -228,6 +242,12 @@ def init(
 
 @app.command("serve-demo")
 def serve_demo(
+    captions: Annotated[
+        bool,
+        typer.Option(
+            "--captions", help="Describe drawn scenes; --error-rate is then what is left out."
+        ),
+    ] = False,
     port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free one.")] = 8008,
     key_env: Annotated[
         str | None, typer.Option(help="Ask for the key this variable holds.", metavar="NAME")
@@ -253,6 +273,7 @@ def serve_demo(
     serve(
         port=port, key_env=key_env, latency=latency, error_rate=error_rate, worse=worse,
         faults=faults, refusals=refusals, rambling=rambling, seed=seed, count=count, size=size,
+        captions=captions,
     )  # fmt: skip
 
 

@@ -2,15 +2,29 @@
 
 import os
 import threading
+from dataclasses import dataclass
 
 import typer
 
 from ..datasets.phantom import phantom
 from ..errors import InputError
-from ..serving import FAULTS, STATISTICS, Behaviour, DemoBrain, DemoServer
+from ..serving import FAULTS, MODEL, STATISTICS, Behaviour, Brain, DemoBrain, DemoServer
 
 PORT = 8008
-SPEC = "experiments/specs/endpoint.toml"
+SPEC, CAPTIONS_SPEC = "experiments/specs/endpoint.toml", "experiments/specs/captions.toml"
+CAPTIONER = "demo-captioner"
+"""What the served model is called that describes pictures."""
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """A brain, what it is called, and what is to be said of it."""
+
+    brain: Brain
+    model: str
+    images: str
+    errors: str
+    spec: str
 
 
 def serve(
@@ -26,8 +40,14 @@ def serve(
     seed: int,
     count: int,
     size: int,
+    captions: bool = False,
 ) -> None:
-    """Answers until Ctrl-C, then says what was asked and billed."""
+    """Answers until Ctrl-C, then says what was asked and billed.
+
+    ``captions``: describes drawn scenes instead, and leaves ``error_rate`` of what is there
+    out; it mistakes half and makes up a third as much. What is asked does not matter to it,
+    nor do ``worse``, ``refusals``, ``rambling``, ``count`` and ``size``.
+    """
     for name, share in (("--error-rate", error_rate), ("--worse", worse), ("--faults", faults),
                         ("--refusals", refusals), ("--rambling", rambling)):  # fmt: skip
         if not 0 <= share <= 1:
@@ -38,19 +58,45 @@ def serve(
     behaviour = Behaviour(
         latency=latency, spread=0.3, **dict.fromkeys(FAULTS, faults / len(FAULTS)), seed=seed
     )
-    typer.echo(f"drawing {count} synthetic frames of {size} x {size} pixels ...")
+    if captions:
+        offer = _captioner(error_rate, seed)
+    else:
+        typer.echo(f"drawing {count} synthetic frames of {size} x {size} pixels ...")
+        offer = _endoscopist(error_rate, worse, refusals, rambling, seed, count, size)
+    with DemoServer(offer.brain, behaviour, port=port, model=offer.model, key=key) as server:
+        try:
+            typer.echo(_introduction(server, offer, key_env))
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            typer.echo("\n" + _bill(server))
+
+
+def _endoscopist(
+    error_rate: float, worse: float, refusals: float, rambling: float, seed: int, count: int,
+    size: int,
+) -> _Offer:  # fmt: skip
     frames = phantom(count, size=size, seed=seed)
-    dataset = f'kind = "phantom", count = {count}, size = {size}, seed = {seed}'
     errors = spread_errors(frames.concepts, error_rate)
     brain = DemoBrain(
         frames, error=errors, worse=worse, refusals=refusals, rambling=rambling, seed=seed
     )
-    with DemoServer(brain, behaviour, port=port, key=key) as server:
-        try:
-            typer.echo(_introduction(server, dataset, errors, key_env))
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            typer.echo("\n" + _bill(server))
+    rates = ", ".join(f"{concept} {rate:.1%}" for concept, rate in errors.items())
+    rates += f";\n          up to {worse:.0%} more where a frame is perturbed"
+    dataset = f'kind = "phantom", count = {count}, size = {size}, seed = {seed}'
+    return _Offer(brain, MODEL, dataset, rates, SPEC)
+
+
+def _captioner(error_rate: float, seed: int) -> _Offer:
+    from ..models.template_captioner import TemplateCaptioner
+    from ..serving.captions import CaptionBrain
+
+    captioner = TemplateCaptioner(
+        omission=error_rate, misclassification=error_rate / 2, fabrication=error_rate / 3,
+        seed=seed,
+    )  # fmt: skip
+    brain = CaptionBrain(captioner)
+    told = ", ".join(f"{fault} {rate:.1%}" for fault, rate in captioner.rates.items())
+    return _Offer(brain, CAPTIONER, 'kind = "scenes", of any count and seed', told, CAPTIONS_SPEC)
 
 
 def spread_errors(concepts: tuple[str, ...], rate: float) -> dict[str, float]:
@@ -71,23 +117,19 @@ def _key(variable: str | None) -> str | None:
     return key
 
 
-def _introduction(
-    server: DemoServer, dataset: str, errors: dict[str, float], key_env: str | None
-) -> str:
-    rates = ", ".join(f"{concept} {rate:.1%}" for concept, rate in errors.items())
+def _introduction(server: DemoServer, offer: _Offer, key_env: str | None) -> str:
     return f"""
 serving   {server.url}/v1   (OpenAI's chat completions)
           {server.url}/v2   (Open Inference Protocol), {server.url}/predict
 model     {server.model}
 key       {f"the value of {key_env}" if key_env else "none is needed"}
-frames    {dataset}
-errors    {rates};
-          up to {server.brain.worse:.0%} more where a frame is perturbed
+frames    {offer.images}
+errors    {offer.errors}
 bill      {server.url}{STATISTICS}
 
 In another terminal:
-  avtt audit {SPEC} --dry-run
-  avtt audit {SPEC} --max-cost 0.5 --out runs/endpoint{_hint(server, key_env)}
+  avtt audit {offer.spec} --dry-run
+  avtt audit {offer.spec} --max-cost 0.5 --out runs/endpoint{_hint(server, key_env)}
 
 Ctrl-C ends it."""
 

@@ -68,11 +68,11 @@ def commented_spec() -> str:
     """SPEC.toml with every field described; those left at their default are commented out."""
     parts = ["# What to audit, and how. Paths start at this file's folder.\n"]
     for section, info in Spec.model_fields.items():
-        model = info.annotation
-        assert isinstance(model, type)
-        assert issubclass(model, BaseModel)
+        kinds = get_args(info.annotation) or (info.annotation,)
+        model = next(k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel))
         fields = [_field(section, name, field) for name, field in model.model_fields.items()]
-        parts.append(f"\n# {model.__doc__}\n[{section}]\n" + "".join(fields))
+        head = f"[{section}]" if type(None) not in kinds else f"# [{section}]"
+        parts.append(f"\n# {model.__doc__}\n{head}\n" + "".join(fields))
     return "".join(parts)
 
 

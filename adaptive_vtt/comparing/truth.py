@@ -138,8 +138,9 @@ def judged(
     for numbers in _batches(_sources(judge, calls)):
         _hear(judge, model, numbers)
         advance(len(numbers))
-        for versions in _batches([n for s in numbers for n in judge.sources.missing(s)]):
-            _hear(judge, model, versions)
+        while versions := [n for s in numbers for n in judge.sources.missing(s)]:
+            for some in _batches(versions):
+                _hear(judge, model, some)
     for numbers in _batches(calls):
         said = checked(model, [judge.prompt(n) for n in numbers])
         pairs = zip(numbers, said, strict=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,7 @@ class Sample:
     boxes: tuple[Box, ...] = ()
 
 
+@runtime_checkable
 class Dataset(Protocol):
     """n samples x C binary concepts. Counts are exact and cost nothing per question."""
 

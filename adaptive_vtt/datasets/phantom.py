@@ -61,7 +61,8 @@ class Phantom(TableDataset):
     def sample(self, index: int) -> Sample:
         bare, drawing = super().sample(index), self._drawing(index)
         masks = {c: mask for c, mask in drawing.masks.items() if c in self.concepts}
-        return Sample(bare.id, drawing.image.copy(), bare.truth, bare.metadata, masks)
+        boxes = tuple(box for box in drawing.labelled if box.label in self.concepts)
+        return Sample(bare.id, drawing.image.copy(), bare.truth, bare.metadata, masks, boxes=boxes)
 
     def scene(self, index: int) -> Scene:
         """Everything that is in a frame: its polyps with sizes, colours, types, and so on."""

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from .open_inference import OpenInference
     from .openai_chat import OpenAIChat
     from .picture import Encoding
+    from .recorded_captions import RecordedCaptions
     from .subprocess_lines import SubprocessModel
+    from .template_captioner import TemplateCaptioner
 
 _HOMES = {
     "Encoding": "picture",
@@ -30,7 +32,9 @@ _HOMES = {
     "OnnxModel": "onnx",
     "OpenAIChat": "openai_chat",
     "OpenInference": "open_inference",
+    "RecordedCaptions": "recorded_captions",
     "SubprocessModel": "subprocess_lines",
+    "TemplateCaptioner": "template_captioner",
 }
 
 __all__ = [
@@ -48,9 +52,11 @@ __all__ = [
     "Prompt",
     "PythonModel",
     "Recorded",
+    "RecordedCaptions",
     "Retries",
     "Simulated",
     "SubprocessModel",
+    "TemplateCaptioner",
     "TorchModel",
     "Unanswered",
     "Usage",

@@ -96,12 +96,19 @@ def _is_probability(value: object) -> bool:
 
 
 def to_answers(said: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:
-    """P(yes), n x C, or masks, n x C x H x W, as answers; raises ModelError for anything else.
+    """P(yes), n x C, masks, n x C x H x W, or n texts, as answers.
+
+    Raises ModelError for anything else.
 
     Masks may come as one array or, of images that differ in size, as a list of n arrays
     C x H x W (H x W where there is one concept), of bool or of P(yes).
     """
     parts = list(said) if isinstance(said, Sequence | np.ndarray) else []
+    in_words = bool(prompts) and bool(prompts[0].asks) and not isinstance(said, str)
+    if in_words and parts and all(isinstance(part, str) for part in parts):
+        if len(parts) != len(prompts):
+            raise ModelError(f"{who}: expected {len(prompts)} texts, got {len(parts)}")
+        return [Answer((str(part),)) for part in parts]
     if parts and all(np.ndim(part) >= 2 for part in parts):
         if len(parts) != len(prompts):
             raise ModelError(f"{who}: expected masks of {len(prompts)} images, got {len(parts)}")

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class PythonModel:
     """``function``: list of n images (H x W x C uint8) -> array n x C of P(yes).
 
-    A segmenter gives masks: n x C x H x W, or n arrays C x H x W, of bool or of P(yes).
+    A segmenter gives masks: n x C x H x W, or n arrays C x H x W, of bool or of P(yes); a
+    captioner n texts.
     """
 
     answers: Literal["one", "all"] = "all"

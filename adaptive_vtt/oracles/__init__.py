@@ -1,6 +1,8 @@
 """Oracles: answer and expectation in, outcome out."""
 
 from .base import Case, Heard, Oracle, OracleDefaults, Outcome, Version, adapted
+from .caption_classes import CaptionClasses
+from .captions import ReducedCaptions
 from .choice import MultipleChoice
 from .classes import Ordinal, TopClass
 from .consistency import Consistency
@@ -9,6 +11,7 @@ from .masks import MaskConsistency, MaskDrop, overlap
 from .words import ContainsTruth
 
 __all__ = [
+    "CaptionClasses",
     "Case",
     "Consistency",
     "ContainsTruth",
@@ -21,6 +24,7 @@ __all__ = [
     "OracleDefaults",
     "Ordinal",
     "Outcome",
+    "ReducedCaptions",
     "TopClass",
     "Version",
     "adapted",

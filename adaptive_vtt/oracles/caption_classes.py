@@ -15,7 +15,7 @@ from ..captions.base import Reader, Same
 from ..captions.view import CAPTION, QUESTION, Captioned
 from ..datasets.base import Box, Dataset, Sample
 from ..errors import InputError
-from ..models.base import Unanswered, Value
+from ..models.base import Unanswered
 from ..question import Question
 from ..relations.base import FollowUp, Relation
 from ..vqa.extraction import NO_ANSWER, REFUSED, refused

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..datasets.base import Ask, Sample
 from ..errors import InputError
-from ..models.base import Unanswered, Value
+from ..models.base import Unanswered
 from ..question import Question
 from ..relations.base import FollowUp, Relation
 from ..vqa.extraction import extract

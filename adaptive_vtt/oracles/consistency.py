@@ -5,7 +5,7 @@ from typing import Any
 
 from ..datasets.base import Dataset, Sample
 from ..datasets.view import View
-from ..models.base import Unanswered, Value
+from ..models.base import Unanswered
 from ..question import Question
 from ..relations.base import FollowUp, Relation
 from .base import OracleDefaults, Outcome, SourceAnswer

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from ..datasets.base import Sample
 from ..errors import InputError, unknown
-from ..models.base import Value
 from ..question import Question
 from ..relations.base import FollowUp, Relation
 from ..vqa.extraction import NO_ANSWER, REFUSED, conclusion, refused

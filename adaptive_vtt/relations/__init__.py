@@ -29,6 +29,7 @@ _FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "medtest": (".medtest", ()),
     "medtest/classification": (".medtest", ("classification",)),
     "reduction": (".reduction", ()),
+    "reic": (".reic", ()),
     "prompt": (".prompts", ()),
 }
 """Family -> the module whose ``relations(*arguments)`` lists it, and the arguments."""

@@ -55,6 +55,9 @@ class Crop:
     right: int
     bottom: int
 
+    def __str__(self) -> str:
+        return f"crop {self.left},{self.top},{self.right},{self.bottom}"
+
     def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
         """What is kept, as a box; raises InputError unless it lies within H x W."""
         if not (0 <= self.left < self.right <= width and 0 <= self.top < self.bottom <= height):
@@ -88,6 +91,9 @@ class Stretch:
     axis: int
     start: int
     stop: int
+
+    def __str__(self) -> str:
+        return f"stretch {('down', 'across')[self.axis]} {self.start}..{self.stop}"
 
     def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
         """What is kept, as a box; raises InputError for less than 0.6 of the axis."""
@@ -129,6 +135,9 @@ class Rotate:
     """
 
     degrees: float
+
+    def __str__(self) -> str:
+        return f"rotate {self.degrees:g} degrees"
 
     def __post_init__(self) -> None:
         if not abs(self.degrees) <= MOST_DEGREES:
@@ -197,6 +206,9 @@ class Rotate:
         return warped.reshape(height, width, *image.shape[2:])
 
 
+Reductions = Sequence[Crop | Stretch | Rotate]
+
+
 def largest_rectangle(width: float, height: float, degrees: float) -> tuple[float, float]:
     """Width and height of the largest upright rectangle within a turned one.
 
@@ -220,16 +232,19 @@ def crops(
     rng: np.random.Generator,
     *,
     firsts: int = 10,
-    steps: int = 10,
+    steps: int = 20,
     larger_than: float = 0.0,
 ) -> list[Crop]:
     """Up to firsts x steps^2 crops: random top-left points, each with a grid of others.
 
     ``larger_than``: pixels; REIC asks for more than the mean area of the detected objects.
-    The paper does not give its step; here the bottom-right points divide what is right of
-    and below the top-left one evenly.
+    Top-left points are drawn among those that leave so much. The paper does not give its
+    step; here the bottom-right points divide what is right of and below the top-left one
+    evenly.
     """
-    left, top = rng.integers(0, width, firsts), rng.integers(0, height, firsts)
+    left, top = rng.integers(0, width, 64 * firsts), rng.integers(0, height, 64 * firsts)
+    able = np.flatnonzero((width - left) * (height - top) > larger_than)[:firsts]
+    left, top = left[able], top[able]
     shares = np.arange(1, steps + 1) / steps
     right = left[:, None] + np.ceil((width - left)[:, None] * shares).astype(int)
     bottom = top[:, None] + np.ceil((height - top)[:, None] * shares).astype(int)
@@ -260,9 +275,7 @@ def rotations() -> list[Rotate]:
     return [Rotate(d) for d in range(-MOST_DEGREES, MOST_DEGREES + 1) if d]
 
 
-def visible_shares(
-    masks: Sequence[Mask] | Mask, reductions: Sequence[Crop | Stretch | Rotate]
-) -> Floats:
+def visible_shares(masks: Sequence[Mask] | Mask, reductions: Reductions) -> Floats:
     """The share of each of m masks (H x W) that each of n reductions keeps in view: m x n.
 
     REIC's ratio, read as sum(M_loc x M_tran) / sum(M_loc). Summed-area tables make the cost
@@ -319,6 +332,7 @@ class Reduce(LabelPreserving):
     severities: tuple[int, ...] = (1, 2, 3, 4, 5)
 
     TRIES = 16
+    reduces = True
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
         self.check(severity)

@@ -53,8 +53,11 @@ class Row:
     cells: list[Cell]
 
 
-def section(evidence: Evidence) -> Section:
-    """A table per concept, and a map of relation by severity."""
+def section(evidence: Evidence) -> Section | None:
+    """A table per concept, and a map of relation by severity; captions have neither sides
+    nor degrees of severity."""
+    if evidence.captioned:
+        return None
     html = fragment(
         "counts.html",
         rows=_rows(evidence),

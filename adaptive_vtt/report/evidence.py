@@ -92,6 +92,16 @@ class Evidence:
         ended = self.facts.get("ended") or {}
         return float(max([*times, ended.get("elapsed", 0.0)]))
 
+    @property
+    def captioned(self) -> bool:
+        """Whether answers are captions whose objects were checked."""
+        return any("objects" in (a.details or {}) for c in self.calls for a in c.answers)
+
+    @cached_property
+    def samples(self) -> dict[int, str]:
+        """The source image's id by call."""
+        return {row.call: row.sample for row in self.draws}
+
     @cached_property
     def answers(self) -> dict[int, AnswerRow]:
         """Every answered question by its number."""

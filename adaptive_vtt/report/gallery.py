@@ -67,8 +67,10 @@ class Failure:
         return len(self.follow_up.address) + (len(self.source.address) if self.source else 0)
 
 
-def section(evidence: Evidence) -> Section:
-    """All failures with pictures, the surest mistakes first."""
+def section(evidence: Evidence) -> Section | None:
+    """All failures with pictures, the surest mistakes first; captions have their own section."""
+    if evidence.captioned:
+        return None
     kept = sorted(_failures(evidence), key=lambda f: -f.mistakes[0].distance)
     failures = _fitting(kept)
     concepts = sorted({(m.concept, m.name) for f in failures for m in f.mistakes})
@@ -98,9 +100,8 @@ def _failed(evidence: Evidence) -> int:
 
 
 def _failures(evidence: Evidence) -> list[Failure]:
-    samples = {row.call: row.sample for row in evidence.draws}
     shown = [c for c in evidence.calls if c.call in evidence.pictures]
-    failures = [_failure(evidence, call, samples[call.call]) for call in shown]
+    failures = [_failure(evidence, call, evidence.samples[call.call]) for call in shown]
     return [f for f in failures if f.mistakes]
 
 

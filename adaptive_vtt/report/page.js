@@ -106,9 +106,9 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 
 // -- gallery ---------------------------------------------------------------------------
-const gallery = document.getElementById("gallery-list");
-if (gallery) {
-  const [concept, relation, more, count] = ["concept", "relation", "more", "count"].map((n) => document.getElementById(`gallery-${n}`));
+for (const gallery of document.querySelectorAll(".gallery")) {
+  const name = gallery.id.replace("-list", "");
+  const [concept, relation, more, count] = ["concept", "relation", "more", "count"].map((n) => document.getElementById(`${name}-${n}`));
   let limit = Number(gallery.dataset.first);
   const show = () => {
     const found = [...gallery.children].filter((item) =>

@@ -10,6 +10,7 @@ from ..journal import Journal
 from . import (
     asked,
     beliefs,
+    captions,
     certified,
     cost,
     counts,
@@ -35,6 +36,7 @@ SECTIONS: tuple[Callable[[Evidence], Section | None], ...] = (
     beliefs.section,
     uncertainty.section,
     counts.section,
+    captions.section,
     gallery.section,
     asked.section,
 )

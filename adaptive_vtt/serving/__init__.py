@@ -4,9 +4,10 @@ the images it is asked about, and errs, delays and fails at rates that are set.
 
 from .answers import REFUSAL, DemoBrain, Reply
 from .behaviour import FAULTS, Behaviour, Statistics
+from .brain import Brain
 from .server import MODEL, STATISTICS, DemoServer
 
 __all__ = [
-    "FAULTS", "MODEL", "REFUSAL", "STATISTICS", "Behaviour", "DemoBrain", "DemoServer", "Reply",
-    "Statistics",
+    "FAULTS", "MODEL", "REFUSAL", "STATISTICS", "Behaviour", "Brain", "DemoBrain", "DemoServer",
+    "Reply", "Statistics",
 ]  # fmt: skip

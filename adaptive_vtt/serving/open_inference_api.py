@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..datasets.base import Image
-from .answers import DemoBrain
+from .brain import Brain
 from .http import Rejected, Request, Response, Usage
 from .pictures import MOST_PIXELS
 from .routes import Route
@@ -23,7 +23,7 @@ class OpenInference:
     order that the model's metadata lists under its output's parameters.
     """
 
-    def __init__(self, brain: DemoBrain, model: str, most_pixels: int = MOST_PIXELS) -> None:
+    def __init__(self, brain: Brain, model: str, most_pixels: int = MOST_PIXELS) -> None:
         self._brain, self._model, self._most_pixels = brain, model, most_pixels
         self.routes = (
             Route("GET", r"/v2/?", self._server),

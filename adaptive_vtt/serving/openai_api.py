@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..datasets.base import Image
-from .answers import REFUSAL, DemoBrain, Reply
+from .answers import REFUSAL, Reply
+from .brain import Brain
 from .http import Rejected, Request, Response, Usage
 from .pictures import MOST_PIXELS, decoded
 from .reading import fold
@@ -29,7 +30,7 @@ class OpenAI:
     word in an answer, and 85 + 170 per tile of 512 x 512 pixels for an image.
     """
 
-    def __init__(self, brain: DemoBrain, model: str, most_pixels: int = MOST_PIXELS) -> None:
+    def __init__(self, brain: Brain, model: str, most_pixels: int = MOST_PIXELS) -> None:
         self._brain, self._model, self._most_pixels = brain, model, most_pixels
         self.routes = (
             Route("GET", r"/v1/models", self._models),

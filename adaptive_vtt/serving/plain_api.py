@@ -1,7 +1,7 @@
 """The kind of endpoint people write themselves: an image in, scores out."""
 
 from ..errors import InputError
-from .answers import DemoBrain
+from .brain import Brain
 from .http import Rejected, Request, Response, Usage
 from .pictures import MOST_PIXELS, decoded
 from .routes import Route
@@ -13,7 +13,7 @@ class Plain:
     Scores are P(yes), one per concept asked about (all of them where none are named).
     """
 
-    def __init__(self, brain: DemoBrain, most_pixels: int = MOST_PIXELS) -> None:
+    def __init__(self, brain: Brain, most_pixels: int = MOST_PIXELS) -> None:
         self._brain, self._most_pixels = brain, most_pixels
         self.routes = (Route("POST", r"/predict", self._predict, paid=True),)
 

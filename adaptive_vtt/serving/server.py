@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import InputError, one_line
-from .answers import DemoBrain
 from .behaviour import Behaviour, Fate, Statistics
+from .brain import Brain
 from .http import Rejected, Request, Response, Usage, read_request
 from .open_inference_api import OpenInference
 from .openai_api import OpenAI
@@ -29,7 +29,7 @@ STATISTICS = "/demo/statistics"
 
 
 class DemoServer:
-    """Serves a ``DemoBrain`` on loopback, in a thread of its own, from ``start`` to ``close``.
+    """Serves a ``Brain`` on loopback, in a thread of its own, from ``start`` to ``close``.
 
     Speaks OpenAI's chat completions (/v1), the Open Inference Protocol (/v2) and plain JSON
     (/predict); GET /demo/statistics tells what was answered and billed. ``port`` 0 takes a
@@ -40,7 +40,7 @@ class DemoServer:
 
     def __init__(
         self,
-        brain: DemoBrain,
+        brain: Brain,
         behaviour: Behaviour | None = None,
         *,
         port: int = 0,

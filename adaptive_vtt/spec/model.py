@@ -11,22 +11,33 @@ class ModelSpec(Section):
     """The model under test."""
 
     kind: Literal[
-        "python", "recorded", "simulated", "openai", "open-inference", "http", "onnx", "subprocess"
+        "python",
+        "recorded",
+        "simulated",
+        "openai",
+        "open-inference",
+        "http",
+        "onnx",
+        "subprocess",
+        "captioner",
     ] = Field(
         "python",
         description="python: a callable or torch module; recorded: a CSV of answers; simulated: "
         "one of the paper's simulated models; openai: a chat model that sees, at OpenAI or any "
         "server that speaks its protocol; open-inference: Triton, KServe, MLflow; http: any "
-        "JSON; onnx: a file; subprocess: a program that answers JSON lines",
+        "JSON; onnx: a file; subprocess: a program that answers JSON lines; captioner: one that "
+        "describes drawn scenes and errs at rates that are set",
     )
     target: str | None = Field(
         None,
         description="python: 'file.py:name' or 'package.module:name', a callable from a list "
-        "of H x W x C uint8 images to an array n x C of P(yes), or of masks n x C x H x W; "
-        "simulated: unbiased, biased or negatively-biased",
+        "of H x W x C uint8 images to an array n x C of P(yes), or of masks n x C x H x W, "
+        "or of n captions; simulated: unbiased, biased or negatively-biased",
     )
     answers: str | None = Field(
-        None, description="recorded: CSV with sample, relation, severity, one column per concept"
+        None,
+        description="recorded: CSV with sample, relation, severity, one column per concept; of "
+        "captions a CSV or JSON with the column caption",
     )
     name: str | None = Field(None, description="what the report calls the model")
     model: str | None = Field(
@@ -106,3 +117,12 @@ class ModelSpec(Section):
     batch_size: int | None = Field(None, description="onnx: images at a time (64)", ge=1)
     providers: list[str] | None = Field(None, description="onnx: ONNX Runtime's, in order")
     command: str | list[str] | None = Field(None, description="subprocess: the program to start")
+    omission: float | None = Field(
+        None, description="captioner: share of things left out (0.1)", ge=0, le=1
+    )
+    misclassification: float | None = Field(
+        None, description="captioner: share of things taken for others (0.05)", ge=0, le=1
+    )
+    fabrication: float | None = Field(
+        None, description="captioner: share of captions that add a thing (0.03)", ge=0, le=1
+    )

@@ -35,7 +35,7 @@ class OracleSpec(Section):
     threshold: float | None = Field(
         None,
         description="correctness, consistency: Yes from this on (default: 0.5); "
-        "mask-consistency: least overlap (default: 0.75)",
+        "mask-consistency: least overlap (default: 0.75); captions: least similarity of vectors",
         gt=0,
         le=1,
     )
@@ -72,10 +72,13 @@ class OracleSpec(Section):
         None, description="captions: folder of WordNet's database files (default: $WNSEARCHDIR)"
     )
     vectors: str | None = Field(
-        None, description="captions: GloVe text file of word vectors to compare names by"
+        None, description="captions: file of word vectors (GloVe, FastText) to compare names by"
     )
     tagger: str | None = Field(
         None, description="captions: spaCy model that finds nouns (default: the built-in tagger)"
+    )
+    places: bool | None = Field(
+        None, description="captions: take nouns that say where (street) for objects, too (false)"
     )
     detection: bool | None = Field(
         None, description="captions: find objects by the names of boxes (default: true)"
@@ -89,7 +92,7 @@ class OracleSpec(Section):
         None, description="captions: hide at most so many boxes of an image (6)", ge=0
     )
     hide_named: bool | None = Field(
-        None, description="captions: hide boxes that match a name, too, as REIC does (true)"
+        None, description="captions: hide boxes that match a name, too, as REIC does (false)"
     )
     inpainting: str | None = Field(
         None, description="captions: LaMa as an ONNX file, to hide boxes (default: OpenCV's)"

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from ...randomness import generator
-from ..base import Image, Mask
+from ..base import Box, Image, Mask
 from .canvas import Canvas, Floats, noise
 from .objects import draw_blood, draw_instrument, draw_polyp, draw_stool, draw_text
 from .scene import Fold, Scene
@@ -29,8 +29,18 @@ class Drawing:
     @property
     def boxes(self) -> tuple[tuple[int, int, int, int], ...]:
         """Around each polyp: (x1, y1, x2, y2), the last two exclusive."""
-        around = [cv2.boundingRect(mask.astype(np.uint8)) for mask in self.polyps]
-        return tuple((x, y, x + width, y + height) for x, y, width, height in around)
+        return tuple(map(_around, self.polyps))
+
+    @property
+    def labelled(self) -> tuple[Box, ...]:
+        """Around each polyp, and around all that is seen of each other concept."""
+        others = [Box(c, *_around(m)) for c, m in self.masks.items() if c != "polyp" and m.any()]
+        return (*(Box("polyp", *around) for around in self.boxes), *others)
+
+
+def _around(mask: Mask) -> tuple[int, int, int, int]:
+    x, y, width, height = cv2.boundingRect(mask.astype(np.uint8))
+    return x, y, x + width, y + height
 
 
 def draw(scene: Scene, size: int) -> Drawing:

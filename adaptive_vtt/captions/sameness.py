@@ -1,0 +1,172 @@
+"""Whether two words mean the same object: literally, up to number, or by any of several ways.
+
+REIC (TSE 2024, section IV-A) takes two words for the same object where their vectors are
+similar or one is a hyponym of the other; see `wordnet` and `embeddings`. Equal words (its
+ablation "Group-3") and number folding need nothing installed.
+"""
+
+from collections.abc import Collection, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal as OneOf
+
+from ..errors import unknown
+
+WORDS = ("alike", "literal")
+VOC = {"diningtable": "dining table", "pottedplant": "potted plant", "tvmonitor": "tv"}
+WHOLE = frozenset(("hot dog", "teddy bear", "stuffed animal", "stuffed bear", "ice cream"))
+"""Phrases of captions, in the singular, that are not what their last word says."""
+
+
+class Matcher:
+    """What all ways have in common: case and blanks do not matter, equal phrases are the
+    same, the order does not matter, and each pair is compared once, as an audit meets the
+    same few hundred words again and again.
+    """
+
+    describe = "nothing"
+    """What it goes by, in words, for journals."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], bool] = {}
+
+    def __call__(self, one: str, other: str) -> bool:
+        """Symmetric; True for equal words."""
+        first, second = sorted((tidy(one), tidy(other)))
+        if first == second:
+            return True
+        pair = first, second
+        if pair not in self._known:
+            self._known[pair] = bool(first) and self.compare(first, second)
+        return self._known[pair]
+
+    def compare(self, one: str, other: str) -> bool:
+        """For two different phrases, tidied, in alphabetical order."""
+        raise NotImplementedError
+
+
+class Literal(Matcher):
+    """Equal words only: REIC's ablation."""
+
+    describe = "equal words"
+
+    def compare(self, one: str, other: str) -> bool:
+        return False
+
+
+class Folding(Matcher):
+    """Singular and plural are the same, and a phrase is the same as its own end.
+
+    A "dining table" is a table, but a "hot dog" is no dog: phrases in ``whole`` (singular)
+    have no ends. ``heads=False``: number only.
+    """
+
+    def __init__(self, heads: bool = True, whole: Collection[str] = WHOLE) -> None:
+        super().__init__()
+        self.heads = heads
+        self.whole = frozenset(whole)
+        self.describe = "number and last words" if heads else "number"
+
+    def compare(self, one: str, other: str) -> bool:
+        short, long = sorted((singular(one), singular(other)), key=len)
+        if short == long:
+            return True
+        return self.heads and long not in self.whole and long.endswith(f" {short}")
+
+
+class AnyOf(Matcher):
+    """The same where any of several ways says so; the quick ones should come first."""
+
+    def __init__(self, ways: Sequence[Matcher]) -> None:
+        super().__init__()
+        self.ways = tuple(ways)
+        self.describe = "; ".join(way.describe for way in ways)
+
+    def compare(self, one: str, other: str) -> bool:
+        return any(way(one, other) for way in self.ways)
+
+
+def same(
+    words: OneOf["alike", "literal"] = "alike",
+    wordnet: Path | None = None,
+    vectors: Path | None = None,
+    threshold: float | None = None,
+) -> Matcher:
+    """Number and last words, everyday synonyms and kinds, WordNet where it is found, and
+    vectors where there are any.
+
+    ``words``: "literal" for equal words alone. ``wordnet``: folder of the database (default:
+    $WNSEARCHDIR, and none where that is not set); ``vectors``: file of word vectors
+    (default: MiniLM, and none where that is not installed), with the least similarity
+    ``threshold`` (default for MiniLM: calibrated). What it came to stands in ``describe``.
+    Raises InputError for folders and files that cannot be used.
+    """
+    from .embeddings import THRESHOLD, EmbeddingSame, MiniLM, WordVectors
+    from .thesaurus import Thesaurus
+    from .wordnet import WordNetSame, wordnet_folder
+
+    if words not in WORDS:
+        raise unknown("value of words", words, WORDS)
+    if words == "literal":
+        return Literal()
+    ways: list[Matcher] = [Folding(), Thesaurus()]
+    if wordnet or wordnet_folder():
+        ways.append(WordNetSame(wordnet))
+    if vectors:
+        ways.append(EmbeddingSame(WordVectors(vectors), threshold))
+    elif MiniLM.installed():
+        ways.append(EmbeddingSame(MiniLM(), THRESHOLD if threshold is None else threshold))
+    return AnyOf(ways)
+
+
+def tidy(phrase: str) -> str:
+    """Case folded, single blanks; PASCAL VOC's names written as others write them."""
+    words = " ".join(phrase.casefold().replace("_", " ").split())
+    return VOC.get(words, words)
+
+
+IRREGULAR = {
+    "people": "person", "children": "child", "feet": "foot", "teeth": "tooth", "geese": "goose",
+    "mice": "mouse", "oxen": "ox", "dice": "die", "lenses": "lens", "gases": "gas",
+    "canvases": "canvas", "irises": "iris", "axes": "ax", "cacti": "cactus",
+}  # fmt: skip
+ALIKE = """lens gas canvas atlas christmas series species news tennis trellis debris iris chassis
+    ibis oasis axis ramen specimen abdomen stamen"""
+"""In the singular already, though they end like plurals."""
+F, FE = (
+    "calves elves halves hooves leaves loaves scarves shelves thieves wolves",
+    "knives lives wives",
+)
+IE_OE = """brownies birdies calories collies cookies hippies hoodies movies prairies rookies
+    selfies smoothies veggies zombies ties neckties bowties pies magpies shoes snowshoes
+    horseshoes toes canoes hoes menus mustaches moustaches headaches avalanches"""
+"""They lose no more than their -s."""
+FORMS = {
+    **IRREGULAR,
+    **{word: word for word in ALIKE.split()},
+    **{word: word[:-3] + "f" for word in F.split()},
+    **{word: word[:-3] + "fe" for word in FE.split()},
+    **{word: word[:-1] for word in IE_OE.split()},
+}
+ENDINGS = (
+    ("men", "man"), ("ies", "y"), ("ouses", "ouse"), ("uses", "us"), ("sses", "ss"),
+    ("shes", "sh"), ("ches", "ch"), ("xes", "x"), ("zzes", "zz"), ("oes", "o"),
+    ("ss", "ss"), ("us", "us"), ("s", ""),
+)  # fmt: skip
+"""The first that fits is exchanged."""
+
+
+@cache
+def singular(phrase: str) -> str:
+    """A lower-case phrase with its last word in the singular; for the nouns of captions."""
+    front, blank, last = phrase.rpartition(" ")
+    return front + blank + _singular(last)
+
+
+def _singular(word: str) -> str:
+    if word in FORMS or len(word) < 3:
+        return FORMS.get(word, word)
+    for ending, put in ENDINGS:
+        if word.endswith(ending):
+            return word.removesuffix(ending) + put
+    return word

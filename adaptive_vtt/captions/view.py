@@ -1,0 +1,29 @@
+"""The samples of a dataset as a captioner sees them: one open question about each image."""
+
+import hashlib
+from dataclasses import replace
+from functools import cached_property
+
+from ..datasets.base import Ask, Dataset, Sample
+from ..datasets.view import View
+
+CAPTION = "caption"
+"""The only concept of a caption audit."""
+QUESTION = "Describe the image in one sentence."
+
+
+class Captioned(View):
+    """``dataset`` with the single concept "caption", asked about in words, of every sample."""
+
+    def __init__(self, dataset: Dataset, question: str = QUESTION) -> None:
+        super().__init__(dataset, (CAPTION,), (0,), (1, 1, 1))
+        self.question = question
+
+    def sample(self, index: int) -> Sample:
+        return replace(super().sample(index), asks={CAPTION: Ask(self.question)})
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Follows the words, too: other words, another audit."""
+        said = repr((super().fingerprint, self.question))
+        return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()

@@ -1,0 +1,1 @@
+"""Everyday scenes' parts: which things there are, where they go, and how they are drawn."""

@@ -1,0 +1,88 @@
+"""Captions somebody recorded, replayed: from a CSV or JSON file."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from ..errors import InputError, one_line
+from .base import Answer, Prompt, Unanswered
+
+KEYS = ("sample", "relation", "severity")
+COLUMNS = (*KEYS, "caption")
+
+
+class RecordedCaptions:
+    """``captions``: one row per image, with the columns sample, relation, severity, caption.
+
+    The source image has relation identity and severity 0; a version of it with box k hidden
+    "hidden/blur", "hidden/black" or "hidden/inpaint" and severity k. An empty caption is
+    Unanswered. Raises InputError for a missing column, rows that repeat, and, when it is asked
+    for, a caption that was not recorded; ``where`` is named in it.
+    """
+
+    answers: Literal["one", "all"] = "one"
+    needs_image = False
+
+    def __init__(
+        self, captions: pd.DataFrame, *, name: str = "recorded", where: str = "recorded captions"
+    ) -> None:
+        self.name = name
+        self._where = where
+        for column in COLUMNS:
+            if column not in captions:
+                raise InputError(
+                    f"{where}: expected the columns {', '.join(COLUMNS)}, got no {column!r}"
+                )
+        self._captions: dict[tuple[str, str, int], str] = {}
+        for row, (sample, relation, severity, caption) in enumerate(
+            captions[list(COLUMNS)].itertuples(index=False), start=1
+        ):
+            key = str(sample), str(relation), self._number(severity, row)
+            if key in self._captions:
+                raise InputError(f"{where}: {key} stands twice, again in row {row}")
+            self._captions[key] = "" if pd.isna(caption) else str(caption)
+
+    @classmethod
+    def read(cls, path: Path | str, name: str | None = None) -> "RecordedCaptions":
+        """From a CSV with a header, or a JSON list of objects with these fields."""
+        file = Path(path)
+        try:
+            if file.suffix == ".json":
+                table = pd.DataFrame(_objects(file))
+            else:
+                table = pd.read_csv(file, dtype=str, keep_default_na=False)
+        except (OSError, ValueError, pd.errors.ParserError) as error:
+            raise InputError(f"{file}: cannot read recorded captions: {one_line(error)}") from None
+        return cls(table, name=name or file.stem, where=str(file))
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [self._answer(prompt) for prompt in prompts]
+
+    def _answer(self, prompt: Prompt) -> Answer | Unanswered:
+        key = prompt.sample_id, prompt.relation, prompt.severity
+        if key not in self._captions:
+            hint = "; or set oracle.occlusion = false" if prompt.relation[:7] == "hidden/" else ""
+            raise InputError(
+                f"{self._where}: expected a caption of sample {key[0]!r}, relation {key[1]!r}, "
+                f"severity {key[2]}, got none among {len(self._captions)}{hint}"
+            )
+        caption = self._captions[key]
+        return Answer((caption,)) if caption.strip() else Unanswered("an empty caption")
+
+    def _number(self, severity: Any, row: int) -> int:
+        try:
+            return int(severity)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{self._where}: expected a whole number as severity, got {severity!r} in row {row}"
+            ) from None
+
+
+def _objects(file: Path) -> list[dict[str, Any]]:
+    found = json.loads(file.read_text(encoding="utf-8"))
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise ValueError("expected a list of objects")
+    return found

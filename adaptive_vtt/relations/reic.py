@@ -1,0 +1,127 @@
+"""REIC's three reductions as relations: a severity is the number of a candidate follow-up.
+
+Source: Metamorphic Testing of Image Captioning Systems via Image-Level Reduction (TSE 2024),
+sections IV-C and IV-D. All candidates of an image are enumerated, and of these the best few
+by REIC's own scores are kept, best first, with what a detector found standing in for the
+objects of a caption: so the follow-ups of an image are known before anything is asked, and
+severities 1 to 3 are those that REIC would ask about if the caption named what was detected.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from ..captions.localising import mask_of
+from ..captions.selection import ambiguity, counts, select, spans
+from ..captions.view import CAPTION
+from ..datasets.base import Box, Mask, Sample
+from ..errors import InputError
+from ..randomness import generator
+from .base import FollowUp, LabelPreserving, Relation
+from .reduction import Crop, Reductions, crops, rotations, stretches, visible_shares
+
+KINDS = ("crop", "stretch", "rotate")
+LEAST_CROP = 0.5
+"""The least share of an image that a crop keeps. The paper asks for more than the mean area of
+its objects alone; but among its random crops 9 % of the objects disappear (Table III, without
+the ambiguity score), which crops of any size are far from: most of them show nothing."""
+FOLLOW_UPS = 12
+"""Candidates kept of each image and relation; there are at most 60 rotations."""
+
+
+@dataclass(frozen=True)
+class Reduced(LabelPreserving):
+    """One kind of reduction. ``by_ambiguity`` and ``by_diversity``: see captions.select.
+
+    ``details`` of a follow-up: the ``reduction`` itself.
+    """
+
+    kind: str
+    follow_ups: int = FOLLOW_UPS
+    by_ambiguity: bool = True
+    by_diversity: bool = True
+
+    reduces = True  # what is in view of the source stays; see oracles.ReducedCaptions
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"reic/{self.kind}"
+
+    @property
+    def severities(self) -> tuple[int, ...]:  # type: ignore[override]
+        return tuple(range(1, self.follow_ups + 1))
+
+    @property
+    def about(self) -> str:  # type: ignore[override]
+        what = {"crop": "cropped", "stretch": "stretched along one axis", "rotate": "rotated"}
+        return f"{what[self.kind]} so that objects stay whole or vanish; severity numbers these"
+
+    def applies(self, concept: str) -> bool:
+        """To captions alone: objects may be out of view, and the size is another."""
+        return concept == CAPTION
+
+    def candidates(self, sample: Sample) -> Reductions:
+        """Up to ``follow_ups`` reductions of an image, best first."""
+        if sample.image is None:
+            return ()
+        height, width = sample.image.shape[:2]
+        return _chosen(self, sample.id, height, width, sample.boxes)
+
+    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+        """The follow-up at its own size; the last one there is where there are fewer."""
+        self.check(severity)
+        if sample.image is None:
+            return FollowUp(None)
+        reductions = self.candidates(sample)
+        reduction = reductions[min(severity, len(reductions)) - 1]
+        return FollowUp(reduction.image(sample.image), {"reduction": reduction})
+
+
+@lru_cache(maxsize=20_000)
+def _chosen(
+    relation: Reduced, sample_id: str, height: int, width: int, boxes: tuple[Box, ...]
+) -> Reductions:
+    rng = generator(0, f"reic {relation.kind} {sample_id}")
+    every = enumerated(relation.kind, height, width, boxes, rng)
+    if not every:  # too small to be reduced
+        return (Crop(0, 0, width, height),)
+    masks = presumed(boxes, height, width)
+    shares = visible_shares(masks, every) if masks else np.zeros((0, len(every)))
+    places = select(
+        ambiguity(counts(shares)), spans(every, height, width), relation.follow_ups,
+        by_ambiguity=relation.by_ambiguity, by_diversity=relation.by_diversity, rng=rng,
+    )  # fmt: skip
+    return tuple(every[place] for place in places)
+
+
+def enumerated(
+    kind: str, height: int, width: int, boxes: Sequence[Box], rng: np.random.Generator
+) -> Reductions:
+    """All candidates of a kind; crops are larger than the mean area of the boxes (REIC), and
+    keep at least LEAST_CROP of the image."""
+    if kind == "crop":
+        mean = float(np.mean([box.area for box in boxes])) if boxes else 0.0
+        return crops(height, width, rng, larger_than=max(mean, LEAST_CROP * height * width))
+    return stretches(height, width, rng) if kind == "stretch" else rotations()
+
+
+def presumed(boxes: Sequence[Box], height: int, width: int) -> list[Mask]:
+    """The masks (H x W) of what was detected: one per label, or per box without one."""
+    labels = dict.fromkeys(b.label or f"box {k}" for k, b in enumerate(boxes))
+    groups = [[b for k, b in enumerate(boxes) if (b.label or f"box {k}") == n] for n in labels]
+    masks = (mask_of(group, height, width) for group in groups)
+    return [mask for mask in masks if mask.any()]
+
+
+def relations(
+    *, follow_ups: int = FOLLOW_UPS, by_ambiguity: bool = True, by_diversity: bool = True
+) -> list[Relation]:
+    """All three; raises InputError for a number of follow-ups that there cannot be."""
+    if not 1 <= follow_ups <= len(rotations()):
+        raise InputError(
+            f"reic: expected 1 to {len(rotations())} follow-ups per image and relation, got "
+            f"{follow_ups}"
+        )
+    return [Reduced(kind, follow_ups, by_ambiguity, by_diversity) for kind in KINDS]

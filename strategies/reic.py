@@ -1,0 +1,82 @@
+"""REIC's own scheme: so many follow-ups of every image and relation, chosen by its scores.
+
+Source: Metamorphic Testing of Image Captioning Systems via Image-Level Reduction (TSE 2024),
+sections IV-D and V. Images come in random order, one is finished before the next. The first
+follow-up of an image is drawn before its caption is known, and so is the best by what a
+detector found; all others go by the objects of the caption.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from adaptive_vtt.captions.selection import select
+
+from .distinct_violations import caption_memory
+
+if TYPE_CHECKING:
+    from adaptive_vtt.belief import Belief
+    from adaptive_vtt.captions.memory import CaptionMemory
+    from adaptive_vtt.pool import Candidates
+
+
+Ints = npt.NDArray[np.int64]
+
+
+class Reic:
+    """``follow_ups`` per image and relation (the paper's 3). Ablations of the paper: without
+    ``by_ambiguity`` or ``by_diversity`` that score does not count."""
+
+    def __init__(
+        self, follow_ups: int = 3, by_ambiguity: bool = True, by_diversity: bool = True
+    ) -> None:
+        self.follow_ups = follow_ups
+        self.by_ambiguity = by_ambiguity
+        self.by_diversity = by_diversity
+
+    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+        memory = caption_memory(belief, "reic")
+        samples, variants = candidates.sample.numpy(), candidates.variant.numpy()
+        weights = torch.zeros(len(candidates), dtype=torch.float64)
+        for sample in memory.drawn:
+            here = np.flatnonzero(samples == sample)
+            place = self._next(memory, sample, variants[here])
+            if place is not None:
+                weights[here[place]] = 1.0
+                return weights
+        begun = np.isin(samples, list(memory.drawn))
+        first = np.array([v.severity for v in belief.space.variants])[variants]
+        fresh = ~begun if (~begun).any() else np.ones(len(begun), bool)
+        best = fresh & (first == first[fresh].min())
+        weights[torch.from_numpy(best)] = 1.0
+        return weights
+
+    def _next(self, memory: "CaptionMemory", sample: int, there: Ints) -> int | None:
+        """The place in ``there`` (variants) of the image's next follow-up; None: it is done."""
+        drawn = np.array(memory.drawn[sample])
+        for relation in np.unique(memory.relation):
+            mine = np.flatnonzero(memory.relation == relation)
+            chosen = np.flatnonzero(np.isin(mine, drawn))
+            if len(chosen) >= min(self.follow_ups, len(mine)):
+                continue
+            order = self._ranked(memory, sample, mine, chosen.tolist())
+            for variant in order:
+                if variant in there:
+                    return int(np.flatnonzero(there == variant)[0])
+        return None
+
+    def _ranked(
+        self, memory: "CaptionMemory", sample: int, mine: Ints, chosen: list[int]
+    ) -> list[int]:
+        """The relation's other variants, the best first."""
+        spans = memory.spans(sample)
+        if spans is None:
+            return [int(v) for v in np.delete(mine, chosen)]
+        places = select(
+            memory.ambiguity(sample)[mine], spans[mine], len(mine), chosen=chosen,
+            by_ambiguity=self.by_ambiguity, by_diversity=self.by_diversity,
+        )  # fmt: skip
+        return [int(mine[place]) for place in places]
