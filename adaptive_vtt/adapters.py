@@ -37,9 +37,6 @@ ADAPTERS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     ),
     "onnx": ("OnnxModel", ("path",), (*_TENSORS, "batch_size", "providers")),
     "subprocess": ("SubprocessModel", ("command",), ("per_call", "timeout")),
-    "captioner": (
-        "TemplateCaptioner", (), ("omission", "misclassification", "fabrication", "price_per_call")
-    ),
 }  # fmt: skip
 """Kind of model -> its class, the fields that it needs, and those that it takes."""
 
@@ -58,17 +55,13 @@ def build_adapter(section: ModelSpec, base: Path, seed: int) -> ModelUnderTest:
         if name not in given:
             raise InputError(f"model.{name}: expected a value for this kind, got nothing")
     options = _options(section.kind, given, base, seed)
-    if section.name is not None and section.kind != "captioner":
+    if section.name is not None:
         options["name"] = section.name
     return getattr(models, made)(**options)
 
 
 def _options(kind: str, given: dict[str, Any], base: Path, seed: int) -> dict[str, Any]:
     """Fields of the section as arguments of the class."""
-    if kind == "captioner":
-        given["seed"] = seed
-        if "price_per_call" in given:
-            given["price"] = given.pop("price_per_call")
     if kind in ("openai", "open-inference", "http"):
         _gather(given, "limits", Limits, {name: name for name in _LIMITS})
         _gather(given, "retries", Retries, _RETRIES)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from .adapters import ADAPTERS, build_adapter
 from .audit import Audit
-from .captions.building import build_oracle, build_relations, detected
+from .captions.building import build_captioner, build_oracle, build_relations, detected
 from .datasets import (
     Dataset,
     fashion,
@@ -73,6 +73,8 @@ def build_space(spec: Spec, base: Path) -> QuestionSpace:
 def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
     """The model of a spec; relative paths start at ``base``."""
     section = spec.model
+    if section.kind == "captioner":
+        return build_captioner(section, dataset, spec.audit.seed)
     if section.kind in ADAPTERS:
         return build_adapter(section, base, spec.audit.seed)
     if section.kind == "recorded":

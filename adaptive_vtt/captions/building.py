@@ -1,13 +1,16 @@
 """From a SPEC.toml to the parts of a caption audit."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..datasets.base import Dataset
 from ..errors import InputError
 from ..oracles.base import OracleDefaults
 from ..relations.base import Relation
-from ..spec import DetectorSpec, OracleSpec, SpaceSpec
+from ..spec import DetectorSpec, ModelSpec, OracleSpec, SpaceSpec
+
+if TYPE_CHECKING:
+    from ..models.template_captioner import TemplateCaptioner
 
 _OPTIONS = ("question", "unanswered_loss")
 _RULES = (*_OPTIONS, "detection", "occlusion", "most_boxes", "hide_named", "down", "up")
@@ -16,6 +19,9 @@ _FIELDS = {
     "captions": (*_RULES, *_WORDS, "inpainting"),
     "caption-classes": (*_OPTIONS, *_WORDS, "classes"),
 }
+_CAPTIONER = (
+    "omission", "misclassification", "fabrication", "price_per_call", "name", "sight",
+)  # fmt: skip
 _DETECTORS = {
     "onnx": ("path", "labels", "layout", "threshold", "overlap", "size"),
     "regions": ("overlap", "most"),
@@ -44,6 +50,23 @@ def build_oracle(section: OracleSpec, base: Path, dataset: Dataset) -> OracleDef
 
         given["fill"] = LaMa(base / given.pop("inpainting"))
     return ReducedCaptions(reader, same, **given)
+
+
+def build_captioner(section: ModelSpec, dataset: Dataset, seed: int) -> "TemplateCaptioner":
+    """The captioner that errs as set, over drawn scenes or, by their masks, over phantoms."""
+    from ..models.template_captioner import TemplateCaptioner
+
+    given = _given(section, _CAPTIONER, "model")
+    given.pop("name", None)
+    options = {"price": given.pop("price_per_call", 0.0), **given, "seed": seed}
+    if section.sight == "masks":
+        from ..datasets.registering import RegisteredSight
+        from ..datasets.scenery.words import ENDOSCOPY
+
+        options.pop("sight")
+        return TemplateCaptioner(RegisteredSight(dataset), vocabulary=ENDOSCOPY, **options)
+    options.pop("sight", None)
+    return TemplateCaptioner(**options)
 
 
 def detected(dataset: Dataset, section: DetectorSpec | None, base: Path) -> Dataset:

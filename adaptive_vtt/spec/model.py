@@ -126,3 +126,6 @@ class ModelSpec(Section):
     fabrication: float | None = Field(
         None, description="captioner: share of captions that add a thing (0.03)", ge=0, le=1
     )
+    sight: Literal["colours", "masks"] | None = Field(
+        None, description="captioner: sees drawn scenes by colours (default), phantoms by masks"
+    )
