@@ -15,10 +15,11 @@ from adaptive_vtt.captions import calibration, embeddings, taggers
 from adaptive_vtt.captions.calibration import Pair, calibrate, pairs, quality, threshold
 from adaptive_vtt.captions.embeddings import EmbeddingSame, MiniLM, WordVectors
 from adaptive_vtt.captions.nouns import ABSTRACT, COMPOUNDS, PLACES, NounReader
-from adaptive_vtt.captions.sameness import AnyOf, Folding, Literal, Matcher, same, singular
+from adaptive_vtt.captions.sameness import AnyOf, Folding, Literal, Matcher, singular
 from adaptive_vtt.captions.taggers import Spacy
 from adaptive_vtt.captions.thesaurus import Thesaurus
 from adaptive_vtt.captions.wordnet import FILES, FOLDER_VARIABLE, WordNetSame, wordnet_folder
+from adaptive_vtt.captions.words import same
 from adaptive_vtt.errors import InputError
 
 DATA = Path(calibration.__file__).parent / "data"

@@ -7,12 +7,7 @@ ablation "Group-3") and number folding need nothing installed.
 
 from collections.abc import Collection, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Literal as OneOf
 
-from ..errors import unknown
-
-WORDS = ("alike", "literal")
 VOC = {"diningtable": "dining table", "pottedplant": "potted plant", "tvmonitor": "tv"}
 WHOLE = frozenset(("hot dog", "teddy bear", "stuffed animal", "stuffed bear", "ice cream"))
 """Phrases of captions, in the singular, that are not what their last word says."""
@@ -84,39 +79,6 @@ class AnyOf(Matcher):
 
     def compare(self, one: str, other: str) -> bool:
         return any(way(one, other) for way in self.ways)
-
-
-def same(
-    words: OneOf["alike", "literal"] = "alike",
-    wordnet: Path | None = None,
-    vectors: Path | None = None,
-    threshold: float | None = None,
-) -> Matcher:
-    """Number and last words, everyday synonyms and kinds, WordNet where it is found, and
-    vectors where there are any.
-
-    ``words``: "literal" for equal words alone. ``wordnet``: folder of the database (default:
-    $WNSEARCHDIR, and none where that is not set); ``vectors``: file of word vectors
-    (default: MiniLM, and none where that is not installed), with the least similarity
-    ``threshold`` (default for MiniLM: calibrated). What it came to stands in ``describe``.
-    Raises InputError for folders and files that cannot be used.
-    """
-    from .embeddings import THRESHOLD, EmbeddingSame, MiniLM, WordVectors
-    from .thesaurus import Thesaurus
-    from .wordnet import WordNetSame, wordnet_folder
-
-    if words not in WORDS:
-        raise unknown("value of words", words, WORDS)
-    if words == "literal":
-        return Literal()
-    ways: list[Matcher] = [Folding(), Thesaurus()]
-    if wordnet or wordnet_folder():
-        ways.append(WordNetSame(wordnet))
-    if vectors:
-        ways.append(EmbeddingSame(WordVectors(vectors), threshold))
-    elif MiniLM.installed():
-        ways.append(EmbeddingSame(MiniLM(), THRESHOLD if threshold is None else threshold))
-    return AnyOf(ways)
 
 
 def tidy(phrase: str) -> str:

@@ -1,11 +1,18 @@
 """The words of captions: what reads their objects, and what says which names mean the same."""
 
-from .base import Reader, Same
-from .nouns import ABSTRACT, PLACES, NounReader
-from .sameness import same
-from .taggers import Spacy
+from pathlib import Path
+from typing import Literal as OneOf
 
-__all__ = ["describe", "reader", "same"]
+from ..errors import unknown
+from .base import Reader, Same
+from .embeddings import THRESHOLD, EmbeddingSame, MiniLM, WordVectors
+from .nouns import ABSTRACT, PLACES, NounReader
+from .sameness import AnyOf, Folding, Literal, Matcher
+from .taggers import Spacy
+from .thesaurus import Thesaurus
+from .wordnet import WordNetSame, wordnet_folder
+
+WORDS = ("alike", "literal")
 
 
 def reader(tagger: str | None = None, *, places: bool = False) -> Reader:
@@ -16,6 +23,35 @@ def reader(tagger: str | None = None, *, places: bool = False) -> Reader:
     """
     abstract = ABSTRACT if places else ABSTRACT | PLACES
     return NounReader(Spacy(tagger) if tagger else None, abstract=abstract)
+
+
+def same(
+    words: OneOf["alike", "literal"] = "alike",
+    wordnet: Path | None = None,
+    vectors: Path | None = None,
+    threshold: float | None = None,
+) -> Matcher:
+    """Number and last words, everyday synonyms and kinds, WordNet where it is found, and
+    vectors where there are any.
+
+    ``words``: "literal" for equal words alone. ``wordnet``: folder of the database (default:
+    $WNSEARCHDIR, and none where that is not set); ``vectors``: file of word vectors
+    (default: MiniLM, and none where that is not installed), with the least similarity
+    ``threshold`` (default for MiniLM: calibrated). What it came to stands in ``describe``.
+    Raises InputError for folders and files that cannot be used.
+    """
+    if words not in WORDS:
+        raise unknown("value of words", words, WORDS)
+    if words == "literal":
+        return Literal()
+    ways: list[Matcher] = [Folding(), Thesaurus()]
+    if wordnet or wordnet_folder():
+        ways.append(WordNetSame(wordnet))
+    if vectors:
+        ways.append(EmbeddingSame(WordVectors(vectors), threshold))
+    elif MiniLM.installed():
+        ways.append(EmbeddingSame(MiniLM(), THRESHOLD if threshold is None else threshold))
+    return AnyOf(ways)
 
 
 def describe(part: Reader | Same) -> str:

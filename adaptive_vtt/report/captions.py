@@ -79,7 +79,7 @@ def section(evidence: Evidence) -> Section | None:
         pairs=pairs,
         broken=len(every),
         first=FIRST,
-        figures=_figures(judged),
+        figures=_figures(evidence, judged),
         table=_table(evidence, judged),
         kinds=[(kind, words) for kind, words in kinds if any(kind in p.types for p in pairs)],
         types=ERROR_TYPES,
@@ -98,11 +98,11 @@ def _fitting(pairs: Sequence[Pair]) -> Iterator[Pair]:
     return (p for p, size in zip(pairs, accumulate(sizes), strict=True) if size <= MOST)
 
 
-def _figures(judged: Sequence[Any]) -> dict[str, int]:
+def _figures(evidence: Evidence, judged: Sequence[Any]) -> dict[str, int]:
     """How much was judged, checked and found."""
     every = [o for a in judged for o in a.details["objects"]]
     distinct = {
-        (a.details["source"], o["name"])
+        (evidence.samples[a.call], o.get("label") or o["name"])
         for a in judged
         for o in a.details["objects"]
         if o["rule"] is not None

@@ -55,6 +55,8 @@ def _troubles(evidence: Evidence) -> list[Trouble]:
 def _flat(statistics: dict[str, Any]) -> list[tuple[str, str]]:
     rows = []
     for name, value in statistics.items():
+        if value is None:
+            continue
         if isinstance(value, dict):
             rows += [(f"{name}: {key}", text) for key, text in _flat(value)]
         else:
