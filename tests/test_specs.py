@@ -3,14 +3,18 @@
 import json
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pandas as pd
 import pytest
 
 from adaptive_vtt.cli import main
 from adaptive_vtt.datasets import from_masks, medmnist_sets, phantom, read_table
+from adaptive_vtt.models import TemplateCaptioner
 from adaptive_vtt.pictures import png
+from adaptive_vtt.serving.captions import CaptionBrain
 from adaptive_vtt.spec import read_spec
+from adaptive_vtt.testing import demo_server
 
 SPECS = Path(__file__).parent.parent / "experiments" / "specs"
 SEGMENTER = '''
@@ -121,6 +125,35 @@ def test_phantom_is_audited_verified_and_exported(tmp_path: Path) -> None:
     assert "relation medtest/text, polyp drop > 0.25: EFR" in targets(audited(spec))
     failures = tmp_path / "failures"
     assert len(from_masks(failures, images="images", masks="masks/polyp")) > 0
+
+
+def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
+    with demo_server(CaptionBrain(TemplateCaptioner(omission=0.3))) as server:
+        spec = copied(
+            "captions.toml",
+            tmp_path,
+            count=("count = 300", "count = 12"),
+            url=("http://127.0.0.1:8008/v1", f"{server.url}/v1"),
+            model=('"demo-captioner"', f'"{server.model}"'),
+        )
+        out = audited(spec, budget=60)
+        served = server.statistics.answered
+    result = json.loads((out / "result.json").read_text())
+    assert served == result["calls"] <= 60
+    assert targets(out) == {f"relation reic/{k}: error" for k in ("crop", "stretch", "rotate")}
+    assert "Captions that break a rule" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_recorded_captions_spec_runs_on_what_pictures_writes(tmp_path: Path) -> None:
+    spec = copied("recorded_captions.toml", tmp_path, count=("count = 40", "count = 3"))
+    assert run("pictures", str(spec), "--out", str(tmp_path / "pictures")) == 0
+    table = pd.read_csv(tmp_path / "pictures" / "answers.csv", dtype=str)
+    assert len(table) == 3 * (1 + 9)
+    captioner = TemplateCaptioner(omission=0.5)
+    files = [str(tmp_path / "pictures" / "images" / name) for name in table["file"]]
+    captions = [captioner.caption(cv2.imread(file)[:, :, ::-1].copy()) for file in files]
+    table.assign(caption=captions).to_csv(tmp_path / "captions.csv", index=False)
+    audited(spec, budget=400)
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in SPECS.glob("*.toml")))
