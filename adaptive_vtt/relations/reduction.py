@@ -11,6 +11,7 @@ that would keep everything.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import cv2
@@ -150,8 +151,10 @@ class Rotate:
         across, down = largest_rectangle(width - 1, height - 1, self.degrees)
         return int(down + 1e-9) + 1, int(across + 1e-9) + 1
 
+    @lru_cache(maxsize=1024)  # noqa: B019 - frozen and small; most images share a few sizes
     def spans(self, height: int, width: int) -> tuple[Ints, Ints]:
-        """The visible interval of each row: first column (H,) and last + 1 (H,)."""
+        """The visible interval of each row: first column (H,) and last + 1 (H,); not to be
+        changed, as they are kept."""
         kept_height, kept_width = self.size(height, width)
         cos, sin = self._turn
         down = np.arange(height, dtype=np.float64) - (height - 1) / 2
@@ -162,7 +165,9 @@ class Rotate:
         first = np.ceil(np.maximum(low, low_too) + middle - 1e-9)
         last = np.floor(np.minimum(high, high_too) + middle + 1e-9)
         first = np.clip(first, 0, width).astype(np.int64)
-        return first, np.maximum(np.clip(last + 1, 0, width).astype(np.int64), first)
+        end = np.maximum(np.clip(last + 1, 0, width).astype(np.int64), first)
+        first.flags.writeable = end.flags.writeable = False
+        return first, end
 
     def visible(self, height: int, width: int) -> Mask:
         first, end = self.spans(height, width)
@@ -283,7 +288,7 @@ def visible_shares(masks: Sequence[Mask] | Mask, reductions: Reductions) -> Floa
     Raises InputError for an empty mask, whose share would mean nothing.
     """
     shape = np.shape(masks)[1:]
-    sums = np.stack([cv2.integral(mask.astype(np.uint8)) for mask in masks]).astype(np.int64)
+    sums = np.stack([cv2.integral(mask.astype(np.uint8)) for mask in masks])  # int32
     areas = sums[:, -1, -1]
     if not areas.all():
         raise InputError(f"visible shares: mask {int(np.argmin(areas))} is empty")
@@ -296,9 +301,9 @@ def visible_shares(masks: Sequence[Mask] | Mask, reductions: Reductions) -> Floa
         seen[:, straight] = sums[:, y2, x2] - sums[:, y1, x2] - sums[:, y2, x1] + sums[:, y1, x1]
     if turned:
         rows, at = np.diff(sums, axis=1), np.arange(shape[0])
-        for i in turned:
-            first, end = reductions[i].spans(*shape)  # type: ignore[union-attr]
-            seen[:, i] = (rows[:, at, end] - rows[:, at, first]).sum(axis=1)
+        spans = np.array([reductions[i].spans(*shape) for i in turned])  # type: ignore[union-attr]
+        inside = rows[:, at, spans[:, 1]] - rows[:, at, spans[:, 0]]
+        seen[:, turned] = inside.sum(axis=2)
     return seen / areas[:, None]
 
 
