@@ -423,7 +423,7 @@ class Audit:
             self._questioner.restore(self._judge.questions_of(row.call), move)
             if row.call not in calls:
                 self._await(row)
-        self._purse.lose(self._queue.numbers)
+        self._purse.lose(call.number for call in self._queue.ready())
         if calls and hasattr(self.model, "trusted"):
             self.model.trusted = True
         self._lessons.catch_up()

@@ -14,6 +14,7 @@ from .relations import FollowUp
 from .rows import EXCLUDED, AnswerRow, CallRow
 from .sourcing import Sources, asks_of
 from .space import QuestionSpace
+from .values import writable
 
 MAX_PICTURES = 60
 """So many failing calls leave their pictures in the journal."""
@@ -164,8 +165,14 @@ def _values(answer: Answer | Unanswered, count: int) -> tuple[Value, ...]:
     """One value per concept sent; numbers as plain floats."""
     if isinstance(answer, Unanswered):
         return (answer,) * count
-    whole = (Unanswered, np.ndarray, str)
-    return tuple(v if isinstance(v, whole) else float(v) for v in answer.values)
+    return tuple(map(_plain, answer.values))
+
+
+def _plain(value: Value) -> Value:
+    """Numbers as plain floats, words as can be written down."""
+    if isinstance(value, Unanswered | np.ndarray):
+        return value
+    return writable(value) if isinstance(value, str) else float(value)
 
 
 def _row(question: int, call: int, value: Value, truth: int, outcome: Outcome | None) -> AnswerRow:

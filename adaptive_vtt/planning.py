@@ -7,6 +7,7 @@ from typing import Any
 from .audit import Audit, Progress
 from .datasets.base import Sample
 from .errors import InputError
+from .memory import Memory
 from .models.base import Answer, ModelUnderTest, Prompt, Unanswered, Value
 from .oracles import Case, Heard, OracleDefaults, Outcome, Version
 from .randomness import generator
@@ -100,6 +101,9 @@ class _Coins(OracleDefaults):
 
     def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
         return self.oracle.versions(sample, None)  # as nothing is said: the most there may be
+
+    def memory(self, space: QuestionSpace) -> Memory | None:
+        return self.oracle.memory(space)
 
     def expect(self, *_: Any) -> int:
         return 1

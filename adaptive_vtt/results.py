@@ -11,7 +11,7 @@ from .certify import Bounds, Certifier, derive
 from .certify.verify import recompute
 from .journal import Journal
 from .oracles.base import SIDES
-from .rows import DrawRow
+from .rows import EXCLUDED, DrawRow
 
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
 
@@ -185,9 +185,11 @@ def _targets(table: pd.DataFrame, rates: Mapping[str, int]) -> pd.DataFrame:
 
 
 def _target(name: Hashable, part: pd.DataFrame) -> dict[str, Any]:
+    """Raw figures; questions that do not count are left out of the mean."""
+    counted = part[~part["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)]
     return {
         "target": str(name),
-        "estimate": float(part["loss"].mean()) if len(part) else float("nan"),
+        "estimate": float(counted["loss"].mean()) if len(counted) else float("nan"),
         "lower": float("nan"),
         "upper": float("nan"),
         "half_width": float("nan"),

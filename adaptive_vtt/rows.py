@@ -69,7 +69,7 @@ class CallRow:
 
 @dataclass(frozen=True)
 class SourceRow:
-    """The answer about a source image, as JSON values; see ``values`` and ``Judge.source_of``."""
+    """The answer about a source image, as JSON values; see ``values`` and ``sourcing.Sources``."""
 
     source: int
     answers: tuple[Any, ...]

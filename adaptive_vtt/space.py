@@ -230,10 +230,14 @@ class QuestionSpace:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of the dataset, the variants and what applies to what."""
+        """A short hash of the dataset, the variants, the options of relations that say them
+        (``describe``), and what applies to what."""
         digest = hashlib.blake2b(digest_size=12)
         digest.update(self.dataset.fingerprint.encode())
         digest.update(repr([v.name for v in self.variants]).encode())
+        relations = {v.relation.name: v.relation for v in self.variants}
+        options = {n: r.describe for n, r in relations.items() if hasattr(r, "describe")}
+        digest.update(repr(options).encode() if options else b"")
         digest.update(self.applicable.tobytes())
         return digest.hexdigest()
 

@@ -14,11 +14,16 @@ def to_json(value: Value) -> Any:
     if isinstance(value, Unanswered):
         return {"unanswered": value.reason}
     if isinstance(value, str):
-        return value
+        return writable(value)
     if isinstance(value, np.ndarray):
         bits = zlib.compress(np.packbits(value).tobytes())
         return {"mask": base64.b64encode(bits).decode(), "shape": list(value.shape)}
     return float(value)
+
+
+def writable(text: str) -> str:
+    """The text without what no file can hold (halves of characters)."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def from_json(said: Any) -> Value:

@@ -77,7 +77,11 @@ class Bench:
     def by_audit(self, strategy: str, captions: int, seed: int) -> Iterator[Report]:
         """What an audit reports."""
         space = self.space()
-        audit = Audit(space, self.captioner, strategy=strategy, budget=captions, seed=seed)
+        looked_at = space.size if strategy == "reic" else 4096
+        audit = Audit(
+            space, self.captioner, strategy=strategy, budget=captions, seed=seed,
+            candidates=looked_at,
+        )  # fmt: skip
         paid = audit.run().calls
         for call in audit.journal.calls():
             sample, variant, _ = (int(part) for part in space.parts(call.answers[0].question))

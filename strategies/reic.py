@@ -3,7 +3,9 @@
 Source: Metamorphic Testing of Image Captioning Systems via Image-Level Reduction (TSE 2024),
 sections IV-D and V. Images come in random order, one is finished before the next. The first
 follow-up of an image is drawn before its caption is known, and so is the best by what a
-detector found; all others go by the objects of the caption.
+detector found; all others go by the objects of the caption. Of an image without any located
+object no more is asked. An audit with this strategy should look at all ``candidates`` of the
+space, or it chooses among those that come up.
 """
 
 from typing import TYPE_CHECKING
@@ -57,6 +59,8 @@ class Reic:
     def _next(self, memory: "CaptionMemory", sample: int, there: Ints) -> int | None:
         """The place in ``there`` (variants) of the image's next follow-up; None: it is done."""
         drawn = np.array(memory.drawn[sample])
+        if memory.is_blank(sample):
+            return None
         for relation in np.unique(memory.relation):
             mine = np.flatnonzero(memory.relation == relation)
             chosen = np.flatnonzero(np.isin(mine, drawn))

@@ -5,6 +5,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
+import numpy as np
+
 from ..datasets.base import Box, Dataset, Image, Sample
 from ..datasets.view import View
 from ..errors import InputError
@@ -46,5 +48,11 @@ class Detected(View):
                 raise InputError(
                     f"sample {sample!r}: expected an image to find things in, has none"
                 )
-            self._found[index] = tuple(self.detector.detect(image))
+            found = tuple(self.detector.detect(image))
+            for box in found:
+                if not np.isfinite((box.left, box.top, box.right, box.bottom)).all():
+                    raise InputError(
+                        f"sample {sample!r}: expected finite edges of boxes, got {box}"
+                    )
+            self._found[index] = found
         return self._found[index]

@@ -3,6 +3,7 @@
 R. Suvorov et al., Resolution-robust large mask inpainting with Fourier convolutions, WACV 2022.
 """
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ class LaMa:
         self._where = f"inpainting {str(path)!r}"
         self.margin = margin
         self._session = session(Path(path), providers or ("CPUExecutionProvider",))
+        content = hashlib.blake2b(Path(path).read_bytes(), digest_size=12).hexdigest()
+        self.describe = f"ONNX inpainting {content}, margin {margin}"
         inputs = {_channels(one.shape): one for one in self._session.get_inputs()}
         if set(inputs) != {1, 3} or len(self._session.get_inputs()) != 2:
             shapes = ", ".join(str(one.shape) for one in self._session.get_inputs())

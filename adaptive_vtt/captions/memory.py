@@ -75,7 +75,7 @@ class CaptionMemory:
         self.drawn.setdefault(sample, []).append(variant)
         seen = self._spans.get(sample)
         if seen is not None:
-            self._bring_near(self.row(sample), seen, variant)
+            self._bring_near(sample, seen, variant)
 
     def learn(self, question: int, details: Mapping[str, Any]) -> None:
         sample, _, _ = (int(p) for p in self.space.parts(question))
@@ -139,10 +139,13 @@ class CaptionMemory:
             self._typical[:, place] += (self._status[row] == code).sum(axis=1)
         self._spans[sample] = seen = spans(reductions, height, width)
         for variant in self.drawn.get(sample, ()):
-            self._bring_near(row, seen, variant)
+            self._bring_near(sample, seen, variant)
 
-    def _bring_near(self, row: int, seen: Spans, variant: int) -> None:
+    def _bring_near(self, sample: int, seen: Spans, variant: int) -> None:
+        """Those asked about keep the difference they had then."""
+        row = self.row(sample)
         here = self.relation == self.relation[variant]
+        here[self.drawn[sample]] = False
         far = differences(seen[here], seen[variant])
         self._nearest[row, here] = np.minimum(self._nearest[row, here], far)
 
@@ -215,6 +218,11 @@ class CaptionMemory:
         whole = self._whole(rows, retained)
         found[..., UNNAMED] = np.where(left_out, retained * whole[:, None], 0.0)
         return found
+
+    def is_blank(self, sample: int) -> bool:
+        """Whether an image was captioned, and nothing of it could be located."""
+        row = self.row(sample)
+        return bool(self._known[row]) and bool((self._status[row] == NOWHERE).all())
 
     def shares(self, rows: Ints, variants: Ints) -> Floats:
         """n x M x 3: how surely each of n follow-ups retains, blurs, loses each object."""

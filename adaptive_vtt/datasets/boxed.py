@@ -51,6 +51,11 @@ class BoxedDataset(TableDataset):
         self._boxes, self._sizes = tuple(map(tuple, boxes)), sizes
 
     @cached_property
+    def most_boxes(self) -> int:
+        """No sample has more."""
+        return max(map(len, self._boxes), default=0)
+
+    @cached_property
     def fingerprint(self) -> str:
         """Follows the boxes too: other boxes, another audit."""
         digest = hashlib.blake2b(super().fingerprint.encode(), digest_size=12)

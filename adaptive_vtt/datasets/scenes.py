@@ -54,6 +54,11 @@ class Scenes(TableDataset):
         return True
 
     @property
+    def most_boxes(self) -> int:
+        """No scene has more."""
+        return self.objects[1]
+
+    @property
     def fingerprint(self) -> str:
         parts = (_VERSION, len(self), self.seed, self.size, self.objects)
         return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()

@@ -5,6 +5,7 @@ Source: REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Re
 follow-up still shows says whether its caption must name it, must not, or may.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from ..captions.rules import STATUS, Finding, check, comparable
 from ..captions.selection import T_DOWN, T_UP, statuses
 from ..captions.view import CAPTION, QUESTION, Captioned
 from ..datasets.base import Box, Dataset, Image, Sample
-from ..errors import InputError
+from ..errors import InputError, ModelError
 from ..models.base import Unanswered, Value
 from ..question import Question
 from ..relations.base import FollowUp, Relation
@@ -34,6 +35,14 @@ if TYPE_CHECKING:
 VIOLATIONS = MappingProxyType({"violation rate": 1})
 MOST_BOXES = 6
 """So many boxes of an image are hidden in turn at most, the surest first: 3 captions each."""
+
+
+NOTHING: Mapping[str, Any] = {
+    "source": "", "caption": "", "reduction": "", "size": [1, 1], "shown_size": [1, 1],
+    "boxes": [], "objects": [], "unnamed": [], "comparable": False, "versions": 0,
+}  # fmt: skip
+"""The details of a follow-up whose source was not captioned."""
+_FIRST_PERSON = re.compile(r"\s*(i\b|i['’]m|sorry|as an\b|unfortunately|(my )?apologies)", re.I)
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,9 @@ class ReducedCaptions(OracleDefaults):
         self.reader = reader or words.reader()
         self.same = same or words.same()
         self.words = f"{words.describe(self.reader)}; {words.describe(self.same)}"
+        if most_boxes < 0:
+            raise InputError(f"captions: expected most_boxes of at least 0, got {most_boxes}")
+        self.filling = str(getattr(fill, "describe", None) or getattr(fill, "__name__", fill))
         self.detection = detection
         self.occlusion = occlusion
         self.most_boxes = most_boxes
@@ -106,6 +118,11 @@ class ReducedCaptions(OracleDefaults):
         self.unanswered_loss = unanswered_loss
 
     def view(self, dataset: Dataset) -> Dataset:
+        """Raises InputError for a dataset without images."""
+        if not dataset.has_images:
+            raise InputError(f"captions: expected images, dataset {dataset.name!r} has none")
+        most = getattr(dataset, "most_boxes", self.most_boxes)  # of any sample, where known
+        self.most_versions = len(VERSIONS) * min(self.most_boxes, most) * self.occlusion
         return Captioned(dataset, self.question)
 
     def asked(self, dataset: Dataset) -> tuple[tuple[str, ...], Sequence[int]]:
@@ -146,7 +163,7 @@ class ReducedCaptions(OracleDefaults):
 
     def _lost(self, sample: Sample, answer: Value, box: Box) -> list[str]:
         """The names of the caption that match no box, and so may be this one's."""
-        if not isinstance(answer, str):
+        if not isinstance(answer, str) or refusal(answer):
             return []
         found = self._by_detection(self.reader.objects(answer), sample.boxes)
         if not self.hide_named and any(box in one.boxes for one in found):
@@ -192,7 +209,11 @@ class ReducedCaptions(OracleDefaults):
     ) -> Expected | None:
         """None where the source was not captioned."""
         heard = source_answer if isinstance(source_answer, Heard) else Heard(source_answer, {})
-        if not isinstance(heard.answer, str) or sample.image is None or refused(heard.answer):
+        said = heard.answer
+        if isinstance(said, Unanswered) or said is None or sample.image is None:
+            return None
+        caption = _words(said, sample.id)
+        if not caption.strip() or refusal(caption):
             return None
         height, width = sample.image.shape[:2]
         reduction = follow_up.details["reduction"]
@@ -204,7 +225,7 @@ class ReducedCaptions(OracleDefaults):
             visible.append(seen)
             status.append("unlocated" if seen is None else self._status(seen))
         return Expected(
-            heard.answer, tuple(located), tuple(visible), tuple(status), sample.boxes, reduction,
+            caption, tuple(located), tuple(visible), tuple(status), sample.boxes, reduction,
             (height, width), len(heard.versions), self._unnamed(sample.boxes, located),
         )  # fmt: skip
 
@@ -229,13 +250,13 @@ class ReducedCaptions(OracleDefaults):
         source_answer: Any = None,
     ) -> Outcome:
         if expected is None:
-            return Outcome(0.0, excluded="the source image was not captioned")
+            return Outcome(0.0, excluded="the source image was not captioned", details=NOTHING)
         if isinstance(answer, Unanswered):
             return Outcome(self.unanswered_loss)
-        refusal = refused(answer)
-        if refusal or not answer.strip():
-            reason = REFUSED + refusal if refusal else NO_ANSWER
-            return Outcome(self.unanswered_loss, unanswered=reason)
+        _words(answer, question.sample_id)
+        no = refusal(answer)
+        if no or not answer.strip():
+            return Outcome(self.unanswered_loss, unanswered=REFUSED + no if no else NO_ANSWER)
         findings = check(
             expected.located, expected.visible, expected.status, self.reader.objects(answer),
             expected.boxes if self.detection else (), self.same,
@@ -243,6 +264,19 @@ class ReducedCaptions(OracleDefaults):
         loss = float(any(f.rule is not None for f in findings))
         details = describe(expected, findings, answer)
         return Outcome(loss, 1 - loss / 2, 1 - loss, details=details)
+
+
+def refusal(caption: str) -> str | None:
+    """The words with which somebody refuses to caption; None where that is no refusal: what
+    people in a picture cannot do is none, so only a beginning in the first person is."""
+    return refused(caption) if _FIRST_PERSON.match(caption) else None
+
+
+def _words(answer: Any, sample: str) -> str:
+    """The answer; raises ModelError for one that is no text."""
+    if not isinstance(answer, str):
+        raise ModelError(f"captions: expected a text, got {answer!r} for sample {sample!r}")
+    return answer
 
 
 def describe(expected: Expected, findings: Sequence[Finding], caption: str) -> dict[str, Any]:

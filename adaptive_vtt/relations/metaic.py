@@ -6,6 +6,7 @@ here and said so: overlap is the largest share of any annotated box that the ins
 covers; kinds that are annotated in the picture are not inserted again.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -51,6 +52,14 @@ class MetaIC(LabelPreserving):
     def __post_init__(self) -> None:
         if not self.cut_outs:
             raise InputError(f"{self.name}: expected at least one cut-out, got none")
+
+    @property
+    def describe(self) -> str:
+        """The cut-outs, on which the follow-ups depend."""
+        digest = hashlib.blake2b(digest_size=12)
+        for each in self.cut_outs:
+            digest.update(each.label.encode() + each.image.tobytes() + each.alpha.tobytes())
+        return f"{len(self.cut_outs)} cut-outs {digest.hexdigest()}"
 
     def applies(self, concept: str) -> bool:
         return concept == CAPTION

@@ -27,6 +27,9 @@ LEAST_CROP = 0.5
 """The least share of an image that a crop keeps. The paper asks for more than the mean area of
 its objects alone; but among its random crops 9 % of the objects disappear (Table III, without
 the ambiguity score), which crops of any size are far from: most of them show nothing."""
+LARGEST_LIMIT = 0.7
+"""Where objects fill the image, crops that keep more than this share will do; else there
+were none."""
 FOLLOW_UPS = 12
 """Candidates kept of each image and relation; there are at most 60 rotations."""
 
@@ -44,6 +47,11 @@ class Reduced(LabelPreserving):
     by_diversity: bool = True
 
     reduces = True  # what is in view of the source stays; see oracles.ReducedCaptions
+
+    @property
+    def describe(self) -> str:
+        """The options, on which the follow-ups depend."""
+        return repr(self)
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -70,7 +78,8 @@ class Reduced(LabelPreserving):
         return _chosen(self, sample.id, height, width, sample.boxes)
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
-        """The follow-up at its own size; the last one there is where there are fewer."""
+        """The follow-up at its own size; the last one there is where there are fewer, and the
+        source itself where it is too small to be reduced, by a pixel or two."""
         self.check(severity)
         if sample.image is None:
             return FollowUp(None)
@@ -100,10 +109,11 @@ def enumerated(
     kind: str, height: int, width: int, boxes: Sequence[Box], rng: np.random.Generator
 ) -> Reductions:
     """All candidates of a kind; crops are larger than the mean area of the boxes (REIC), and
-    keep at least LEAST_CROP of the image."""
+    keep at least LEAST_CROP of the image; no crop has to keep more than LARGEST_LIMIT."""
     if kind == "crop":
         mean = float(np.mean([box.area for box in boxes])) if boxes else 0.0
-        return crops(height, width, rng, larger_than=max(mean, LEAST_CROP * height * width))
+        least, most = (share * height * width for share in (LEAST_CROP, LARGEST_LIMIT))
+        return crops(height, width, rng, larger_than=min(max(mean, least), most))
     return stretches(height, width, rng) if kind == "stretch" else rotations()
 
 

@@ -50,6 +50,12 @@ class ROME(LabelPreserving):
     def severities(self) -> tuple[int, ...]:  # type: ignore[override]
         return tuple(range(1, self.choices + 1))
 
+    @property
+    def describe(self) -> str:
+        """The options, on which the follow-ups depend."""
+        filler = getattr(self.filler, "describe", type(self.filler).__name__)
+        return f"choices {self.choices}, seed {self.seed}, filler {filler}"
+
     def applies(self, concept: str) -> bool:
         return concept == CAPTION
 

@@ -68,7 +68,8 @@ class Pair:
 
 def section(evidence: Evidence) -> Section | None:
     """None where no answer is a caption with findings."""
-    judged = [a for a in evidence.answers.values() if a.details and "objects" in a.details]
+    every_answer = evidence.answers.values()
+    judged = [a for a in every_answer if "objects" in (a.details or {}) and not a.excluded]
     if not judged:
         return None
     every = [_pair(evidence, a.question, a.details or {}) for a in judged if a.loss]
