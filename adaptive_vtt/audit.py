@@ -26,6 +26,7 @@ from .running import Progress as Progress
 from .running import progress_of, run_batches, run_concurrently
 from .settings import (
     check,
+    check_budget,
     check_cost,
     check_readings,
     describe_settings,
@@ -140,6 +141,7 @@ class Audit:
         lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
         self._lessons = Lessons(self._questioner, plan.unanswered == "both", lag)
         self._purse = Purse(model, max_cost)
+        check_budget(budget, self._inquiry.most)
         self._failed = self._astray = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
         self.journal = open_journal(journal)

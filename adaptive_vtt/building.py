@@ -15,6 +15,7 @@ from .datasets import (
     from_coco,
     from_endobench,
     from_idrid,
+    from_images,
     from_isic,
     from_masks,
     from_medmnist,
@@ -110,7 +111,10 @@ def build_parts(spec: Spec, base: Path) -> tuple[QuestionSpace, ModelUnderTest, 
         "proxies": {n: _proxy(s, base, n) for n, s in (certify.proxies or {}).items()},
         "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
     }
-    return space, build_model(spec, base, space.dataset), options
+    model = build_model(spec, base, space.dataset)
+    if isinstance(model, RecordedCaptions):
+        model.check(space)
+    return space, model, options
 
 
 def _proxy(source: str, base: Path, name: str) -> ModelUnderTest:
@@ -146,6 +150,7 @@ _LOADERS: dict[str, tuple[Callable[..., Dataset], str | None, tuple[str, ...]]] 
     "phantom": (phantom, "count", ("size", "seed", "polyps", "concepts")),
     "coco": (from_coco, "labels", ("images", "crowds", "outlines", "broken")),
     "voc": (from_voc, "path", ("split", "difficult", "broken")),
+    "images": (from_images, "path", ("broken",)),
     "scenes": (scenes, "count", ("seed",)),
 }
 """Kind of dataset -> its loader, the field that it needs, and those that it takes."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .captions.findings import Findings, found
 from .certify import Bounds, Certifier, derive
 from .certify.verify import recompute
 from .journal import Journal
@@ -28,7 +29,7 @@ class Result:
     upper and note (what to mind, or ""); no rows where nothing follows.
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
     read, None where there are none. ``lost``: calls that were on their way when the audit was
-    interrupted, and may have been paid for twice.
+    interrupted, and may have been paid for twice. ``captions``: what was found in captions.
     """
 
     targets: pd.DataFrame
@@ -40,6 +41,7 @@ class Result:
     derived: pd.DataFrame
     scoring: str | None = None
     lost: int = 0
+    captions: Findings | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The result for JSON; what is unknown is null."""
@@ -53,6 +55,7 @@ class Result:
             "waiting": self.waiting,
             "scoring": self.scoring,
             "lost": self.lost,
+            "captions": None if self.captions is None else self.captions.as_dict(),
         }
 
 
@@ -144,6 +147,7 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
         waiting=len(draws) - len(calls),
         derived=derive(facts, rates),
         lost=facts.get("interrupted", 0),
+        captions=found(calls, draws),
         scoring=facts["settings"].get("oracle", {}).get("regime"),
     )
 

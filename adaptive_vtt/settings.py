@@ -46,6 +46,15 @@ def check_cost(model: ModelUnderTest, max_cost: float | None) -> None:
         )
 
 
+def check_budget(budget: int | None, question: int) -> None:
+    """Raises InputError for a budget that is not enough for one question."""
+    if budget is not None and 0 < budget < question:
+        raise InputError(
+            f"budget: expected at least {question} calls, which one question may take with all "
+            f"that has to be asked about its source image; got {budget}"
+        )
+
+
 def check_readings(form: str, history: str) -> None:
     """Raises InputError for a reading of the paper that does not exist."""
     for kind, value, choices in (

@@ -82,7 +82,8 @@ class QuestionSpace:
             raise InputError(
                 "space: no question can be asked: every truth is unknown or no relation applies "
                 f"({len(dataset)} samples x {len(self.variants)} variants x "
-                f"{len(self.concepts)} concepts)"
+                f"{len(self.concepts)} concepts, relations {[r.name for r in chosen]}, oracle "
+                f"{type(self.oracle).__name__})"
             )
 
     # -- numbering ---------------------------------------------------------------------

@@ -329,7 +329,10 @@ def test_a_full_disk_loses_nothing_that_was_answered(start, tmp_path):
     assert run("resume", str(out)) == 0
     assert run("audit", spec, "--out", str(tmp_path / "whole"), "--budget", "150") == 0
     whole = json.loads((tmp_path / "whole" / "result.json").read_text())
-    assert json.loads((out / "result.json").read_text()) == {**whole, "lost": 1}
+    result = json.loads((out / "result.json").read_text())
+    # 1 where the answer could not be written, 0 where its draw could not, and it was never sent
+    assert result.pop("lost") in (0, 1)
+    assert result == {name: value for name, value in whole.items() if name != "lost"}
 
 
 def test_unknown_option_and_command(capsys):

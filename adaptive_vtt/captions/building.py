@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ..datasets.base import Dataset
 from ..errors import InputError
 from ..oracles.base import OracleDefaults
+from ..relations import resolve
 from ..relations.base import Relation
 from ..spec import DetectorSpec, ModelSpec, OracleSpec, SpaceSpec
 
@@ -119,6 +120,7 @@ def build_relations(section: SpaceSpec, dataset: Dataset) -> list[str | Relation
             found.append(MetaIC(cut_outs(dataset, per_kind=per_kind)))
         else:
             found.append(name)
+    resolve(found)  # a misspelt name is what is wrong then
     for name in sorted(set(options) - used):
         raise InputError(f"space.{name}: none of relations {section.relations} has this option")
     return found

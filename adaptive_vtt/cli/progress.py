@@ -17,6 +17,10 @@ from ..results import Result
 
 REFRESH = 0.1
 """Seconds between redraws; the audit itself may be far quicker."""
+NOTHING_CHECKED = (
+    "so no rule could be broken: objects have to be located, by annotated boxes or a [detector] "
+    "section, and by names that are understood"
+)
 SHOWN = 12
 """So many targets are printed at the end; the rest is in the report."""
 
@@ -88,6 +92,10 @@ class Live:
             markup=False,
         )
         console.print(_table(result.targets))
+        if result.captions is not None:
+            console.print(str(result.captions), markup=False)
+            if not result.captions.comparable:
+                console.print(NOTHING_CHECKED, markup=False)
         if "more_calls" in result.targets and not result.targets["certified"].all():
             console.print(_not_certified(result.targets), markup=False)
         console.print(f"report: {out / 'report.html'}", markup=False)

@@ -7,6 +7,7 @@ from .endobench import from_endobench
 from .fashion_mnist import fashion
 from .folder import read_table
 from .idrid import from_idrid
+from .image_folder import from_images
 from .isic import from_isic
 from .mask_folder import from_masks
 from .medmnist import from_medmnist, medmnist_sets
@@ -26,6 +27,7 @@ __all__ = [
     "from_coco",
     "from_endobench",
     "from_idrid",
+    "from_images",
     "from_isic",
     "from_masks",
     "from_medmnist",

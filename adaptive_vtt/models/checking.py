@@ -109,6 +109,8 @@ def to_answers(said: object, prompts: Sequence[Prompt], who: str) -> list[Answer
         if len(parts) != len(prompts):
             raise ModelError(f"{who}: expected {len(prompts)} texts, got {len(parts)}")
         return [Answer((str(part),)) for part in parts]
+    if in_words and all(part is None or isinstance(part, str) for part in parts):
+        raise ModelError(f"{who}: expected a list of {len(prompts)} texts, got {said!r:.80}")
     if parts and all(np.ndim(part) >= 2 for part in parts):
         if len(parts) != len(prompts):
             raise ModelError(f"{who}: expected masks of {len(prompts)} images, got {len(parts)}")

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from ..errors import InputError, one_line
+from ..space import IDENTITY, QuestionSpace
 from .base import Answer, Prompt, Unanswered
 
 KEYS = ("sample", "relation", "severity")
@@ -44,6 +45,26 @@ class RecordedCaptions:
             if key in self._captions:
                 raise InputError(f"{where}: {key} stands twice, again in row {row}")
             self._captions[key] = "" if pd.isna(caption) else str(caption)
+
+        if not any(caption.strip() for caption in self._captions.values()):
+            raise InputError(
+                f"{where}: expected captions, got {len(self._captions)} rows without any"
+            )
+
+    def check(self, space: QuestionSpace) -> None:
+        """Raises InputError where a source or a follow-up of the space has no caption."""
+        wanted = [
+            (space.dataset.sample_id(index), *variant)
+            for index in range(len(space.dataset))
+            for variant in [(IDENTITY, 0), *((v.relation.name, v.severity) for v in space.variants)]
+        ]
+        missing = [key for key in wanted if key not in self._captions]
+        if missing:
+            raise InputError(
+                f"{self._where}: expected a caption of sample {missing[0][0]!r}, relation "
+                f"{missing[0][1]!r}, severity {missing[0][2]}, got none; {len(missing)} of "
+                f"{len(wanted)} are missing"
+            )
 
     @classmethod
     def read(cls, path: Path | str, name: str | None = None) -> "RecordedCaptions":

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from ..captions.findings import found
+from ..captions.findings import judged as read
 from ..captions.rules import ERROR_TYPES, RULES
 from .evidence import Evidence
 from .gallery import FIRST, MOST, Picture, picture
@@ -13,6 +15,19 @@ from .section import Section, fragment
 
 OTHER = "other"
 """A broken rule for which the paper has no error type, as a number that changed."""
+
+
+RULES_OF: Mapping[str, Mapping[int, str]] = {
+    "insert": {
+        1: "what was named must be named again, and what was inserted, too",
+        2: "numbers must stay as they were",
+    },
+    "remove": {
+        1: "nothing new may be named, and all that is still there must be",
+        2: "what was removed must not be named",
+    },
+}
+"""The rules of MetaIC and ROME, by what was done to the picture."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +58,7 @@ class Violation:
     name: str
     rule: str
     error: str
-    visible: float | None
+    status: str
 
 
 @dataclass(frozen=True)
@@ -68,10 +83,10 @@ class Pair:
 
 def section(evidence: Evidence) -> Section | None:
     """None where no answer is a caption with findings."""
-    every_answer = evidence.answers.values()
-    judged = [a for a in every_answer if "objects" in (a.details or {}) and not a.excluded]
-    if not judged:
+    figures = found(evidence.calls, evidence.draws)
+    if figures is None:
         return None
+    judged = read(evidence.calls)
     every = [_pair(evidence, a.question, a.details or {}) for a in judged if a.loss]
     pairs = list(_fitting(sorted((p for p in every if p), key=lambda p: p.source.picture is None)))
     kinds = [*ERROR_TYPES.items(), (OTHER, "of another kind")]
@@ -80,11 +95,10 @@ def section(evidence: Evidence) -> Section | None:
         pairs=pairs,
         broken=len(every),
         first=FIRST,
-        figures=_figures(evidence, judged),
+        figures=figures,
         table=_table(evidence, judged),
         kinds=[(kind, words) for kind, words in kinds if any(kind in p.types for p in pairs)],
         types=ERROR_TYPES,
-        rules=RULES,
         relations=[(i, evidence.relations[i]) for i in sorted({p.relation for p in pairs})],
     )
     return Section("Captions that break a rule", "captions", html)
@@ -97,26 +111,6 @@ def _fitting(pairs: Sequence[Pair]) -> Iterator[Pair]:
         for p in pairs
     )
     return (p for p, size in zip(pairs, accumulate(sizes), strict=True) if size <= MOST)
-
-
-def _figures(evidence: Evidence, judged: Sequence[Any]) -> dict[str, int]:
-    """How much was judged, checked and found."""
-    every = [o for a in judged for o in a.details["objects"]]
-    distinct = {
-        (evidence.samples[a.call], o.get("label") or o["name"])
-        for a in judged
-        for o in a.details["objects"]
-        if o["rule"] is not None
-    }
-    return {
-        "judged": len(judged),
-        "comparable": sum(a.details["comparable"] for a in judged),
-        "checked": sum(o["status"] in ("retained", "disappeared") for o in every),
-        "ambiguous": sum(o["status"] == "ambiguous" for o in every),
-        "unlocated": sum(o["status"] == "unlocated" for o in every),
-        "violations": sum(o["rule"] is not None for o in every),
-        "distinct": len(distinct),
-    }
 
 
 def _table(evidence: Evidence, judged: Sequence[Any]) -> list[tuple[str, list[int], int]]:
@@ -148,13 +142,16 @@ def _pair(evidence: Evidence, question: int, details: Mapping[str, Any]) -> Pair
         _shown(followed, details["objects"], "shown", details.get("shown_size")),
         details["source"],
         details["caption"],
-        [_violation(o) for o in wrong],
+        [_violation(o, RULES_OF.get(details["reduction"].split()[0], RULES)) for o in wrong],
         [_state(o) for o in details["objects"] if o["rule"] is None],
     )
 
 
-def _violation(one: Mapping[str, Any]) -> Violation:
-    return Violation(one["name"], RULES[one["rule"]], one["type"] or OTHER, one["visible"])
+def _violation(one: Mapping[str, Any], rules: Mapping[int, str]) -> Violation:
+    share = "" if one["visible"] is None else f", {one['visible']:.0%} in view"
+    return Violation(
+        one["name"], rules[one["rule"]], one["type"] or OTHER, f"{one['status']}{share}"
+    )
 
 
 def _state(one: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ class DatasetSpec(Section):
         "coco",
         "voc",
         "scenes",
+        "images",
     ] = Field(
         "table",
         description="table: a CSV or Parquet of labels and a folder of images; fashion: the "
@@ -31,11 +32,12 @@ class DatasetSpec(Section):
         "classes: a folder of images per class; isic: ISIC 2018 task 2; idrid: IDRiD "
         "segmentation; phantom: synthetic endoscopy frames; endobench: its TSV or Parquet; medvqa: "
         "MEDVQA-GI's gt.json and images; coco: its instances JSON; voc: PASCAL VOC; scenes: "
-        "drawn everyday scenes",
+        "drawn everyday scenes; images: a folder of images, where no label is needed",
     )
     path: str | None = Field(
         None,
-        description="medmnist: the .npz or its folder; masks, classes, isic, idrid, voc: folder",
+        description="medmnist: the .npz or its folder; masks, classes, isic, idrid, "
+        "voc, images: folder",
     )
     labels: str | None = Field(
         None, description="table: CSV or .parquet with one row per sample; coco: instances JSON"

@@ -19,7 +19,7 @@ class Words:
     mass: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
     """What a captioner can say.
 
@@ -33,6 +33,9 @@ class Vocabulary:
     taken_for: Mapping[str, str]
     goes_with: Mapping[str, tuple[str, ...]]
     settings: Mapping[str, tuple[str, ...]]
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self.taken_for)} kinds)"
 
     def __post_init__(self) -> None:
         beside = (name for names in self.goes_with.values() for name in names)
