@@ -41,6 +41,7 @@ def section(evidence: Evidence) -> Section:
         lines=[_line(evidence, row) for row in draws],
         total=total,
         half=ROWS // 2,
+        captioned=evidence.captioned,
         settings=evidence.settings,
         rules=evidence.facts.get("stop", []),
         ended=evidence.facts.get("ended"),

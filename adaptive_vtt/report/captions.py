@@ -19,7 +19,7 @@ OTHER = "other"
 
 RULES_OF: Mapping[str, Mapping[int, str]] = {
     "insert": {
-        1: "what was named must be named again, and what was inserted, too",
+        1: "what was named must be named again, with what was inserted, and nothing else",
         2: "numbers must stay as they were",
     },
     "remove": {

@@ -1,6 +1,6 @@
 """The worst figures, certified and raw, picked for a plain summary."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -65,6 +65,8 @@ def findings(evidence: Evidence) -> list[Finding]:
     ]
     if not len(table):
         return []
+    if evidence.captioned:
+        sides, changes = [], [replace(finding, where="over all images") for finding in changes]
     overall = Finding("All questions", "together", int(table["wrong"].sum()), len(table))
     return [overall, *_worst(sides, SIDES), *_worst(changes, CHANGES)]
 
