@@ -16,10 +16,11 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli import main
 from adaptive_vtt.comparing.truth import all_losses, members
 from adaptive_vtt.datasets import scenes
-from adaptive_vtt.errors import InputError
+from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Answer, Prompt, RecordedCaptions, TemplateCaptioner, Unanswered
 from adaptive_vtt.oracles import ReducedCaptions
+from adaptive_vtt.oracles.captions import refusal
 from adaptive_vtt.prepared import write_pictures
 from adaptive_vtt.questioner import Questioner
 from adaptive_vtt.relations import reic
@@ -370,3 +371,134 @@ def test_the_report_shows_boxes_rules_and_error_types() -> None:
     for words in ("what is still in view must be named", "omission in the follow-up", 'class="box'):
         assert words in page
     assert "Sensitivity" not in page.split('id="captions"')[0].split("Right and wrong")[-1][:10]
+
+
+# -- what a review and a trial found -------------------------------------------------------
+
+
+def test_options_of_relations_are_part_of_what_is_audited(tmp_path: Path) -> None:
+    def audit(**options: bool) -> Audit:
+        made = QuestionSpace(
+            SCENES, reic.relations(follow_ups=3, **options), oracle=ReducedCaptions()
+        )
+        return Audit(made, faulty(), budget=30, journal=tmp_path / "j.db")
+
+    audit().run()
+    with pytest.raises(JournalError, match="belongs to another space"):
+        audit(by_ambiguity=False)
+
+
+def test_a_budget_below_one_question_is_refused() -> None:
+    """A scene has 5 boxes at most: itself, 15 versions, the follow-up."""
+    with pytest.raises(InputError, match=r"budget: expected at least 17 calls.*got 16"):
+        Audit(space(), faulty(), budget=16)
+    audit = Audit(space(), faulty(), budget=17)
+    assert 0 < audit.run().calls <= 17
+
+
+class Says(TemplateCaptioner):
+    """Says the same of some pictures."""
+
+    def __init__(self, said: Any, *relations: str) -> None:
+        super().__init__(setting=0)
+        self.said, self.relations = said, relations
+
+    def ask(self, prompts: Any) -> list[Answer | Unanswered]:
+        usual = super().ask(prompts)
+        return [
+            Answer((self.said,)) if not self.relations or p.relation in self.relations else a
+            for p, a in zip(prompts, usual, strict=True)
+        ]
+
+
+@pytest.mark.parametrize("relation", ["identity", "reic/crop"])
+def test_numbers_are_no_captions(relation: str) -> None:
+    with pytest.raises(ModelError, match=r"captions: expected a text, got 0\.5 for sample 'scene"):
+        Audit(space(), Says(0.5, relation)).run()
+
+
+def test_halves_of_characters_are_written_down_as_question_marks(tmp_path: Path) -> None:
+    audit = Audit(space(), Says("a dog \ud800", "reic/crop"), budget=30, journal=tmp_path / "j.db")
+    audit.run()
+    said = [a.said for call in audit.journal.calls() for a in call.answers]
+    assert "a dog ?" in said
+
+
+def test_of_a_refused_source_no_version_is_paid_for_and_nothing_counts() -> None:
+    audit = Audit(space(), Says("I'm sorry, I can't help with that.", "identity"))
+    result = audit.run()
+    assert len(audit.journal.sources()) == len(SCENES)
+    assert result.targets["estimate"].isna().all()
+    assert result.captions is not None
+    assert result.captions.judged == 0
+
+
+@pytest.mark.parametrize(
+    ("caption", "refuses"),
+    [
+        ("I'm sorry, I can't help with that.", True),
+        ("As an AI model, I cannot describe this image.", True),
+        ("A boy cannot see his dog.", False),
+        ("A sign that says ask a professional.", False),
+    ],
+)
+def test_only_who_speaks_in_the_first_person_refuses(caption: str, refuses: bool) -> None:
+    assert (refusal(caption) is not None) == refuses
+
+
+def test_where_nothing_is_located_the_result_says_so(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import shutil
+
+    shutil.copytree(recorded / "images", tmp_path / "plain")
+    (tmp_path / "model.py").write_text(
+        "def captions(images):\n    return ['A dog near a car.' for _ in images]\n"
+    )
+    (tmp_path / "SPEC.toml").write_text(
+        '[dataset]\nkind = "images"\npath = "plain"\n[model]\ntarget = "model.py:captions"\n'
+        '[space]\nrelations = ["reic"]\nfollow_ups = 1\n[oracle]\nkind = "captions"\n'
+        "[audit]\nbudget = 25\n"
+    )
+    assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(tmp_path / "r")) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "follow-ups could be checked: 0 violations, of 0 different things" in told
+    assert "objects have to be located" in told
+    found = json.loads((tmp_path / "r" / "result.json").read_text())["captions"]
+    assert found["comparable"] == 0 < found["judged"]
+
+
+def test_an_unfilled_table_is_refused(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pd.read_csv(recorded / "answers.csv", dtype=str).assign(caption="")
+    table.to_csv(tmp_path / "answers.csv", index=False)
+    (tmp_path / "SPEC.toml").write_text((recorded / "SPEC.toml").read_text())
+    assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(tmp_path / "r")) == 2
+    line = " ".join(capsys.readouterr().err.split())
+    assert "expected captions, got 28 rows without any" in line
+    assert not (tmp_path / "r" / "journal.db").exists()
+
+
+def test_boxes_without_finite_edges_are_refused() -> None:
+    from adaptive_vtt.captions.detectors import Detected
+    from adaptive_vtt.datasets.base import Box
+
+    class Broken:
+        describe = "broken"
+
+        def detect(self, image: Any) -> tuple[Box, ...]:
+            return (Box("dog", float("nan"), 0, 5, 5),)
+
+    with pytest.raises(InputError, match=r"sample 'scene-7-00000': expected finite edges of boxes, got Box"):
+        Detected(SCENES, Broken()).sample(0)
+
+
+def test_objects_that_fill_the_picture_leave_crops_that_differ() -> None:
+    from adaptive_vtt.datasets.base import Box, Sample
+
+    image = np.zeros((120, 160, 3), np.uint8)
+    filled = Sample("s", image, {}, boxes=(Box("dog", 1, 1, 159, 119),))
+    crops = reic.Reduced("crop").candidates(filled)
+    assert len(set(crops)) == reic.FOLLOW_UPS
+    assert all(crop.image(image).shape != image.shape for crop in crops)
