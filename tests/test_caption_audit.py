@@ -490,7 +490,9 @@ def test_boxes_without_finite_edges_are_refused() -> None:
         def detect(self, image: Any) -> tuple[Box, ...]:
             return (Box("dog", float("nan"), 0, 5, 5),)
 
-    with pytest.raises(InputError, match=r"sample 'scene-7-00000': expected finite edges of boxes, got Box"):
+    with pytest.raises(
+        InputError, match=r"scene-7-00000.: expected finite edges of boxes, got Box"
+    ):
         Detected(SCENES, Broken()).sample(0)
 
 
