@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .audit import Audit, Progress
-from .datasets.base import Sample
+from .datasets.base import Dataset, Sample
 from .errors import InputError
 from .memory import Memory
 from .models.base import Answer, ModelUnderTest, Prompt, Unanswered, Value
@@ -95,9 +95,11 @@ class _Coins(OracleDefaults):
     def __init__(self, oracle: OracleDefaults, loss: float) -> None:
         self.oracle = oracle
         self.needs_source = oracle.needs_source
-        self.most_versions = oracle.most_versions
         self.rates = oracle.rates
         self.loss = loss
+
+    def most_versions(self, dataset: Dataset) -> int:
+        return self.oracle.most_versions(dataset)
 
     def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
         return self.oracle.versions(sample, None)  # as nothing is said: the most there may be

@@ -26,8 +26,9 @@ def count_pictures(space: QuestionSpace) -> int:
     """How many there are at most: follow-ups, and source images and versions where the oracle
     asks about them."""
     oracle = space.oracle
-    sources = (1 + oracle.most_versions) * len(space.dataset) if oracle.needs_source else 0
-    return space.images + sources
+    if not oracle.needs_source:
+        return space.images
+    return space.images + (1 + oracle.most_versions(space.dataset)) * len(space.dataset)
 
 
 def write_pictures(

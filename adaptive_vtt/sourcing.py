@@ -29,7 +29,7 @@ class Sources:
         self.answers = answers
         self.known: dict[int, tuple[Value, ...]] = {}
         self.per_sample = len(space.asked) if answers == "one" else 1
-        self.most = 1 + space.oracle.most_versions
+        self.most = 1 + space.oracle.most_versions(space.dataset)
 
     @property
     def count(self) -> int:

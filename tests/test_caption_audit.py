@@ -20,7 +20,7 @@ from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Answer, Prompt, RecordedCaptions, TemplateCaptioner, Unanswered
 from adaptive_vtt.oracles import ReducedCaptions
-from adaptive_vtt.oracles.captions import refusal
+from adaptive_vtt.oracles.captioned import refusal
 from adaptive_vtt.prepared import write_pictures
 from adaptive_vtt.questioner import Questioner
 from adaptive_vtt.relations import reic

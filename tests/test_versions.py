@@ -10,7 +10,7 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.comparing.truth import all_losses
-from adaptive_vtt.datasets.base import Sample
+from adaptive_vtt.datasets.base import Dataset, Sample
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.oracles import Consistency, Heard, Outcome, Version
@@ -23,7 +23,8 @@ MOST = 3
 class Doubting(Consistency):
     """Asks about up to three negatives of the source: as many as its answer is high."""
 
-    most_versions = MOST
+    def most_versions(self, dataset: Dataset) -> int:
+        return MOST
 
     def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
         image = sample.image

@@ -50,7 +50,7 @@ class Detected(View):
                 )
             found = tuple(self.detector.detect(image))
             for box in found:
-                if not np.isfinite((box.left, box.top, box.right, box.bottom)).all():
+                if not np.isfinite(box.edges).all():
                     raise InputError(
                         f"sample {sample!r}: expected finite edges of boxes, got {box}"
                     )

@@ -43,6 +43,11 @@ def by_occlusion(
     return Located(name, innermost(accepted))
 
 
+def rounded(box: Box) -> list[float]:
+    """The box's edges to a tenth of a pixel, as JSON has them."""
+    return [round(float(edge), 1) for edge in box.edges]
+
+
 def mask_of(boxes: Sequence[Box], height: int, width: int) -> Mask:
     """M_loc: the pixels of H x W whose centres lie in any of the boxes."""
     found = np.zeros((height, width), dtype=bool)

@@ -37,7 +37,7 @@ class Matcher:
 
     def compare(self, one: str, other: str) -> bool:
         """For two different phrases, tidied, in alphabetical order."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} defines no compare")
 
 
 class Literal(Matcher):

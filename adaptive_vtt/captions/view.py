@@ -19,6 +19,11 @@ class Captioned(View):
         super().__init__(dataset, (CAPTION,), (0,), (1, 1, 1))
         self.question = question
 
+    @property
+    def most_boxes(self) -> int | None:
+        """The most that any sample has, where the dataset knows."""
+        return getattr(self.dataset, "most_boxes", None)
+
     def sample(self, index: int) -> Sample:
         return replace(super().sample(index), asks={CAPTION: Ask(self.question)})
 

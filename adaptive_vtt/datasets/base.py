@@ -37,6 +37,10 @@ class Box:
     score: float = 1.0
 
     @property
+    def edges(self) -> tuple[float, float, float, float]:
+        return self.left, self.top, self.right, self.bottom
+
+    @property
     def area(self) -> float:
         """In square pixels."""
         return max(0.0, self.right - self.left) * max(0.0, self.bottom - self.top)

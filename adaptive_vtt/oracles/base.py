@@ -102,8 +102,6 @@ class OracleDefaults:
     needs_source = False
     rates = SIDES
     unanswered_loss = 1.0
-    most_versions = 0
-    """Of so many versions of a source image an oracle may have to hear, beside itself."""
 
     def judge(
         self, question: Question, answer: Any, expected: Any, source_answer: Any = None
@@ -125,11 +123,16 @@ class OracleDefaults:
         """Whether a question about ``concept`` after ``relation`` can be judged."""
         return True
 
+    def most_versions(self, dataset: Dataset) -> int:
+        """Of so many versions of a source image of a viewed dataset the oracle may have to
+        hear, beside itself."""
+        return 0
+
     def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
-        """The versions of a source image to ask about, by place (0 .. most_versions - 1), given
+        """The versions of a source image to ask about, by place (below ``most_versions``), given
         what was said of itself, and of those asked about so far; all there may be for None.
 
-        An oracle with ``most_versions`` above 0 is given a ``Heard`` as ``source_answer``.
+        An oracle that may have to hear of versions is given a ``Heard`` as ``source_answer``.
         """
         return {}
 

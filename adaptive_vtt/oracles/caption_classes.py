@@ -12,16 +12,15 @@ from functools import lru_cache
 from typing import Any
 
 from ..captions.base import Reader, Same
-from ..captions.view import CAPTION, QUESTION, Captioned
-from ..datasets.base import Box, Dataset, Sample
+from ..captions.localising import rounded
+from ..captions.view import QUESTION
+from ..datasets.base import Box, Sample
 from ..errors import InputError
-from ..models.base import Unanswered
 from ..question import Question
 from ..relations.base import FollowUp, Relation
-from ..vqa.extraction import NO_ANSWER, REFUSED, refused
-from .base import OracleDefaults, Outcome, SourceAnswer
+from .base import Outcome, SourceAnswer
+from .captioned import NOT_CAPTIONED, CaptionOracle, caption_of
 from .choice import scored
-from .consistency import VIOLATIONS
 
 COCO = (
     "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat",
@@ -49,7 +48,7 @@ Counts = Mapping[str, int]
 """Class -> how often a caption names it: 1 for a word in the singular, 2 for one in the plural."""
 
 
-class CaptionClasses(OracleDefaults):
+class CaptionClasses(CaptionOracle):
     """Loss 1 where a caption breaks a rule of MetaIC (after an insertion) or ROME (a removal).
 
     MetaIC, rule 1: the classes are the source caption's and the inserted one; rule 2: each in
@@ -65,9 +64,6 @@ class CaptionClasses(OracleDefaults):
     InputError for ``same`` without a reader.
     """
 
-    needs_source = True
-    rates = VIOLATIONS
-
     def __init__(
         self,
         classes: Sequence[str] = COCO,
@@ -77,19 +73,12 @@ class CaptionClasses(OracleDefaults):
         question: str = QUESTION,
         unanswered_loss: float = 1.0,
     ) -> None:
+        super().__init__(question, unanswered_loss)
         if same is not None and reader is None:
             raise InputError("caption classes: expected a reader of nouns beside same, got none")
         self.classes = tuple(classes)
         self.reader = reader
         self.same = same
-        self.question = question
-        self.unanswered_loss = unanswered_loss
-
-    def view(self, dataset: Dataset) -> Dataset:
-        return Captioned(dataset, self.question)
-
-    def asked(self, dataset: Dataset) -> tuple[tuple[str, ...], Sequence[int]]:
-        return (CAPTION,), range(1)
 
     def applies(self, relation: Relation, concept: str) -> bool:
         """After insertions and removals alone."""
@@ -104,24 +93,22 @@ class CaptionClasses(OracleDefaults):
         source_answer: SourceAnswer,
     ) -> "Change | None":
         """None where the source was not captioned."""
-        if not isinstance(source_answer, str) or sample.image is None or refused(source_answer):
+        caption = caption_of(source_answer, sample.id)
+        if caption is None or sample.image is None:
             return None
         height, width = sample.image.shape[:2]
-        return Change(follow_up.details, sample.boxes, (height, width), source_answer)
+        return Change(follow_up.details, sample.boxes, (height, width), caption)
 
     def judge(
         self, question: Question, answer: Any, expected: "Change | None", source_answer: Any = None
     ) -> Outcome:
         if expected is None:
-            return Outcome(0.0, excluded="the source image was not captioned")
-        if isinstance(answer, Unanswered):
-            return Outcome(self.unanswered_loss)
-        if expected.reason:
+            return NOT_CAPTIONED
+        if expected.reason and isinstance(answer, str):
             return replace(scored(True), details=expected.told(answer, []))
-        refusal = refused(answer)
-        if refusal or not answer.strip():
-            reason = REFUSED + refusal if refusal else NO_ANSWER
-            return Outcome(self.unanswered_loss, unanswered=reason)
+        unread = self.unread(answer, question.sample_id)
+        if unread is not None:
+            return unread
         source, said = classes_named(
             (expected.source, answer), (*self.classes, *expected.labels), self.reader, self.same
         )
@@ -171,7 +158,7 @@ class Change:
         return [
             {
                 "name": name,
-                "boxes": [_sides(b) for b in self.boxes if named(b.label) == name],
+                "boxes": [rounded(b) for b in self.boxes if named(b.label) == name],
                 "visible": None,
                 "status": done.get(name, "retained" if name in source else "new"),
                 "said": name in said,
@@ -188,7 +175,7 @@ class Change:
             "caption": caption,
             "reduction": self._words(),
             "size": list(self.size),
-            "boxes": [[box.label, *_sides(box)] for box in self.boxes],
+            "boxes": [[box.label, *rounded(box)] for box in self.boxes],
             "objects": objects,
             "comparable": not self.reason,
             "versions": 0,
@@ -197,7 +184,7 @@ class Change:
     def _words(self) -> str:
         if self.reason:
             return f"none: {self.reason}"
-        place = "{:.0f},{:.0f},{:.0f},{:.0f}".format(*_sides(self.details["box"]))
+        place = "{:.0f},{:.0f},{:.0f},{:.0f}".format(*rounded(self.details["box"]))
         if "inserted" in self.details:
             return f"insert {self.details['inserted']} {place} over {self.details['overlap']:.0%}"
         return f"remove {', '.join(self.details['removed'])} {place}"
@@ -326,7 +313,3 @@ def _plural_word(phrase: str) -> bool:
 
 def _words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+", text.lower())
-
-
-def _sides(box: Box) -> list[float]:
-    return [round(float(side), 1) for side in (box.left, box.top, box.right, box.bottom)]

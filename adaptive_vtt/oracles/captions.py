@@ -5,44 +5,34 @@ Source: REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Re
 follow-up still shows says whether its caption must name it, must not, or may.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..captions.base import Filler, Reader, Same
-from ..captions.localising import Located, by_detection, by_occlusion, mask_of
+from ..captions.localising import Located, by_detection, by_occlusion, mask_of, rounded
 from ..captions.occlusion import VERSIONS, inpainted, occluded
 from ..captions.rules import STATUS, Finding, check, comparable
 from ..captions.selection import T_DOWN, T_UP, statuses
-from ..captions.view import CAPTION, QUESTION, Captioned
+from ..captions.view import QUESTION
 from ..datasets.base import Box, Dataset, Image, Sample
-from ..errors import InputError, ModelError
-from ..models.base import Unanswered, Value
+from ..errors import InputError
+from ..models.base import Value
 from ..question import Question
 from ..relations.base import FollowUp, Relation
 from ..relations.reduction import Crop, Rotate, Stretch, visible_shares
-from ..vqa.extraction import NO_ANSWER, REFUSED, refused
-from .base import Heard, OracleDefaults, Outcome, Version
+from .base import Heard, Outcome, Version
+from .captioned import NOT_CAPTIONED, CaptionOracle, caption_of, refusal
+from .choice import scored
 
 if TYPE_CHECKING:
     from ..captions.memory import CaptionMemory
     from ..space import QuestionSpace
 
-VIOLATIONS = MappingProxyType({"violation rate": 1})
 MOST_BOXES = 6
 """So many boxes of an image are hidden in turn at most, the surest first: 3 captions each."""
-
-
-NOTHING: Mapping[str, Any] = {
-    "source": "", "caption": "", "reduction": "", "size": [1, 1], "shown_size": [1, 1],
-    "boxes": [], "objects": [], "unnamed": [], "comparable": False, "versions": 0,
-}  # fmt: skip
-"""The details of a follow-up whose source was not captioned."""
-_FIRST_PERSON = re.compile(r"\s*(i\b|i['’]m|sorry|as an\b|unfortunately|(my )?apologies)", re.I)
 
 
 @dataclass(frozen=True)
@@ -65,7 +55,7 @@ class Expected:
     unnamed: Mapping[str, tuple[Box, ...]]
 
 
-class ReducedCaptions(OracleDefaults):
+class ReducedCaptions(CaptionOracle):
     """Loss 1 where a follow-up's caption breaks one of REIC's three rules.
 
     ``reader`` finds the objects that a caption names, ``same`` decides whether two names mean
@@ -78,9 +68,6 @@ class ReducedCaptions(OracleDefaults):
     checked has loss 0: it reveals no violation. Where the source was not captioned its
     follow-ups do not count. Raises InputError for thresholds out of order.
     """
-
-    needs_source = True
-    rates = VIOLATIONS
 
     def __init__(
         self,
@@ -99,34 +86,26 @@ class ReducedCaptions(OracleDefaults):
     ) -> None:
         from ..captions import words
 
+        super().__init__(question, unanswered_loss)
         if not 0 <= down < up <= 1:
             raise InputError(f"captions: expected 0 <= down < up <= 1, got {down} and {up}")
+        if most_boxes < 0:
+            raise InputError(f"captions: expected most_boxes of at least 0, got {most_boxes}")
         self.reader = reader or words.reader()
         self.same = same or words.same()
         self.words = f"{words.describe(self.reader)}; {words.describe(self.same)}"
-        if most_boxes < 0:
-            raise InputError(f"captions: expected most_boxes of at least 0, got {most_boxes}")
         self.filling = str(getattr(fill, "describe", None) or getattr(fill, "__name__", fill))
         self.detection = detection
         self.occlusion = occlusion
         self.most_boxes = most_boxes
         self.hide_named = hide_named
-        self.most_versions = len(VERSIONS) * most_boxes if occlusion else 0
         self.fill = fill
         self.down, self.up = down, up
-        self.question = question
-        self.unanswered_loss = unanswered_loss
 
-    def view(self, dataset: Dataset) -> Dataset:
-        """Raises InputError for a dataset without images."""
-        if not dataset.has_images:
-            raise InputError(f"captions: expected images, dataset {dataset.name!r} has none")
-        most = getattr(dataset, "most_boxes", self.most_boxes)  # of any sample, where known
-        self.most_versions = len(VERSIONS) * min(self.most_boxes, most) * self.occlusion
-        return Captioned(dataset, self.question)
-
-    def asked(self, dataset: Dataset) -> tuple[tuple[str, ...], Sequence[int]]:
-        return (CAPTION,), range(1)
+    def most_versions(self, dataset: Dataset) -> int:
+        most = getattr(dataset, "most_boxes", None)  # of any sample, where that is known
+        boxes = self.most_boxes if most is None else min(self.most_boxes, most)
+        return len(VERSIONS) * boxes if self.occlusion else 0
 
     def applies(self, relation: Relation, concept: str) -> bool:
         """After reductions alone: of other changes nothing is said of what stays in view."""
@@ -148,12 +127,16 @@ class ReducedCaptions(OracleDefaults):
         """
         if not self.occlusion or sample.image is None:
             return {}
+        named = self._named(sample, heard) if heard is not None else ()
+        matched = {box for one in named for box in one.boxes}
         found = {}
         for number, box in enumerate(sample.boxes[: self.most_boxes]):
-            lost = ["anything"] if heard is None else self._lost(sample, heard.answer, box)
+            lost = [one.name for one in named if not one.boxes]
+            if box in matched and not self.hide_named:
+                continue
             for v, version in enumerate(VERSIONS):
                 place = number * len(VERSIONS) + v
-                if not lost:
+                if heard is not None and not lost:
                     break
                 hiding = self._hiding(sample.image, box, version)
                 found[place] = Version(f"hidden/{version}", number + 1, hiding)
@@ -161,14 +144,12 @@ class ReducedCaptions(OracleDefaults):
                     lost = self._still_lost(lost, heard.versions.get(place))
         return found
 
-    def _lost(self, sample: Sample, answer: Value, box: Box) -> list[str]:
-        """The names of the caption that match no box, and so may be this one's."""
-        if not isinstance(answer, str) or refusal(answer):
-            return []
-        found = self._by_detection(self.reader.objects(answer), sample.boxes)
-        if not self.hide_named and any(box in one.boxes for one in found):
-            return []
-        return [one.name for one in found if not one.boxes]
+    def _named(self, sample: Sample, heard: Heard) -> Sequence[Located]:
+        """What the caption names, by the boxes of its name; nothing where there is none."""
+        caption = heard.answer
+        if not isinstance(caption, str) or refusal(caption):
+            return ()
+        return self._by_detection(self.reader.objects(caption), sample.boxes)
 
     def _still_lost(self, names: Sequence[str], said: Value | None) -> list[str]:
         """The names that are absent from a caption; none while that is not known."""
@@ -209,11 +190,8 @@ class ReducedCaptions(OracleDefaults):
     ) -> Expected | None:
         """None where the source was not captioned."""
         heard = source_answer if isinstance(source_answer, Heard) else Heard(source_answer, {})
-        said = heard.answer
-        if isinstance(said, Unanswered) or said is None or sample.image is None:
-            return None
-        caption = _words(said, sample.id)
-        if not caption.strip() or refusal(caption):
+        caption = caption_of(heard.answer, sample.id)
+        if caption is None or sample.image is None:
             return None
         height, width = sample.image.shape[:2]
         reduction = follow_up.details["reduction"]
@@ -250,33 +228,16 @@ class ReducedCaptions(OracleDefaults):
         source_answer: Any = None,
     ) -> Outcome:
         if expected is None:
-            return Outcome(0.0, excluded="the source image was not captioned", details=NOTHING)
-        if isinstance(answer, Unanswered):
-            return Outcome(self.unanswered_loss)
-        _words(answer, question.sample_id)
-        no = refusal(answer)
-        if no or not answer.strip():
-            return Outcome(self.unanswered_loss, unanswered=REFUSED + no if no else NO_ANSWER)
+            return NOT_CAPTIONED
+        unread = self.unread(answer, question.sample_id)
+        if unread is not None:
+            return unread
         findings = check(
             expected.located, expected.visible, expected.status, self.reader.objects(answer),
             expected.boxes if self.detection else (), self.same,
         )  # fmt: skip
-        loss = float(any(f.rule is not None for f in findings))
-        details = describe(expected, findings, answer)
-        return Outcome(loss, 1 - loss / 2, 1 - loss, details=details)
-
-
-def refusal(caption: str) -> str | None:
-    """The words with which somebody refuses to caption; None where that is no refusal: what
-    people in a picture cannot do is none, so only a beginning in the first person is."""
-    return refused(caption) if _FIRST_PERSON.match(caption) else None
-
-
-def _words(answer: Any, sample: str) -> str:
-    """The answer; raises ModelError for one that is no text."""
-    if not isinstance(answer, str):
-        raise ModelError(f"captions: expected a text, got {answer!r} for sample {sample!r}")
-    return answer
+        broken = any(f.rule is not None for f in findings)
+        return replace(scored(not broken), details=describe(expected, findings, answer))
 
 
 def describe(expected: Expected, findings: Sequence[Finding], caption: str) -> dict[str, Any]:
@@ -289,12 +250,12 @@ def describe(expected: Expected, findings: Sequence[Finding], caption: str) -> d
         "reduction": str(expected.reduction),
         "size": [height, width],
         "shown_size": list(kept),
-        "boxes": [[b.label, *_edges(b)] for b in expected.boxes],
+        "boxes": [[b.label, *rounded(b)] for b in expected.boxes],
         "objects": [
             {
                 "name": f.name,
                 "label": next((b.label for b in f.boxes if b.label), None),
-                "boxes": [_edges(b) for b in f.boxes],
+                "boxes": [rounded(b) for b in f.boxes],
                 "shown": _shown(f.boxes, expected),
                 "visible": None if f.visible is None else round(f.visible, 4),
                 "status": f.status,
@@ -305,7 +266,7 @@ def describe(expected: Expected, findings: Sequence[Finding], caption: str) -> d
             for f in findings
         ],
         "unnamed": [
-            {"name": label, "label": label, "boxes": [_edges(b) for b in boxes]}
+            {"name": label, "label": label, "boxes": [rounded(b) for b in boxes]}
             for label, boxes in expected.unnamed.items()
         ],
         "comparable": comparable(findings),
@@ -317,10 +278,6 @@ def _shown(boxes: Sequence[Box], expected: Expected) -> list[list[float]]:
     """Where in the follow-up what is left of the boxes is."""
     if not boxes:
         return []
-    there = expected.reduction.boxes([_edges(b) for b in boxes], *expected.size)
+    there = expected.reduction.boxes([rounded(b) for b in boxes], *expected.size)
     left = (there[:, 2] > there[:, 0]) & (there[:, 3] > there[:, 1])
     return [[round(float(edge), 1) for edge in box] for box in there[left]]
-
-
-def _edges(box: Box) -> list[float]:
-    return [round(float(edge), 1) for edge in (box.left, box.top, box.right, box.bottom)]

@@ -1,0 +1,77 @@
+"""What oracles of captions have in common: one open question per image, asked of sources, too."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..captions.view import CAPTION, QUESTION, Captioned
+from ..datasets.base import Dataset
+from ..errors import InputError, ModelError
+from ..models.base import Unanswered
+from ..vqa.extraction import NO_ANSWER, REFUSED, refused
+from .base import OracleDefaults, Outcome, SourceAnswer
+from .consistency import VIOLATIONS
+
+NOTHING: Mapping[str, Any] = {
+    "source": "", "caption": "", "reduction": "", "size": [1, 1], "shown_size": [1, 1],
+    "boxes": [], "objects": [], "unnamed": [], "comparable": False, "versions": 0,
+}  # fmt: skip
+"""The details of a follow-up of which nothing is to be told."""
+NOT_CAPTIONED = Outcome(0.0, excluded="the source image was not captioned", details=NOTHING)
+_FIRST_PERSON = re.compile(r"\s*(i\b|i['’]m|sorry|as an\b|unfortunately|(my )?apologies)", re.I)
+
+
+class CaptionOracle(OracleDefaults):
+    """Base of oracles that read captions against the source image's.
+
+    Where the source was not captioned its follow-ups are excluded.
+    """
+
+    needs_source = True
+    rates = VIOLATIONS
+
+    def __init__(self, question: str = QUESTION, unanswered_loss: float = 1.0) -> None:
+        self.question = question
+        self.unanswered_loss = unanswered_loss
+
+    def view(self, dataset: Dataset) -> Dataset:
+        """Raises InputError for a dataset without images."""
+        if not dataset.has_images:
+            raise InputError(f"captions: expected images, dataset {dataset.name!r} has none")
+        return Captioned(dataset, self.question)
+
+    def asked(self, dataset: Dataset) -> tuple[tuple[str, ...], Sequence[int]]:
+        return (CAPTION,), range(1)
+
+    def unread(self, answer: Any, sample: str) -> Outcome | None:
+        """The outcome where there is no caption to read; None where there is.
+
+        Raises ModelError for an answer that is no text.
+        """
+        if isinstance(answer, Unanswered):
+            return Outcome(self.unanswered_loss)
+        no = refusal(words(answer, sample))
+        if no or not answer.strip():
+            return Outcome(self.unanswered_loss, unanswered=REFUSED + no if no else NO_ANSWER)
+        return None
+
+
+def caption_of(answer: SourceAnswer, sample: str) -> str | None:
+    """A source image's caption; None where it was not captioned."""
+    if answer is None or isinstance(answer, Unanswered):
+        return None
+    caption = words(answer, sample)
+    return None if refusal(caption) or not caption.strip() else caption
+
+
+def refusal(caption: str) -> str | None:
+    """The words with which somebody refuses to caption; None where that is no refusal: what
+    people in a picture cannot do is none, so only a beginning in the first person is."""
+    return refused(caption) if _FIRST_PERSON.match(caption) else None
+
+
+def words(answer: Any, sample: str) -> str:
+    """The answer; raises ModelError for one that is no text."""
+    if not isinstance(answer, str):
+        raise ModelError(f"captions: expected a text, got {answer!r} for sample {sample!r}")
+    return answer
