@@ -1,13 +1,13 @@
 """MedTest's nine: light, motion and text, what is visible, and what the family promises."""
 
 import json
-import pickle
 from typing import Any
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 import pytest
+from workers import received
 
 from adaptive_vtt import relations
 from adaptive_vtt.datasets.base import Image, Mask, Sample
@@ -94,7 +94,7 @@ def test_severity_out_of_range_is_one_sentence(name: str) -> None:
 
 @pytest.mark.parametrize("name", NINE)
 def test_same_key_same_picture_after_pickling(name: str) -> None:
-    again = pickle.loads(pickle.dumps(NINE[name]))  # noqa: S301 - our own object
+    again = received(NINE[name])
     first, details = made(name, picture(), 3)
     second = again.apply(picture(), 3, generator(0, name))
     assert np.array_equal(first, second.image)

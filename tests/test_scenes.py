@@ -1,12 +1,12 @@
 """Drawn scenes: they depend on the seed alone, and what is said to be there is to be seen."""
 
-import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from workers import received
 
 from adaptive_vtt.datasets.base import Image
 from adaptive_vtt.datasets.scenery.backgrounds import background
@@ -118,7 +118,7 @@ def test_a_changed_sample_does_not_change_the_dataset() -> None:
     kept = before.copy()
     before[:] = 0
     assert np.array_equal(picture(data, 0), kept)
-    again = pickle.loads(pickle.dumps(data))  # noqa: S301 - our own bytes
+    again = received(data)
     assert np.array_equal(picture(again, 0), kept)
 
 

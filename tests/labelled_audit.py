@@ -1,0 +1,91 @@
+"""A small audit of captions in a journal, and labels that people gave to what it found."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adaptive_vtt import QuestionSpace
+from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
+from adaptive_vtt.labelling import Item, Label, items
+from adaptive_vtt.pictures import png
+from adaptive_vtt.rows import AnswerRow, CallRow, DrawRow
+from adaptive_vtt.settings import describe_space
+from adaptive_vtt.testing import tiny_dataset
+
+NOON = datetime(2024, 5, 31, 12, tzinfo=UTC)
+
+
+def entry(name: str, rule: int | None = None, type: str | None = None, **over: Any) -> Any:
+    """One object as the oracle journals it."""
+    return {
+        "name": name, "boxes": [[2, 3, 9, 8]], "visible": 0.97, "status": "retained",
+        "said": rule is None, "rule": rule, "type": type, **over,
+    }  # fmt: skip
+
+
+def details(*objects: Any, **over: Any) -> dict[str, Any]:
+    return {
+        "source": "a dog on a table", "caption": "a table", "reduction": "crop 0,0,10,10",
+        "size": [16, 16], "boxes": [["dog", 2, 3, 9, 8]], "objects": list(objects), **over,
+    }  # fmt: skip
+
+
+CASES = [
+    details(entry("dog", 1, "2.2"), entry("table")),
+    details(entry("dog"), entry("table", visible=0.5, status="ambiguous")),
+    details(entry("dog", 2, "3"), entry("table", 1, None)),
+    details(entry("dog"), entry("table", visible=None, status="unlocated", boxes=[])),
+]
+
+
+@pytest.fixture
+def space() -> QuestionSpace:
+    """4 images, as many as CASES, 1 concept, 5 follow-ups each."""
+    return QuestionSpace(tiny_dataset(4, 1), ["brightness_up"])
+
+
+def fill(journal: Journal, space: QuestionSpace, cases: list[Any] = CASES) -> Journal:
+    """An audit of the first follow-up of each image; ``cases`` are the answers' details."""
+    settings = {"seed": 3, "strategy": "random", "model": "test"}
+    journal.set_facts(space=describe_space(space), settings=settings)
+    step = len(space.variants)
+    rows = [
+        DrawRow(k, k * step, k * step, f"s{k}", k, 0.1, b"", {}, 0.0) for k in range(len(cases))
+    ]
+    journal.add_draws(rows)
+    thumbnail = png(np.full((6, 8, 3), 7, np.uint8))
+    for row, case in zip(rows, cases, strict=True):
+        answer = AnswerRow(row.question, row.call, 1, 1.0, None, 0.5, None, "a table", case)
+        pictures = (thumbnail, thumbnail) if row.draw == 0 else None
+        journal.add_calls([CallRow(row.call, 1.0, 0.0, (answer,), pictures)])
+    return journal
+
+
+@pytest.fixture
+def journal(space: QuestionSpace) -> Journal:
+    return fill(MemoryJournal(), space)
+
+
+@pytest.fixture
+def found(journal: Journal) -> list[Item]:
+    return items(journal)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, space: QuestionSpace) -> Path:
+    """An audit's folder with a journal."""
+    journal = fill(SQLiteJournal(tmp_path / "journal.db"), space)
+    journal.close()
+    return tmp_path
+
+
+def said(item: Item, inspector: str, type: str, minutes: int = 0) -> Label:
+    return Label(item.question, item.object, inspector, type, NOON + timedelta(minutes=minutes))
+
+
+def plain_item(question: int, name: str, reported: bool) -> Item:
+    rule = 1 if reported else None
+    return Item(question, 0, "", "", "", "", "", name, (1, 1), (), None, "", True, rule, None)

@@ -1,0 +1,53 @@
+"""The dataset of a spec: every kind is reached, and what cannot be used is named."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_datasets import idrid as idrid
+from small_datasets import isic as isic
+from small_datasets import mask, medmnist, picture
+
+from adaptive_vtt.building import build_space
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.spec import parse_spec
+
+
+def from_spec(base: Path, **dataset: Any) -> Any:
+    table = {"dataset": dataset, "model": {"kind": "simulated", "target": "unbiased"}}
+    return build_space(parse_spec(table, "SPEC.toml"), base).dataset
+
+
+def test_every_kind_of_dataset_is_reached_from_a_spec(isic: Path, idrid: Path) -> None:
+    base = isic  # both fixtures share one folder
+    medmnist(base, "octmnist")
+    picture(base / "polyps" / "images" / "a.png")
+    mask(base / "polyps" / "masks" / "a.png")
+    picture(base / "classes" / "ulcer" / "a.png")
+    assert from_spec(base, kind="medmnist", path="octmnist.npz", classes="own").counts.sum() == 6
+    assert len(from_spec(base, kind="medmnist", path=".", flag="octmnist", split="val")) == 6
+    assert from_spec(base, kind="masks", path="polyps", concept="lesion").concepts == ("lesion",)
+    assert len(from_spec(base, kind="classes", path="classes", broken="skip")) == 1
+    assert len(from_spec(base, kind="isic", path=".")) == 2
+    assert len(from_spec(base, kind="idrid", path=".", split="train")) == 1
+    frames = from_spec(base, kind="phantom", count=3, size=64, seed=5, polyps=1.0)
+    assert frames.sample(2).image.shape == (64, 64, 3)
+    assert frames.counts[0].tolist() == [0, 3]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        ({"kind": "masks"}, r"dataset\.path: expected a value for this kind, got nothing"),
+        ({"kind": "phantom"}, r"dataset\.count: expected a value"),
+        ({"kind": "masks", "path": ".", "flag": "x"}, r"dataset\.flag: is no field of kind 'm"),
+        ({"kind": "medmist"}, r"dataset\.kind: unknown value 'medmist'.*did you mean 'medmnist'"),
+        ({"kind": "masks", "empty": "no"}, r"dataset\.empty: unknown value 'no'"),
+        ({"kind": "medmnist", "path": "gone.npz"}, r"unknown dataset flag 'gone'"),
+    ],
+)  # fmt: skip
+def test_dataset_section_that_cannot_be_used_is_named(
+    tmp_path: Path, dataset: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        from_spec(tmp_path, **dataset)
