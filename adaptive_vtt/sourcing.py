@@ -5,6 +5,7 @@ once. Some oracles then have to hear of versions of it, too (``oracles.Version``
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal
 
 from .datasets.base import Ask, Sample
@@ -28,6 +29,8 @@ class Sources:
         self.space = space
         self.answers = answers
         self.known: dict[int, tuple[Value, ...]] = {}
+        # what is asked about one source comes together, and decoding takes time
+        self._sample = lru_cache(maxsize=16)(space.dataset.sample)
         self.per_sample = len(space.asked) if answers == "one" else 1
         self.most = 1 + space.oracle.most_versions(space.dataset)
 
@@ -69,14 +72,14 @@ class Sources:
     def _versions(self, source: int) -> Mapping[int, Version]:
         if self.most == 1:
             return {}
-        sample = self.space.dataset.sample(source // self.per_sample)
+        sample = self._sample(source // self.per_sample)
         return self.space.oracle.versions(sample, self._heard(source, 0))
 
     def prompt(self, number: int) -> Prompt:
         """What is sent."""
         source = self.root(number)
         index, concept = divmod(source, self.per_sample)
-        sample = self.space.dataset.sample(index)
+        sample = self._sample(index)
         concepts = (self.space.asked[concept],) if self.answers == "one" else self.space.asked
         image, relation, severity = sample.image, IDENTITY, 0
         if number >= self.count:

@@ -25,7 +25,7 @@ from typing import Any
 import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.captions.memory import thing
+from adaptive_vtt.captions.findings import thing
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.comparing.truth import all_losses, means
 from adaptive_vtt.datasets.scenes import Scenes, scenes
@@ -86,8 +86,9 @@ class Bench:
         for call in audit.journal.calls():
             sample, variant, _ = (int(part) for part in space.parts(call.answers[0].question))
             chosen = space.variants[variant]
-            reductions = chosen.relation.candidates(self.scenes.sample(sample))  # type: ignore[attr-defined]
-            reduction = reductions[min(chosen.severity, len(reductions)) - 1]
+            reduction = chosen.relation.reduction(  # type: ignore[attr-defined]
+                self.scenes.sample(sample), chosen.severity
+            )
             objects = (call.answers[0].details or {}).get("objects", ())
             yield from self._reports(paid, sample, reduction, objects)
 

@@ -57,17 +57,16 @@ def build_captioner(section: ModelSpec, dataset: Dataset, seed: int) -> "Templat
     """The captioner that errs as set, over drawn scenes or, by their masks, over phantoms."""
     from ..models.template_captioner import TemplateCaptioner
 
-    given = _given(section, _CAPTIONER, "model")
-    given.pop("name", None)
-    options = {"price": given.pop("price_per_call", 0.0), **given, "seed": seed}
-    if section.sight == "masks":
+    options = _given(section, _CAPTIONER, "model")
+    name = options.pop("name", TemplateCaptioner.name)
+    if options.pop("sight", "colours") == "masks":
         from ..datasets.registering import RegisteredSight
         from ..datasets.scenery.words import ENDOSCOPY
 
-        options.pop("sight")
-        return TemplateCaptioner(RegisteredSight(dataset), vocabulary=ENDOSCOPY, **options)
-    options.pop("sight", None)
-    return TemplateCaptioner(**options)
+        options |= {"sight": RegisteredSight(dataset), "vocabulary": ENDOSCOPY}
+    made = TemplateCaptioner(price=options.pop("price_per_call", 0.0), seed=seed, **options)
+    made.name = name
+    return made
 
 
 def detected(dataset: Dataset, section: DetectorSpec | None, base: Path) -> Dataset:

@@ -1,6 +1,6 @@
 """What the captions of a journal came to: how much could be checked, and what was found."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from ..rows import AnswerRow, CallRow, DrawRow
 class Findings:
     """Follow-ups ``judged``, those of them that show something ``comparable``, the objects
     ``checked`` in them, ``ambiguous`` or ``unlocated``; ``violations``, and of so many
-    ``distinct`` things (image, and the detector's label or else the name)."""
+    ``distinct`` things (image and ``thing``)."""
 
     judged: int
     comparable: int
@@ -55,5 +55,10 @@ def found(calls: Sequence[CallRow], draws: Sequence[DrawRow]) -> Findings | None
         status.count("ambiguous"),
         status.count("unlocated"),
         len(broken),
-        len({(sample, one.get("label") or one["name"]) for sample, one in broken}),
+        len({(sample, thing(one)) for sample, one in broken}),
     )
+
+
+def thing(one: Mapping[str, Any]) -> str:
+    """What an object of the details is: the detector's label, or else its name."""
+    return str(one.get("label") or one["name"])

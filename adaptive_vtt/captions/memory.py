@@ -14,8 +14,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..datasets.base import Box
+from ..datasets.base import Box, Sample
 from ..relations.reduction import Reductions, visible_shares
+from ..relations.reic import Reduced
+from .findings import thing
 from .localising import mask_of
 from .rates import DISAPPEARED, RETAINED, UNNAMED, Rates
 from .selection import Spans, differences, spans, statuses
@@ -126,10 +128,11 @@ class CaptionMemory:
         self._take_in(row, [thing(o) for o in objects], areas)
         self._left_out[row] = np.arange(MOST_OBJECTS) >= len(named)
         self._known[row], self._spans[sample] = True, None
-        image, reductions = self.space.dataset.sample(sample).image, self._reductions(sample)
-        if image is None or not reductions:
+        source = self.space.dataset.sample(sample)
+        reductions = self._reductions(source)
+        if source.image is None or not reductions:
             return
-        height, width = image.shape[:2]
+        height, width = source.image.shape[:2]
         for place, some in enumerate(boxes):
             mask = mask_of(some, height, width)
             if mask.any():
@@ -149,16 +152,11 @@ class CaptionMemory:
         far = differences(seen[here], seen[variant])
         self._nearest[row, here] = np.minimum(self._nearest[row, here], far)
 
-    def _reductions(self, sample: int) -> Reductions:
-        """That of every variant; none where they are random."""
-        if not all(hasattr(v.relation, "candidates") for v in self.space.variants):
-            return ()
-        source = self.space.dataset.sample(sample)
-        found = []
-        for variant in self.space.variants:
-            of_relation = variant.relation.candidates(source)  # type: ignore[attr-defined]
-            found.append(of_relation[min(variant.severity, len(of_relation)) - 1])
-        return found
+    def _reductions(self, source: Sample) -> Reductions:
+        """That of every variant; none where any is random."""
+        chosen = [(v.relation, v.severity) for v in self.space.variants]
+        known = [r.reduction(source, s) for r, s in chosen if isinstance(r, Reduced)]
+        return known if len(known) == len(chosen) else ()
 
     # -- rows --------------------------------------------------------------------------
 
@@ -307,11 +305,6 @@ class CaptionMemory:
         return torch.from_numpy(
             np.stack([retained, disappeared, ambiguous, near, 1 - fine], axis=1)
         )
-
-
-def thing(one: Mapping[str, Any]) -> str:
-    """What an object of the details is: the detector's label, or else its name."""
-    return str(one["label"] or one["name"])
 
 
 _EMPTY = {

@@ -1,6 +1,6 @@
 """What an inspector reads of an object, in words."""
 
-from ..captions.rules import ERROR_TYPES, RULES
+from ..captions.rules import ERROR_TYPES, rule_of
 from .items import NONE, Item
 
 
@@ -13,11 +13,10 @@ def visibility(item: Item) -> str:
 
 
 def verdict(item: Item) -> str:
-    """What the audit says of the object; REIC's rules are spelt out."""
+    """What the audit says of the object; the rule is spelt out."""
     if item.rule is None:
         return "no violation"
-    meaning = RULES.get(item.rule, "") if item.relation.startswith("reic/") else ""
-    return f"breaks rule {item.rule}" + (f": {meaning}" if meaning else "")
+    return f"breaks rule {item.rule}: {rule_of(item.relation, item.rule)}"
 
 
 def worded(type: str) -> str:

@@ -20,7 +20,16 @@ from ..datasets.base import Box, Mask, Sample
 from ..errors import InputError
 from ..randomness import generator
 from .base import FollowUp, LabelPreserving, Relation
-from .reduction import Crop, Reductions, crops, rotations, stretches, visible_shares
+from .reduction import (
+    Crop,
+    Reductions,
+    Rotate,
+    Stretch,
+    crops,
+    rotations,
+    stretches,
+    visible_shares,
+)
 
 KINDS = ("crop", "stretch", "rotate")
 LEAST_CROP = 0.5
@@ -77,14 +86,19 @@ class Reduced(LabelPreserving):
         height, width = sample.image.shape[:2]
         return _chosen(self, sample.id, height, width, sample.boxes)
 
+    def reduction(self, sample: Sample, severity: int) -> Crop | Stretch | Rotate:
+        """That of a severity: the last one there is where there are fewer, and the source
+        itself where it is too small to be reduced, by a pixel or two."""
+        self.check(severity)
+        reductions = self.candidates(sample)
+        return reductions[min(severity, len(reductions)) - 1]
+
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
-        """The follow-up at its own size; the last one there is where there are fewer, and the
-        source itself where it is too small to be reduced, by a pixel or two."""
+        """The follow-up at its own size."""
         self.check(severity)
         if sample.image is None:
             return FollowUp(None)
-        reductions = self.candidates(sample)
-        reduction = reductions[min(severity, len(reductions)) - 1]
+        reduction = self.reduction(sample, severity)
         return FollowUp(reduction.image(sample.image), {"reduction": reduction})
 
 

@@ -8,26 +8,13 @@ from typing import Any
 
 from ..captions.findings import found
 from ..captions.findings import judged as read
-from ..captions.rules import ERROR_TYPES, RULES
+from ..captions.rules import ERROR_TYPES, rule_of
 from .evidence import Evidence
 from .gallery import FIRST, MOST, Picture, picture
 from .section import Section, fragment
 
 OTHER = "other"
 """A broken rule for which the paper has no error type, as a number that changed."""
-
-
-RULES_OF: Mapping[str, Mapping[int, str]] = {
-    "insert": {
-        1: "what was named must be named again, with what was inserted, and nothing else",
-        2: "numbers must stay as they were",
-    },
-    "remove": {
-        1: "nothing new may be named, and all that is still there must be",
-        2: "what was removed must not be named",
-    },
-}
-"""The rules of MetaIC and ROME, by what was done to the picture."""
 
 
 @dataclass(frozen=True)
@@ -142,15 +129,15 @@ def _pair(evidence: Evidence, question: int, details: Mapping[str, Any]) -> Pair
         _shown(followed, details["objects"], "shown", details.get("shown_size")),
         details["source"],
         details["caption"],
-        [_violation(o, RULES_OF.get(details["reduction"].split()[0], RULES)) for o in wrong],
+        [_violation(o, asked.relation) for o in wrong],
         [_state(o) for o in details["objects"] if o["rule"] is None],
     )
 
 
-def _violation(one: Mapping[str, Any], rules: Mapping[int, str]) -> Violation:
+def _violation(one: Mapping[str, Any], relation: str) -> Violation:
     share = "" if one["visible"] is None else f", {one['visible']:.0%} in view"
     return Violation(
-        one["name"], rules[one["rule"]], one["type"] or OTHER, f"{one['status']}{share}"
+        one["name"], rule_of(relation, one["rule"]), one["type"] or OTHER, f"{one['status']}{share}"
     )
 
 

@@ -92,7 +92,7 @@ class Evidence:
         ended = self.facts.get("ended") or {}
         return float(max([*times, ended.get("elapsed", 0.0)]))
 
-    @property
+    @cached_property
     def captioned(self) -> bool:
         """Whether answers are captions whose objects were checked."""
         return any("objects" in (a.details or {}) for c in self.calls for a in c.answers)
