@@ -228,7 +228,7 @@ def test_a_server_that_is_down_ends_the_audit() -> None:
 
 def test_what_a_subclass_raises_is_a_model_error_that_keeps_its_cause() -> None:
     class Broken(Scripted):
-        async def send(self, request: Any, prompt: Prompt) -> Reply:
+        def prepare(self, prompt: Prompt) -> Any:
             raise ZeroDivisionError("by\nzero")
 
     endpoint = Broken()
