@@ -2,18 +2,24 @@
 
 import gzip
 import json
+import subprocess
+import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from loopback import Said, serving
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.building import build_audit
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.base import Ask
 from adaptive_vtt.errors import InputError, ModelError
@@ -30,7 +36,10 @@ from adaptive_vtt.models import (
     Unanswered,
 )
 from adaptive_vtt.models.attempts import retry_after
+from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.wire import parsed
+from adaptive_vtt.spec import Spec
+from adaptive_vtt.values import to_json
 
 PROMPT = Prompt(np.full((6, 4, 3), 7, np.uint8), ("a",), "s", "identity", 0)
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10}
@@ -224,6 +233,58 @@ def test_more_containers_than_memory_should_hold_are_not_parsed() -> None:
     assert len(parsed(b"[" + b"0.5," * 500_000 + b"1]")) == 500_001
 
 
+leaves = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
+    st.sampled_from(["Yes", "no", "\ud800", 10**400, -1, 1.5]),
+)  # fmt: skip
+anything = st.recursive(
+    leaves,
+    lambda part: (
+        st.lists(part, max_size=3) | st.dictionaries(st.text(max_size=3), part, max_size=3)
+    ),
+    max_leaves=6,
+)
+tokens = st.fixed_dictionaries(
+    {"token": st.sampled_from(["Yes", "no"]) | anything, "logprob": anything},
+    optional={"top_logprobs": anything},
+)
+choices = st.fixed_dictionaries(
+    {"message": anything | st.fixed_dictionaries({"content": anything})},
+    optional={
+        "finish_reason": anything,
+        "logprobs": anything | st.fixed_dictionaries({"content": st.lists(tokens, max_size=2)}),
+    },
+)
+bodies = anything | st.fixed_dictionaries(
+    {"choices": anything | st.lists(choices, min_size=1, max_size=2)},
+    optional={"usage": anything, "p": anything},
+)
+
+
+@pytest.mark.parametrize("make", [chat, http], ids=["openai", "http"])
+def test_whatever_comes_is_an_answer_or_none(make: Callable[..., Endpoint]) -> None:
+    reply = [said({"choices": [{"message": {"content": "Yes"}}], "p": 1.0})]
+    with serving(lambda *_: reply[0]) as url:
+        options = {"yes_from": "logprobs"} if make is chat else {}
+        patience = Retries(times=1, first_wait=1e-6, give_up_after=10**6)
+        model = make(url, retries=patience, **options)
+        model.ask([PROMPT])
+
+        @settings(deadline=None, max_examples=150, derandomize=True)
+        @given(body=bodies)
+        def check(body: Any) -> None:
+            reply[0] = said(json.dumps(body).encode())
+            (answer,) = checked(model, [PROMPT])
+            assert 0 <= answer.cost <= model.most_cost
+            values = (answer,) if isinstance(answer, Unanswered) else answer.values
+            for value in values:  # can be journaled
+                assert to_json(value) is not None
+                str(getattr(value, "reason", "")).encode()
+
+        check()
+        model.close()
+
+
 # -- bodies ----------------------------------------------------------------------------------
 
 MB = 2**20
@@ -250,6 +311,31 @@ def test_bodies_are_bounded_in_bytes_and_memory(attack: str, make: Callable[...,
         model.close()
     assert answers == [Unanswered("reply too long", 2.0)] * 8
     assert peak < 30 * MB
+
+
+EIGHT = """
+import re, sys
+import numpy as np
+from adaptive_vtt.models import OpenAIChat, Prompt, Retries
+model = OpenAIChat("m", base_url=sys.argv[1], yes_from="words", retries=Retries(times=0))
+answers = model.ask([Prompt(np.zeros((8, 8, 3), np.uint8), ("a",), "s", "identity", 0)] * 8)
+model.close()
+peak = re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())
+print({a.reason for a in answers}, int(peak[1]) // 1024)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+@pytest.mark.parametrize("attack", ["gzip", "endless"])
+def test_eight_calls_in_flight_stay_under_400_megabytes(attack: str) -> None:
+    bomb = gzip.compress(b" " * (128 * MB), 1)
+    reply = said(bomb, **{"content-encoding": "gzip"}) if attack == "gzip" else attack
+    with serving(lambda *_: reply) as url:
+        command = [sys.executable, "-c", EIGHT, url]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    reasons, peak = done.stdout.rsplit(maxsplit=1)
+    assert reasons == "{'reply too long'}"
+    assert int(peak) < 400
 
 
 @pytest.mark.parametrize(
@@ -332,6 +418,20 @@ def test_too_many_unanswered_calls_end_the_audit_and_it_goes_on_when_mended() ->
                 journal=audit.journal,
             ) as again:  # fmt: skip
                 assert again.run().calls == 60
+
+
+def test_a_spec_sets_the_bound_of_replies_and_the_share_of_failures(tmp_path: Path) -> None:
+    with serving(lambda *_: said(b'{"p": ' + b" " * 5000 + b"0.5}")) as url:
+        chosen = {
+            "dataset": {"kind": "phantom", "count": 30, "size": 64},
+            "model": {"kind": "http", "url": url, "request": {"q": "{concept}"}, "response": "p",
+                      "retries": 0, "max_reply_bytes": 1000},
+            "audit": {"strategy": "random", "budget": 60, "fail_on_error": 0.5},
+        }  # fmt: skip
+        audit = build_audit(Spec.model_validate(chosen), tmp_path)
+        with audit, pytest.raises(ModelError, match=r"(\d+) of \1 .*most often: reply too long"):
+            audit.run()
+        audit.model.close()
 
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
