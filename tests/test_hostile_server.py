@@ -159,6 +159,15 @@ def test_audits_go_on_past_malformed_replies_and_report_them() -> None:
     assert result.cost == model.statistics()["cost"] == audit.cost
 
 
+def test_a_server_that_never_says_anything_sound_is_not_taken_for_one_that_is_down() -> None:
+    with serving(lambda *_: said(completion(None))) as url:
+        model = chat(url, retries=Retries(times=0, give_up_after=3))
+        with Audit(space(), model, strategy="random") as audit:
+            assert audit.run().calls == 24
+            assert audit.cost == 24 * COUNTED
+        model.close()
+
+
 @pytest.mark.parametrize("value", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"1" * 4001])
 def test_a_probability_that_is_no_number_is_a_malformed_reply(value: bytes) -> None:
     with serving(lambda *_: said(b'{"p": %s}' % value)) as url:
