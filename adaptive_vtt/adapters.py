@@ -18,7 +18,7 @@ _PRICES = {
 _ENCODING = {
     "image_format": "format", "image_quality": "quality", "max_image_bytes": "most_bytes",
 }  # fmt: skip
-_ENDPOINT = (*_LIMITS, *_RETRIES, *_PRICES)
+_ENDPOINT = (*_LIMITS, *_RETRIES, *_PRICES, "max_reply_bytes")
 _TENSORS = ("output", "concepts", "activation", "mean", "std")
 
 ADAPTERS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
@@ -36,7 +36,7 @@ ADAPTERS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
          "most_input_tokens", "most_output_tokens"),
     ),
     "onnx": ("OnnxModel", ("path",), (*_TENSORS, "batch_size", "providers")),
-    "subprocess": ("SubprocessModel", ("command",), ("per_call", "timeout")),
+    "subprocess": ("SubprocessModel", ("command",), ("per_call", "timeout", "max_reply_bytes")),
 }  # fmt: skip
 """Kind of model -> its class, the fields that it needs, and those that it takes."""
 

@@ -9,12 +9,13 @@ from .belief import Belief
 from .certify import Move
 from .certify.plan import Filters, Plan
 from .errors import JournalError, OrderError
+from .failing import Failing
 from .inquiry import Inquiry
 from .journal import Journal, open_journal
 from .judging import Judge
 from .lessons import Lessons
 from .models.base import Answer, ConcurrentModel, ModelUnderTest, Unanswered
-from .models.checking import as_answer, check_answer
+from .models.checking import as_answer, check_answer, name_of
 from .proxies import Proxies, ProxySource
 from .purse import Purse
 from .questioner import Draw, Questioner
@@ -23,7 +24,7 @@ from .queue import Queue
 from .results import Result, summarise
 from .rows import DrawRow, MoveRow
 from .running import Progress as Progress
-from .running import progress_of, run_batches, run_concurrently
+from .running import progress_of, run_model
 from .settings import (
     check,
     check_budget,
@@ -51,6 +52,8 @@ class Audit:
 
     ``strategy``: a name or a Strategy. ``budget``: at most so many calls, ever.
     ``max_cost``: at most so much money, calls on their way at their worst price included.
+    ``fail_on_error``: ``run`` ends with ModelError when more than this share of the calls it
+    made (20 or more) stays unanswered; None: never. Resuming counts anew.
     ``stop``: any StoppingRule, beside these. ``journal``: a path (created, or continued if an
     audit with the same settings stands there), a Journal, or None for memory. ``notes``:
     anything JSON can hold, kept in a new journal beside the settings. ``candidates``: how
@@ -83,6 +86,7 @@ class Audit:
         strategy: str | Strategy = DEFAULT_STRATEGY,
         budget: int | None = None,
         max_cost: float | None = None,
+        fail_on_error: float | None = None,
         stop: StoppingRule | None = None,
         half_width: float | None = None,
         at_most: float | None = None,
@@ -127,20 +131,15 @@ class Audit:
             memory=memory, form=form, history=history,
         )  # fmt: skip
         self._questioner = Questioner(
-            space,
-            chosen,
-            seed=seed,
-            floor=floor,
-            candidates=candidates,
-            answers=model.answers,
+            space, chosen, seed=seed, floor=floor, candidates=candidates, answers=model.answers,
             belief=belief,
-        )
+        )  # fmt: skip
         self._judge = Judge(space, model.answers, seed)
         self._queue = Queue()
         self._inquiry = Inquiry(self._judge.sources, self._queue, belief.sources)
         lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
         self._lessons = Lessons(self._questioner, plan.unanswered == "both", lag)
-        self._purse = Purse(model, max_cost)
+        self._purse, self._failing = Purse(model, max_cost), Failing(fail_on_error, name_of(model))
         check_budget(budget, self._inquiry.most)
         self._failed = self._astray = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
@@ -208,15 +207,11 @@ class Audit:
         """
 
         def step() -> None:
+            self._failing.check()
             if progress is not None:
                 progress(progress_of(self))
 
-        if isinstance(self.model, ConcurrentModel):
-            run_concurrently(self, self.model, step)
-        else:
-            run_batches(self, step)
-        if hasattr(self.model, "statistics"):
-            self.journal.set_facts(endpoint=self.model.statistics())
+        run_model(self, step)
         return self.result()
 
     def result(self) -> Result:
@@ -350,6 +345,7 @@ class Audit:
         if len({number for number, _ in told}) < len(told):
             raise OrderError("tell: the same call was answered twice")
         answers = {number: self._checked(number, answer) for number, answer in told}
+        self._failing.note(answers.values())
         self._tell_sources({n: a for n, a in answers.items() if n < 0})
         rest = {n: a for n, a in answers.items() if n >= 0}
         rows, errors = self._judge.rows(rest, self._seconds())
@@ -360,7 +356,7 @@ class Audit:
             self._judge.forget(row.call)
             self._queue.done(row.call)
             self._lessons.keep(row)
-            self._purse.spent += row.cost
+            self._purse.pay(row.cost)
         if not self._astray:
             self._lessons.catch_up()
         for number, error in errors.items():
@@ -377,7 +373,7 @@ class Audit:
         self.journal.add_sources(rows)
         self._failed = False
         for row in rows:
-            self._purse.spent += row.cost
+            self._purse.pay(row.cost)
             self._inquiry.heard(row)
 
     def _checked(self, number: int, answer: object) -> Answer | Unanswered:
@@ -412,10 +408,10 @@ class Audit:
         calls = {c.call: c for c in self.journal.calls()}
         for call in calls.values():
             self._lessons.keep(call)
-            self._purse.spent += call.cost
+            self._purse.pay(call.cost)
         for source in self.journal.sources():
             self._inquiry.recall(source)
-            self._purse.spent += source.cost
+            self._purse.pay(source.cost)
         self._judge.pictures = len(self.journal.pictures())
         draws = self.journal.draws()
         for row in draws:

@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .errors import JournalError
 from .models.base import ModelUnderTest
+from .models.checking import is_cost
 from .queue import Call
 from .stopping import CENTS
 
 
 class Purse:
-    """``spent`` is what answers cost. ``lost`` counts calls that were sent, or may have been,
-    and never came back: each may have been charged for at its worst price.
+    """``spent`` is what answers cost, and never falls. ``lost`` counts calls that were sent,
+    or may have been, and never came back: each may have been charged for at its worst price.
 
     ``cap``: what spent and lost may come to, or None.
     """
@@ -21,6 +23,12 @@ class Purse:
         self.lost = 0
         self._model = model
         self._counted: set[int] = set()  # calls that wait and are among the lost already
+
+    def pay(self, cost: float) -> None:
+        """The cost of one answer; raises JournalError for one that is no sum of money."""
+        if not is_cost(cost):
+            raise JournalError(f"journal: expected a cost that is finite and 0 or more, got {cost}")
+        self.spent += cost
 
     def reserved(self, calls: int) -> float:
         """What ``calls`` calls and those lost may cost at most."""

@@ -42,6 +42,29 @@ def progress_of(audit: "Audit") -> Progress:
     return Progress(state, audit.cost, audit.space.concepts[concept], side)
 
 
+def run_model(audit: "Audit", step: Callable[[], None]) -> None:
+    """Asks the audit's model until the audit ends, calling ``step`` whenever answers came.
+
+    What the model counted (``statistics``) goes into the journal, however it ends.
+    """
+    model = audit.model
+    try:
+        if isinstance(model, ConcurrentModel):
+            run_concurrently(audit, model, step)
+        else:
+            run_batches(audit, step)
+    except BaseException:
+        with suppress(Exception):  # the first error is the one to tell of
+            _keep_statistics(audit)
+        raise
+    _keep_statistics(audit)
+
+
+def _keep_statistics(audit: "Audit") -> None:
+    if hasattr(audit.model, "statistics"):
+        audit.journal.set_facts(endpoint=audit.model.statistics())
+
+
 def run_batches(audit: "Audit", step: Callable[[], None]) -> None:
     """``audit.batch`` calls at a time, or all that wait: nothing is learnt between those.
 

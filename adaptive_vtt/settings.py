@@ -4,7 +4,7 @@ from typing import Any
 
 from .errors import InputError, JournalError, ModelError, unknown
 from .models.base import ModelUnderTest
-from .models.checking import name_of
+from .models.checking import is_cost, name_of
 from .space import QuestionSpace
 from .strategies import Strategy
 
@@ -37,7 +37,12 @@ def check_cost(model: ModelUnderTest, max_cost: float | None) -> None:
             f"max_cost: expected the prices of model {name_of(model)!r} to be known, as the cap "
             "could not be kept otherwise; got none"
         )
-    most = float(getattr(model, "most_cost", 0.0))
+    most = getattr(model, "most_cost", 0.0)
+    if not is_cost(most):
+        raise InputError(
+            f"model {name_of(model)!r}: expected a most_cost that is finite and 0 or more, got "
+            f"{most}"
+        )
     if max_cost is not None and 0 < max_cost < most:
         raise InputError(
             f"max_cost: expected at least {most:g}, which a single call of model "

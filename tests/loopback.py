@@ -2,14 +2,21 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import IO, Any
 
 Said = tuple[int, Mapping[str, str], bytes] | str
-"""Status, headers and body; or "truncate", "drop" or "hang"."""
+"""Status, headers and body; or "truncate", "drop", "hang" or "endless"."""
 Answering = Callable[[str, Mapping[str, str], bytes], Said]
 """From path, headers and body."""
+
+
+def _write_until(over: threading.Event, body: IO[bytes]) -> None:
+    """Chunks of 64 KiB until the client hangs up."""
+    with suppress(OSError):
+        while not over.is_set():
+            body.write(b"10000\r\n" + b" " * 65536 + b"\r\n")
 
 
 @contextmanager
@@ -19,6 +26,7 @@ def serving(answer: Answering) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else 40 ms between headers and body
 
         def do_POST(self) -> None:
             length = int(self.headers.get("content-length", 0))
@@ -41,6 +49,12 @@ def serving(answer: Answering) -> Iterator[str]:
             self.close_connection = True
             if how == "hang":
                 over.wait(10)
+            if how == "endless":
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.send_header("transfer-encoding", "chunked")
+                self.end_headers()
+                _write_until(over, self.wfile)
             if how == "truncate":
                 self.send_response(200)
                 self.send_header("content-type", "application/json")

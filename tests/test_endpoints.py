@@ -228,7 +228,7 @@ def test_a_server_that_is_down_ends_the_audit() -> None:
 
 def test_what_a_subclass_raises_is_a_model_error_that_keeps_its_cause() -> None:
     class Broken(Scripted):
-        async def send(self, request: Any, prompt: Prompt) -> Reply:
+        def prepare(self, prompt: Prompt) -> Any:
             raise ZeroDivisionError("by\nzero")
 
     endpoint = Broken()
@@ -340,6 +340,29 @@ def test_closing_ends_calls_under_way_and_takes_no_more() -> None:
     with pytest.raises(OrderError, match="endpoint scripted: was closed"):
         endpoint.submit(PROMPT)
     assert set(threading.enumerate()) <= before
+
+
+def test_a_disconnection_that_fails_leaves_no_thread() -> None:
+    class Stuck(Scripted):
+        async def disconnect(self) -> None:
+            raise OSError("stuck")
+
+    before = set(threading.enumerate())
+    endpoint = Stuck()
+    ask(endpoint)
+    with pytest.raises(OSError, match="stuck"):
+        endpoint.close()
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_reply_that_a_subclass_cannot_read_is_malformed() -> None:
+    class Broken(Scripted):
+        async def send(self, request: Any, prompt: Prompt) -> Reply:
+            raise ZeroDivisionError("by zero")
+
+    endpoint = Broken(retries=Retries(times=1))
+    assert ask(endpoint) == Unanswered("malformed reply", pytest.approx(2 * WORST))
+    endpoint.close()
 
 
 def test_adapters_are_imported_on_first_use_only() -> None:

@@ -1,10 +1,12 @@
 """Models behind plain HTTP and JSON, and keys that nobody sees."""
 
+import base64
 import json
 import logging
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from adaptive_vtt.models import (
     Unanswered,
 )
 from adaptive_vtt.models.checking import checked
+from adaptive_vtt.models.keys import Key, scrubbed
 from adaptive_vtt.randomness import generator
 
 PROMPT = Prompt(np.full((6, 4, 3), 7, np.uint8), ("drusen", "cyst"), "eye-7", "rotation", 3)
@@ -214,3 +217,56 @@ def test_a_key_appears_nowhere(
     assert KEY not in "\n".join(shown)
     assert KEY not in caplog.text
     assert len(caplog.records) > 0
+
+
+ENCODINGS: dict[str, Callable[[bytes], str]] = {
+    "base64": lambda text: base64.b64encode(text).decode(),
+    "base64 for addresses": lambda text: base64.urlsafe_b64encode(text).decode(),
+    "percent": lambda text: quote(text, safe=""),
+    "percent, lower case": lambda text: quote(text, safe="").lower(),
+    "percent, everything": lambda text: "".join(f"%{octet:02X}" for octet in text),
+    "JSON": lambda text: json.dumps(text.decode()).replace("/", "\\/"),
+    "HTML": lambda text: "".join(f"&#{ord(one)};" for one in text.decode()),
+    "hex": lambda text: text.hex(),
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("before", ["", "B", "Be", "Bearer "])
+@pytest.mark.parametrize("after", ["", "?"])
+def test_a_key_is_found_in_encodings(encoding: str, before: str, after: str) -> None:
+    secret = "sk-é/+_planted?0123456789~"
+    encoded = ENCODINGS[encoding](f"{before}{secret}{after}".encode())
+    left = scrubbed(f"It was {encoded}.", [Key(secret)])
+    assert "[key]" in left
+    assert (
+        len(left)
+        <= len("It was [key].") + len(ENCODINGS[encoding](f"{before}{after}".encode())) + 4
+    )
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("status", [200, 401])
+def test_an_encoded_key_is_neither_journaled_nor_printed(
+    encoding: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANTED", KEY)
+    encoded = ENCODINGS[encoding](KEY.encode())
+    prompt = Prompt(PROMPT.image, ("cyst",), "a", "identity", 0, (Ask("Cyst?"),))
+    # so far in that a quotation of 200 characters cuts through it
+    message = {"content": f"No, {encoded}", "message": "x" * 150 + encoded}
+    reply = {"choices": [{"message": message}], "message": message["message"]}
+    with serving(lambda *_: said(reply, status)) as url:
+        endpoint = with_key("http", url)
+        try:
+            shown = repr(ask(endpoint, prompt))
+        except ModelError as error:
+            shown = repr(error)
+        endpoint.close()
+    assert "[key]" in shown
+    assert encoded[:6] not in shown
+
+
+def test_words_that_are_no_key_stay() -> None:
+    text = "c2s%73 sk- planted 0123456789 " * 50
+    assert scrubbed(text, [Key(KEY), Key("abc")]) == text

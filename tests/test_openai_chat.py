@@ -4,7 +4,6 @@ import base64
 import json
 import math
 from collections.abc import Callable, Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import cv2
@@ -256,14 +255,6 @@ def test_log_probabilities_need_one_question_per_call() -> None:
 # -- reading replies -----------------------------------------------------------------------
 
 
-def tokens(*parts: dict[str, Any]) -> list[Any]:
-    """As the library gives them."""
-    alike = [
-        {**p, "top_logprobs": [SimpleNamespace(**t) for t in p["top_logprobs"]]} for p in parts
-    ]
-    return [SimpleNamespace(**part) for part in alike]
-
-
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
@@ -276,7 +267,7 @@ def tokens(*parts: dict[str, Any]) -> list[Any]:
     ],
 )
 def test_p_yes_is_read_where_the_answer_is(said: Any, expected: float | None) -> None:
-    value = p_yes(tokens(*said))
+    value = p_yes(said)
     assert value == (None if expected is None else pytest.approx(expected))
 
 

@@ -119,6 +119,26 @@ def test_programs_that_fail_are_quoted(program: Make, answer: str, message: str)
         checked(program(answer, name="m"), PROMPTS[:1])
 
 
+NEXT = "open('seen', 'a').write('.') and os.path.getsize('seen') % 2"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "'hello'", "'{\"values\": [NaN, 0.5]}'", "'{\"values\": [1e999, 0]}'", "'[' * 100000",
+        "'{\"values\": [0.5, 0.5], \"cost\": -5}'", "'{\"values\": [0.5, 0.5], \"cost\": NaN}'",
+        "'{\"values\": [' + '1' * 5000 + ', 0]}'", "'x' * 5000000", "'{\"values\": [0.5]}'",
+    ],
+)  # fmt: skip
+def test_after_a_good_line_a_malformed_one_leaves_its_question_unanswered(
+    program: Make, line: str
+) -> None:
+    good = '{"values": [0.5, 0.5]}'
+    model = program(f"{good} if {NEXT} else {line}", max_reply_bytes=100_000)
+    answers = checked(model, [*PROMPTS, PROMPTS[0]])
+    assert answers == [Answer((0.5, 0.5)), Unanswered("malformed reply")] * 2
+
+
 def test_programs_that_are_none_are_refused() -> None:
     with pytest.raises(InputError, match=r"cannot start '/no/such/program': No such file"):
         SubprocessModel("/no/such/program --fast").ask(PROMPTS)

@@ -43,10 +43,12 @@ class Background:
         if loop is None or thread is None:
             last.close()
             return
-        asyncio.run_coroutine_threadsafe(_wind_up(last), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        try:
+            asyncio.run_coroutine_threadsafe(_wind_up(last), loop).result()
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
 
 
 async def _wind_up(last: Coroutine[Any, Any, None]) -> None:
@@ -54,5 +56,9 @@ async def _wind_up(last: Coroutine[Any, Any, None]) -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
-    await last
-    await asyncio.get_running_loop().shutdown_default_executor()
+    try:
+        await last
+    finally:
+        loop = asyncio.get_running_loop()
+        await loop.shutdown_asyncgens()  # bodies that were cut while they were read
+        await loop.shutdown_default_executor()

@@ -3,27 +3,28 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..vqa.extraction import NO_ANSWER, REFUSED, conclusion, refused
 from .base import Unanswered, Value
 
 
-def p_yes(tokens: Iterable[Any]) -> float | None:
+def p_yes(tokens: Iterable[Mapping[str, Any]]) -> float | None:
     """P(yes) where a reply says Yes or No: their probabilities, normalised over the two.
 
-    ``tokens``: the reply's tokens with ``token``, ``logprob`` and ``top_logprobs``. A reply
+    ``tokens``: the reply's tokens, each with ``token``, ``logprob``, ``top_logprobs``. A reply
     that begins with Yes or No says it there, any other (reasons first) where it last does.
     None for a reply that says neither.
     """
-    said = [token for token in tokens if _plain(token.token)]
-    deciding = [token for token in said if _plain(token.token) in ("yes", "no")]
+    said = [token for token in tokens if _plain(token["token"])]
+    deciding = [token for token in said if _plain(token["token"]) in ("yes", "no")]
     if not deciding:
         return None
     token = said[0] if said[0] is deciding[0] else deciding[-1]
     # the token said is among the likeliest too, where the server lists as many
-    alternatives = {one.token: one.logprob for one in (token, *(token.top_logprobs or ()))}
+    listed = (token, *(token.get("top_logprobs") or ()))
+    alternatives = {one["token"]: one["logprob"] for one in listed}
     mass = {"yes": 0.0, "no": 0.0}
     for text, logprob in alternatives.items():
         if _plain(text) in mass:
@@ -48,7 +49,7 @@ def stated(text: str, names: Sequence[str]) -> tuple[Value, ...]:
     try:
         said = json.loads(text)
         found = [said.get(name) for name in names]
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         found = [None] * len(names)
     return tuple(
         float(p) if isinstance(p, int | float) and 0 <= p <= 1 else Unanswered(NO_ANSWER)

@@ -1,5 +1,6 @@
 """The border between the engine and a model it does not trust."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,12 +57,17 @@ def as_answer(said: Any, prompt: Prompt, call: int) -> Answer:
 def check_answer(answer: object, prompt: Prompt, who: str) -> None:
     """Raises ModelError unless ``answer`` is an answer to ``prompt``."""
     where = f"sample {prompt.sample_id!r}, {prompt.relation} severity {prompt.severity}"
-    if isinstance(answer, Unanswered):
-        return
-    if not isinstance(answer, Answer):
+    if not isinstance(answer, Answer | Unanswered):
         raise ModelError(
             f"{who}: expected Answer or Unanswered, got {type(answer).__name__} for {where}"
         )
+    if not is_cost(answer.cost):
+        raise ModelError(
+            f"{who}: expected a cost that is finite and 0 or more, got {answer.cost!r:.40} for "
+            f"{where}"
+        )
+    if isinstance(answer, Unanswered):
+        return
     if len(answer.values) != len(prompt.concepts):
         raise ModelError(
             f"{who}: expected {len(prompt.concepts)} values (one per concept), "
@@ -86,6 +92,14 @@ def _check_mask(value: npt.NDArray[Any], prompt: Prompt, where: str) -> None:
             f"{where}: expected a mask of bool as large as the image, {size}, got "
             f"{value.dtype} of shape {value.shape}"
         )
+
+
+def is_cost(value: object) -> bool:
+    """Whether a number can be money spent: finite and 0 or more. NaN would switch off a cap."""
+    try:
+        return bool(0 <= value < math.inf)  # type: ignore[operator]
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_probability(value: object) -> bool:

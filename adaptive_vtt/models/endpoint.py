@@ -8,15 +8,18 @@ What a call costs is the sum over its attempts:
 
 - an attempt that was answered costs what the server's token counts come to; where it counts
   none, and tokens have a price, the most that one attempt can cost;
-- one that timed out or whose reply broke off may have been billed: the most one can cost;
+- one that timed out, or whose reply broke off, was malformed or too long, may have been
+  billed: what the server counts or, where it counts nothing, the most one can cost;
 - one that was refused (4xx, 429 too), failed on the server (5xx) or never reached it costs
   nothing, unless the server sends token counts with the refusal.
 
 So `most_cost`, the most one attempt can cost times the number of attempts, is never exceeded
-as long as the server counts no more tokens than the bounds it was given.
+as long as the server counts no more tokens than the bounds it was given. A count is a whole
+number of 0 or more; anything else that a server gives for one counts nothing.
 """
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -26,12 +29,16 @@ from typing import Any, Literal
 
 from ..errors import AvttError, InputError, ModelError, one_line
 from ..randomness import generator
-from .attempts import Reply, Trouble
+from ..values import writable
+from .attempts import REPLIED, Reply, Trouble, reading
 from .background import Background
 from .base import Answer, Prompt, Unanswered, Value
+from .checking import check_answer
 from .keys import Key, scrubbed, shows
 from .limits import Clock, Limits, Pace, Retries, Sleep
-from .prices import Prices, Usage
+from .prices import Prices, Usage, whole
+
+_SHOWN = 200  # characters of a server's own words in an error
 
 
 @dataclass
@@ -105,11 +112,25 @@ class Endpoint:
         raise TypeError(f"{type(self).__name__} defines no prepare")
 
     async def send(self, request: Any, prompt: Prompt) -> Reply:
-        """One attempt; raises Trouble where it fails. The timeout is the caller's."""
+        """One attempt; raises Trouble where it fails. The timeout is the caller's.
+
+        Any other exception but InputError says that the reply was malformed.
+        """
         raise TypeError(f"{type(self).__name__} defines no send")
 
     async def disconnect(self) -> None:
         """Closes what ``connect`` or ``send`` opened."""
+
+    def counted(self, sent: object, said: object) -> Usage | None:
+        """The tokens that a server counts, whatever it gives for them; None where neither counts.
+
+        Where one alone does, the other is taken for the most it can be.
+        """
+        counts = whole(sent), whole(said)
+        if counts == (None, None):
+            return None
+        bound = self._bound.input, self._bound.output
+        return Usage(*(b if c is None else c for c, b in zip(counts, bound, strict=True)))
 
     # -- what the audit uses ---------------------------------------------------------------
 
@@ -177,7 +198,7 @@ class Endpoint:
                 return await self._attempts(prompt)
         except AvttError:
             raise
-        except Exception as error:  # a reply may be wrong in ways nobody thought of
+        except Exception as error:
             said = scrubbed(one_line(error), self._keys)
             cause = None if shows(error, self._keys) else error
             raise ModelError(f"{self._who}: {type(error).__name__}: {said}") from cause
@@ -194,7 +215,7 @@ class Endpoint:
                     request = await asyncio.to_thread(self.prepare, prompt)
                 reply = await self._attempt(request, prompt)
             except Trouble as trouble:
-                trouble.detail = scrubbed(trouble.detail, self._keys)
+                trouble.detail = self._shown(trouble.detail)
                 spent += self._charge(trouble)
                 self._stop_if_hopeless(trouble)
                 if trouble.then == "leave" or attempt == self.retries.times:
@@ -208,7 +229,12 @@ class Endpoint:
         """Connected, by whichever call came first."""
         async with self._connecting:
             if not self._connected:
-                await self._in_time(self.connect())
+                try:
+                    with reading():
+                        await self._in_time(self.connect())
+                except Trouble as trouble:
+                    trouble.billed = False
+                    raise
                 self._connected = True
 
     async def _attempt(self, request: Any, prompt: Prompt) -> Reply:
@@ -217,7 +243,10 @@ class Endpoint:
         self._counts.seconds_pacing += await self._tokens.turn(most.total)
         self._counts.attempts += 1
         try:
-            reply = await self._in_time(self.send(request, prompt), billed=True)
+            with reading():
+                reply: Reply = await self._in_time(self.send(request, prompt), billed=True)
+            with reading(reply.usage):
+                self._check(reply, prompt)
             used = reply.usage or most
             return reply
         except Trouble as trouble:
@@ -225,6 +254,15 @@ class Endpoint:
             raise
         finally:
             self._tokens.give_back(most.total - used.total)
+
+    def _check(self, reply: Reply, prompt: Prompt) -> None:
+        """Raises ValueError or ModelError for what is no answer to the prompt."""
+        if isinstance(reply.said, Unanswered):
+            return
+        for value in reply.said:
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"expected P(yes) between 0 and 1, got {value}")
+        check_answer(Answer(reply.said), prompt, self._who)
 
     async def _in_time(self, doing: Any, *, billed: bool = False) -> Any:
         try:
@@ -250,16 +288,22 @@ class Endpoint:
         if reply.usage is None and self.prices.cost(Usage(1, 1)) > self.prices.cost(Usage()):
             self._counts.cost_unconfirmed += cost
         if isinstance(reply.said, Unanswered):
-            return Unanswered(scrubbed(reply.said.reason, self._keys), spent + cost)
+            reason = writable(scrubbed(reply.said.reason, self._keys))
+            return Unanswered(reason, spent + cost)
         return Answer(tuple(self._without_keys(value) for value in reply.said), spent + cost)
 
     def _without_keys(self, value: Value) -> Value:
         """A value as it may be journaled: a server may echo whatever it was sent."""
         if isinstance(value, str):
-            return scrubbed(value, self._keys)
+            return writable(scrubbed(value, self._keys))
         if isinstance(value, Unanswered):
-            return Unanswered(scrubbed(value.reason, self._keys), value.cost)
+            return Unanswered(writable(scrubbed(value.reason, self._keys)))
         return value
+
+    def _shown(self, text: str) -> str:
+        """The beginning of a server's words, as it may stand in an error."""
+        text = writable(scrubbed(text, self._keys))
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
     def _charge(self, trouble: Trouble) -> float:
         """What a failed attempt costs."""
@@ -289,7 +333,7 @@ class Endpoint:
 
     def _left(self, trouble: Trouble, spent: float) -> Unanswered:
         """A call given up; raises ModelError where the endpoint seems to be down."""
-        if trouble.then == "again":
+        if trouble.then == "again" and not (self._connected and trouble.kind in REPLIED):
             self._silent += 1
             if self._silent >= self.retries.give_up_after:
                 raise ModelError(
@@ -310,7 +354,8 @@ class Endpoint:
         strange = trouble.then == "leave" and not self.trusted
         first = not self._answered and (strange or trouble.kind == "unreachable")
         if trouble.then == "stop" or first:
-            raise ModelError(f"{self._who}: {one_line(trouble)}") from None
+            said = one_line(trouble).replace(f"{self._who}: ", "")
+            raise ModelError(f"{self._who}: {said}") from None
 
     @property
     def _who(self) -> str:

@@ -1,31 +1,38 @@
 """Endpoints that are called over plain HTTP, by httpx."""
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..errors import InputError, one_line
+from ..errors import InputError
 from .attempts import Trouble, of_status
 from .endpoint import Endpoint
 from .keys import Key, fill
+from .wire import MAX_REPLY_BYTES, client_options, lost, parsed, words_of
 
 if TYPE_CHECKING:
     import httpx
 
 _SECRET = ("authorization", "api-key", "apikey", "token", "secret")
 """Headers with these in their names hold keys, which a spec must not spell out."""
-_QUOTED = 200  # characters of a server's own words in an error
 
 
 class HttpEndpoint(Endpoint):
     """Sends bytes to ``url`` with ``headers``, of which values may name "$VARIABLES".
 
-    Raises InputError for a URL that is none, a variable that is not set, and a key that is
-    written out. Needs httpx (pip install 'adaptive-vtt[http]').
+    ``max_reply_bytes``: a longer reply is a failed attempt. Raises InputError for a URL that is
+    none, a variable that is not set, and a key that is written out. Needs httpx (pip install
+    'adaptive-vtt[http]').
     """
 
-    def __init__(self, url: str, *, headers: Mapping[str, str] | None = None, **options: Any):
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
+        **options: Any,
+    ) -> None:
         httpx = _library()
         host = host_of(url)
         self._headers, keys = _filled(headers or {})
@@ -33,7 +40,7 @@ class HttpEndpoint(Endpoint):
         super().__init__(host=host, keys=keys, **options)
         most = self.limits.in_flight
         self._client = httpx.AsyncClient(
-            timeout=None,  # the endpoint's own limit covers the whole attempt
+            **client_options(max_reply_bytes),
             limits=httpx.Limits(max_connections=most, max_keepalive_connections=most),
             auth=self._authorise,
         )
@@ -46,26 +53,17 @@ class HttpEndpoint(Endpoint):
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         url = self._url.rstrip("/") + path if path else self._url
         request = self._client.build_request(method, url, content=content, headers=named)
-        billed = content is not None
         try:
-            reply = await self._client.send(request, stream=True)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
-            raise Trouble("unreachable", f"cannot be reached: {one_line(error)}") from None
+            reply = await self._client.send(request)
+            if not reply.is_success:
+                raise of_status(reply.status_code, reply.headers, words_of(reply.content))
+            return parsed(reply.content)
         except httpx.TransportError as error:
-            raise Trouble("connection lost", one_line(error), billed=billed) from None
-        try:
-            body = await reply.aread()
-        except httpx.HTTPError as error:
-            raise Trouble("truncated", one_line(error), billed=billed) from None
-        finally:
-            await reply.aclose()
-        if not reply.is_success:
-            raise of_status(reply.status_code, reply.headers, words_of(body))
-        try:
-            return json.loads(body)
-        except ValueError:
-            detail = f"expected JSON, got {words_of(body)!r}"
-            raise Trouble("truncated", detail, billed=billed) from None
+            trouble = lost(error)
+        except Trouble as error:
+            trouble = error
+        trouble.billed = trouble.billed and content is not None
+        raise trouble
 
     async def disconnect(self) -> None:
         await self._client.aclose()
@@ -96,20 +94,6 @@ def host_of(url: str) -> str:
     if parts.username or parts.password:
         raise InputError(f"model.url: expected no user or password before {host!r}, use headers")
     return host if port is None else f"{host}:{port}"
-
-
-def words_of(body: bytes) -> str:
-    """The beginning of a reply, and of JSON errors the message alone."""
-    text = body.decode(errors="replace")
-    try:
-        said = json.loads(text)
-        while isinstance(said, dict) and (inner := said.get("error", said.get("message"))):
-            said = inner
-        text = said if isinstance(said, str) else text
-    except ValueError:
-        pass
-    text = " ".join(text.split())
-    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]} ..."
 
 
 def _filled(headers: Mapping[str, str]) -> tuple[dict[str, Key], list[Key]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import InputError, unknown
-from .attempts import Reply, Trouble
+from .attempts import QUOTED, Reply, Trouble, reading
 from .base import Prompt, Unanswered, Value
 from .http import HttpEndpoint
 from .picture import Encoding
@@ -76,12 +76,13 @@ class HttpJson(HttpEndpoint):
 
     async def send(self, request: bytes, prompt: Prompt) -> Reply:
         body = await self.exchange(content=request, content_type="application/json")
-        usage = self._usage(body)
-        try:
-            return Reply(self._values(body, prompt), usage)
-        except LookupError as error:
-            detail = f"the reply has nothing at {error.args[0]!r}, which begins {_start(body)}"
-            raise Trouble("no answer", detail, then="leave", billed=True, usage=usage) from None
+        usage = self.counted(*(_count(body, path) for path in self._usage_paths))
+        with reading(usage):
+            try:
+                return Reply(self._values(body, prompt), usage)
+            except LookupError as error:
+                detail = f"the reply has nothing at {error.args[0]!r}, which begins {_start(body)}"
+                raise Trouble("no answer", detail, then="leave", billed=True, usage=usage) from None
 
     def _values(self, body: Any, prompt: Prompt) -> tuple[Value, ...]:
         if isinstance(self._response, Mapping):
@@ -93,12 +94,13 @@ class HttpJson(HttpEndpoint):
             found = _aligned(at(body, self._response), prompt, self._response)
         return tuple(_value(one, words=bool(prompt.asks)) for one in found)
 
-    def _usage(self, body: Any) -> Usage | None:
-        try:
-            counts = [0 if path is None else int(at(body, path)) for path in self._usage_paths]
-        except (LookupError, TypeError, ValueError):
-            return None
-        return Usage(*counts) if any(self._usage_paths) else None
+
+def _count(body: Any, path: str | None) -> Any:
+    """What stands where the server should count tokens; None where nothing does."""
+    try:
+        return None if path is None else at(body, path)
+    except LookupError:
+        return None
 
 
 def at(body: Any, path: str) -> Any:
@@ -168,5 +170,4 @@ def _placeholders(template: Any) -> set[str]:
 
 
 def _start(body: Any) -> str:
-    text = json.dumps(body)
-    return text if len(text) <= 120 else f"{text[:120]} ..."
+    return json.dumps(body)[:QUOTED]

@@ -1,14 +1,18 @@
 """API keys: from the environment only, and into nothing that is kept or shown."""
 
+import base64
 import os
 import re
 import traceback
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ..errors import InputError
 
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_EITHER = {"+": "[+-]", "/": "[/_]"}
+"""The two characters that base64 writes in another way in addresses."""
 _SHORTEST = 4  # shorter "keys" are placeholders, and hide nothing but other words
 
 
@@ -53,11 +57,43 @@ def fill(text: str, where: str) -> tuple[Key, list[Key]]:
 
 
 def scrubbed(text: str, keys: Iterable[Key]) -> str:
-    """``text`` without the keys."""
+    """``text`` without the keys, in plain text or in any encoding of ``_forms``."""
     for key in keys:
         if len(key.reveal()) >= _SHORTEST:
-            text = text.replace(key.reveal(), "[key]")
+            text = _forms(key.reveal()).sub("[key]", text)
     return text
+
+
+@lru_cache(maxsize=32)
+def _forms(secret: str) -> re.Pattern[str]:
+    """Finds a key: plain, percent-encoded, with escapes of JSON or HTML, in hex or in base64.
+
+    Any of its characters may be escaped and others not. In base64 the key may be a part of
+    what was encoded; the characters found are those that it alone determines.
+    """
+    data = secret.encode()
+    encoded = {_base64_of(data, before) for before in range(3)}
+    either = [re.sub(r"[+/]", lambda m: _EITHER[m.group()], text) for text in encoded]
+    return re.compile("|".join(("".join(map(_character, secret)), f"(?i:{data.hex()})", *either)))
+
+
+def _character(one: str) -> str:
+    """A pattern for a character and its escapes."""
+    number, octets = ord(one), one.encode()
+    percent = "".join(f"%{octet:02x}" for octet in octets)
+    escapes = (
+        rf"(?i:{percent})", rf"(?i:\\u{number:04x})", rf"(?i:&\#x0*{number:x};)",
+        rf"&\#0*{number};",
+    )  # fmt: skip
+    plain = r"\\?/" if one == "/" else re.escape(one)  # JSON may escape it
+    return f"(?:{'|'.join((plain, *escapes))})"
+
+
+def _base64_of(data: bytes, before: int) -> str:
+    """The characters of base64 that ``data`` determines where ``before`` bytes precede it."""
+    text = base64.b64encode(bytes(before) + data).decode()
+    first, end = -(-before * 8 // 6), (before + len(data)) * 8 // 6
+    return text[first:end]
 
 
 def shows(error: BaseException, keys: Iterable[Key]) -> bool:

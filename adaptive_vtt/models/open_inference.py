@@ -101,12 +101,10 @@ class OpenInference(HttpEndpoint):
         said = await self.exchange(f"{self._path}/infer", content, **headers)
         try:
             found = _named(said["outputs"], self._tensors.output)
-            output = np.asarray(found["data"], float).reshape(found["shape"])
-        except (LookupError, TypeError, ValueError):
-            raise Trouble(
-                "no answer", f"the reply has no tensor {self._tensors.output!r} that can be read",
-                then="leave", billed=True,
-            ) from None  # fmt: skip
+        except LookupError:
+            detail = f"the reply has no tensor {self._tensors.output!r}"
+            raise Trouble("no answer", detail, then="leave", billed=True) from None
+        output = np.asarray(found["data"], float).reshape(found["shape"])
         answers = self._outputs.answers(output, [prompt], self._tensors.shape, self._who)
         return Reply(answers[0].values)
 

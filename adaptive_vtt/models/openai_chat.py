@@ -14,20 +14,22 @@ server's content filter is an answer like others, of no tokens where it counts n
 """
 
 import base64
+import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from ..errors import InputError, one_line
+from ..errors import InputError
 from ..vqa.extraction import NO_ANSWER, REFUSED
-from .attempts import Reply, Trouble, of_status
+from .attempts import Reply, Trouble, of_status, reading
 from .base import Prompt, Unanswered, Value
 from .chat_replies import p_yes, stated, yes_or_no
 from .endpoint import Endpoint
-from .http import host_of, words_of
+from .http import host_of
 from .keys import from_environment
 from .picture import Encoding
 from .prices import Usage
 from .prompts import TEMPLATES, Template
+from .wire import MAX_REPLY_BYTES, client_options, lost, parsed, words_of
 
 YesFrom = Literal["auto", "logprobs", "structured", "words"]
 _MODES: tuple[YesFrom, ...] = ("logprobs", "structured", "words")
@@ -43,6 +45,7 @@ class OpenAIChat(Endpoint):
     none elsewhere). ``answers``: one question per call, or "all" of an image in one numbered
     list. ``template``: the words of a prompt. ``max_tokens`` bounds the reply,
     ``max_input_tokens`` text and image: a bound for the money, since no protocol enforces it.
+    ``max_reply_bytes``: a longer body is a failed attempt.
     ``options`` go into the request as they are (default: temperature = 0). Raises InputError
     for a key that is not set. Needs openai (pip install 'adaptive-vtt[openai]').
     """
@@ -60,6 +63,7 @@ class OpenAIChat(Endpoint):
         detail: Literal["auto", "low", "high"] | None = None,
         max_tokens: int = 512,
         max_input_tokens: int = 4096,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
         options: Mapping[str, Any] | None = None,
         **endpoint: Any,
     ) -> None:
@@ -67,7 +71,9 @@ class OpenAIChat(Endpoint):
         if key is None and base_url is None:
             key = "OPENAI_API_KEY"
         secret = None if key is None else from_environment(key, "model.key")
-        self._client = _client(base_url, "none" if secret is None else secret.reveal())
+        self._client = _client(
+            base_url, "none" if secret is None else secret.reveal(), max_reply_bytes
+        )
         endpoint.setdefault("name", model)
         super().__init__(
             host=host, answers=answers, bound=Usage(max_input_tokens, max_tokens),
@@ -106,7 +112,7 @@ class OpenAIChat(Endpoint):
         while True:
             mode = "words" if in_words else self._modes[0]
             try:
-                completion = await self._client.chat.completions.create(
+                raw = await self._client.chat.completions.with_raw_response.create(
                     **_as(mode, request, prompt)
                 )
             except openai.APIStatusError as error:
@@ -114,11 +120,23 @@ class OpenAIChat(Endpoint):
                     return _refusal(error)
                 continue
             except openai.APIConnectionError as error:
-                raise _lost(error) from None
-            except (openai.APIError, ValueError) as error:
-                raise Trouble("truncated", one_line(error), billed=True) from None
+                cause = error.__cause__
+                trouble = cause if isinstance(cause, Trouble) else lost(cause or error)
+                raise trouble from None
+            said = parsed(raw.http_response.content)
             self._settled = self._settled or not in_words
-            return _reply(completion, prompt, mode, self.template)
+            return self._reply(said, prompt, mode)
+
+    def _reply(self, said: Any, prompt: Prompt, mode: YesFrom) -> Reply:
+        counts = said.get("usage")
+        counts = counts if isinstance(counts, dict) else {}
+        usage = self.counted(counts.get("prompt_tokens"), counts.get("completion_tokens"))
+        with reading(usage):
+            choices = said.get("choices")
+            if not choices:
+                detail = f"expected a chat completion, got {words_of(json.dumps(said).encode())}"
+                raise Trouble("truncated", detail, billed=True, usage=usage)
+            return Reply(_said(choices[0], prompt, mode, self.template), usage)
 
     async def disconnect(self) -> None:
         await self._client.close()
@@ -132,7 +150,7 @@ class OpenAIChat(Endpoint):
         return mode != self._modes[0]
 
 
-def _client(base_url: str | None, key: str) -> Any:
+def _client(base_url: str | None, key: str, most: int) -> Any:
     try:
         import openai
     except ImportError:
@@ -140,7 +158,10 @@ def _client(base_url: str | None, key: str) -> Any:
             "OpenAI-compatible endpoints need openai: pip install 'adaptive-vtt[openai]'"
         ) from None
     # retries and timeouts are the endpoint's, which counts and pays for them
-    return openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0, timeout=None)
+    return openai.AsyncOpenAI(
+        base_url=base_url, api_key=key, max_retries=0, timeout=None,
+        http_client=openai.DefaultAsyncHttpxClient(**client_options(most)),
+    )  # fmt: skip
 
 
 def _modes(yes_from: YesFrom, answers: str) -> list[YesFrom]:
@@ -183,29 +204,30 @@ def _properties(prompt: Prompt) -> list[str]:
 # -- what came back ------------------------------------------------------------------------
 
 
-def _reply(completion: Any, prompt: Prompt, mode: YesFrom, template: Template) -> Reply:
-    counted = getattr(completion, "usage", None)
-    usage = None
-    if counted is not None and counted.prompt_tokens is not None:
-        usage = Usage(counted.prompt_tokens, counted.completion_tokens or 0)
-    choices = getattr(completion, "choices", None)
-    if not choices:
-        detail = f"expected a chat completion, got {words_of(str(completion).encode())}"
-        raise Trouble("truncated", detail, billed=True, usage=usage)
-    message = choices[0].message
-    if getattr(message, "refusal", None):
-        return Reply(Unanswered(f"{REFUSED}{message.refusal}"), usage)
-    if choices[0].finish_reason == "content_filter":
-        return Reply(_FILTERED, usage)
-    text = message.content or ""
+def _said(
+    choice: Mapping[str, Any], prompt: Prompt, mode: YesFrom, template: Template
+) -> tuple[Value, ...] | Unanswered:
+    """What a reply's first choice says; any exception means that it is malformed."""
+    message = choice["message"]
+    if message.get("refusal"):
+        return Unanswered(f"{REFUSED}{_text(message['refusal'])}")
+    if choice.get("finish_reason") == "content_filter":
+        return _FILTERED
+    text = "" if message.get("content") is None else _text(message["content"])
     if mode == "structured":
-        return Reply(stated(text, _properties(prompt)), usage)
-    if mode == "logprobs" and choices[0].logprobs is not None:
-        value = p_yes(choices[0].logprobs.content or ())
+        return stated(text, _properties(prompt))
+    if mode == "logprobs" and choice.get("logprobs"):
+        value = p_yes(choice["logprobs"].get("content") or ())
         if value is not None:
-            return Reply((value,), usage)
+            return (value,)
     parts = template.split(text, len(prompt.concepts))
-    return Reply(tuple(_value(part, prompt, k) for k, part in enumerate(parts)), usage)
+    return tuple(_value(part, prompt, k) for k, part in enumerate(parts))
+
+
+def _text(said: object) -> str:
+    if not isinstance(said, str):
+        raise TypeError(f"expected words, got {type(said).__name__}")
+    return said
 
 
 def _value(part: str | Unanswered, prompt: Prompt, place: int) -> Value:
@@ -225,13 +247,3 @@ def _refusal(error: Any) -> Reply:
     if error.code == "insufficient_quota":  # comes as 429, but no waiting helps
         raise Trouble(f"http {error.status_code}", detail, then="stop") from None
     raise of_status(error.status_code, error.response.headers, detail) from None
-
-
-def _lost(error: Exception) -> Trouble:
-    """A connection that failed. The names are those of httpx, in whichever version."""
-    cause = error.__cause__ or error
-    name, said = type(cause).__name__, one_line(cause)
-    if name in ("ConnectError", "ConnectTimeout", "UnsupportedProtocol"):
-        return Trouble("unreachable", f"cannot be reached: {said}")
-    kind = "truncated" if "body" in said else "connection lost"
-    return Trouble(kind, said, billed=True)

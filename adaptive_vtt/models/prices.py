@@ -1,20 +1,42 @@
 """What calls cost."""
 
+import math
 from dataclasses import dataclass, fields
 
 from ..errors import InputError
 
+MOST_TOKENS = 10_000_000
+"""No call of any model uses more; a larger count is a mistake, or a lie."""
+
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one attempt, as the server counts them; an image's tokens are input."""
+    """Tokens of one attempt, as the server counts them; an image's tokens are input.
+
+    Raises InputError for counts that are no whole numbers of 0 or more.
+    """
 
     input: int = 0
     output: int = 0
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            count = getattr(self, field.name)
+            if whole(count) is None:
+                raise InputError(
+                    f"{field.name} tokens: expected a whole number from 0 to {MOST_TOKENS}, got "
+                    f"{count!r:.40}"
+                )
+
     @property
     def total(self) -> int:
         return self.input + self.output
+
+
+def whole(count: object) -> int | None:
+    """A count of tokens as a server may tell it; None for anything else, which counts nothing."""
+    counts = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOKENS
+    return count if counts else None  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -32,7 +54,7 @@ class Prices:
     def __post_init__(self) -> None:
         for field in fields(self):
             price = getattr(self, field.name)
-            if price is not None and not price >= 0:
+            if price is not None and not 0 <= price < math.inf:
                 raise InputError(f"price {field.name}: expected 0 or more, got {price}")
         if not self.tokens > 0:
             raise InputError(f"price tokens: expected a number above 0, got {self.tokens}")

@@ -22,15 +22,20 @@ import numpy as np
 from ..datasets.images import as_mask
 from ..errors import InputError, ModelError
 from ..pictures import png
+from ..values import writable
+from .attempts import MALFORMED
 from .base import Answer, Prompt, Unanswered, Value
+from .checking import check_answer
+from .wire import MAX_REPLY_BYTES
 
 
 class SubprocessModel:
     """The program ``command``, started with the first question in ``directory``.
 
     One that gives no answer within ``timeout`` seconds is ended, and started again for the
-    next question. Raises InputError where it cannot be started, ModelError where it ends by
-    itself or answers something that is no answer.
+    next question; so is one whose line is no answer, or longer than ``max_reply_bytes``.
+    Raises InputError where it cannot be started, ModelError where it ends by itself or its
+    first line is no answer.
     """
 
     def __init__(
@@ -41,13 +46,17 @@ class SubprocessModel:
         answers: Literal["one", "all"] = "all",
         timeout: float = 60.0,
         directory: Path | None = None,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
+        if max_reply_bytes < 1:
+            raise InputError(f"max_reply_bytes: expected at least 1, got {max_reply_bytes}")
         self._command = shlex.split(command) if isinstance(command, str) else list(command)
         if not self._command:
             raise InputError("model.command: expected a program, got nothing")
         self.name = name or Path(self._command[0]).name
         self.answers: Literal["one", "all"] = answers
-        self._timeout, self._directory = timeout, directory
+        self._timeout, self._directory, self._longest = timeout, directory, max_reply_bytes
+        self._answered = False
         self._program: _Program | None = None
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
@@ -63,15 +72,24 @@ class SubprocessModel:
         if self._program is None:
             self._program = _Program(self._command, self._directory)
         try:
-            line = self._program.exchange(_question(prompt), self._timeout)
+            line = self._program.exchange(_question(prompt), self._timeout, self._longest)
         except TimeoutError:
             self._program = None
             return Unanswered("timeout")
-        if not line.endswith(b"\n"):
+        if not line.endswith(b"\n") and len(line) <= self._longest:
             ended = self._program.end(patience=1.0)
             self._program = None
             raise ModelError(f"{self._where(prompt)}: the program {ended}")
-        return _read(line, self._where(prompt))
+        try:
+            answer = _read(line, prompt, self._where(prompt))
+        except ModelError:
+            if not self._answered:
+                raise
+            self._program.end(patience=0.0)  # whatever else it wrote answers no question
+            self._program = None
+            return Unanswered(MALFORMED)
+        self._answered = True
+        return answer
 
     def _where(self, prompt: Prompt) -> str:
         return f"model {self.name!r} asked about sample {prompt.sample_id!r}"
@@ -96,13 +114,15 @@ class _Program:
                 f"model.command: cannot start {command[0]!r}: {error.strerror}"
             ) from None
 
-    def exchange(self, line: bytes, timeout: float) -> bytes:
+    def exchange(self, line: bytes, timeout: float, longest: int) -> bytes:
         """The line that answers ``line``: without its end, or empty, where the program ended.
+
+        Of one longer than ``longest`` bytes, no more than those and one.
 
         Raises TimeoutError, the program being ended, where none comes in ``timeout`` seconds.
         """
         with ThreadPoolExecutor(1) as waiting:  # both writing and reading may block
-            coming = waiting.submit(self._exchange, line)
+            coming = waiting.submit(self._exchange, line, longest)
             try:
                 return coming.result(timeout)
             except TimeoutError:
@@ -111,13 +131,13 @@ class _Program:
             except OSError:  # nobody reads any more
                 return b""
 
-    def _exchange(self, line: bytes) -> bytes:
+    def _exchange(self, line: bytes, longest: int) -> bytes:
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(line)
         process.stdin.flush()
-        return process.stdout.readline()
+        return process.stdout.readline(longest + 1)
 
     def end(self, patience: float) -> str:
         """Ends the program, after ``patience`` seconds by force: its code, its last words."""
@@ -151,18 +171,24 @@ def _question(prompt: Prompt) -> bytes:
     return line.encode() + b"\n"
 
 
-def _read(line: bytes, where: str) -> Answer | Unanswered:
+def _read(line: bytes, prompt: Prompt, where: str) -> Answer | Unanswered:
+    """What a line answers; raises ModelError for one that is no answer, in whatever way."""
     try:
-        said = json.loads(line)
-        cost = float(said.get("cost", 0.0))
-        if "unanswered" in said:
-            return Unanswered(str(said["unanswered"]), cost)
-        return Answer(tuple(_value(value) for value in said["values"]), cost)
-    except (AttributeError, LookupError, TypeError, ValueError):
-        got = line.decode(errors="replace").strip()[:200]
+        answer = _answer_of(json.loads(line))
+    except Exception:  # a line may be wrong in ways nobody thought of
+        got = line[:800].decode(errors="replace").strip()[:200]
         raise ModelError(
             f"{where}: expected one line of JSON with 'values' or 'unanswered', got {got!r}"
         ) from None
+    check_answer(answer, prompt, where)
+    return answer
+
+
+def _answer_of(said: Any) -> Answer | Unanswered:
+    cost = float(said.get("cost", 0.0))
+    if "unanswered" in said:
+        return Unanswered(writable(str(said["unanswered"])), cost)
+    return Answer(tuple(_value(value) for value in said["values"]), cost)
 
 
 def _value(value: Any) -> Value:
@@ -173,7 +199,7 @@ def _value(value: Any) -> Value:
     if not isinstance(value, dict):
         return float(value)
     if "unanswered" in value:
-        return Unanswered(str(value["unanswered"]))
+        return Unanswered(writable(str(value["unanswered"])))
     import cv2
 
     data = np.frombuffer(base64.b64decode(value["mask"], validate=True), np.uint8)

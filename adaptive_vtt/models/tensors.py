@@ -152,6 +152,8 @@ class Outputs:
             row = row[[self._index(concept) for concept in prompt.concepts]]
         if row.ndim == 1 or prompt.image is None:
             return row
+        if len(row) != len(prompt.concepts):
+            raise ModelError(f"{who}: expected {len(prompt.concepts)} maps, got {len(row)}")
         import cv2
 
         height, width = prompt.image.shape[:2]

@@ -44,6 +44,13 @@ class AuditSpec(Section):
     max_cost: float | None = Field(
         None, description="at most so much money, in the unit of the model's prices", gt=0
     )
+    fail_on_error: float | None = Field(
+        None,
+        description="end with an error when more than this share of calls stays unanswered, of "
+        "20 calls or more (default: never)",
+        gt=0,
+        le=1,
+    )
     seed: int = Field(0, description="same seed, same audit")
     floor: float | None = Field(
         None,

@@ -58,6 +58,12 @@ class ModelSpec(Section):
     tokens_per_minute: float | None = Field(None, description="at most so many tokens", gt=0)
     retries: int | None = Field(None, description="further attempts at a failed call (5)", ge=0)
     timeout: float | None = Field(None, description="seconds that an answer may take (60)", gt=0)
+    max_reply_bytes: int | None = Field(
+        None,
+        description="openai, open-inference, http: a longer reply, decompressed, is a failed "
+        "attempt; subprocess: a longer line is malformed (8e6)",
+        ge=1,
+    )
     price_per_call: float | None = Field(None, description="price of a call", ge=0)
     price_input: float | None = Field(None, description="price of price_tokens tokens sent", ge=0)
     price_output: float | None = Field(
@@ -78,7 +84,9 @@ class ModelSpec(Section):
     )
     max_tokens: int | None = Field(None, description="openai: longest reply (512)", ge=1)
     max_input_tokens: int | None = Field(
-        None, description="openai: a prompt and its image are no more; for the cap on cost (4096)"
+        None,
+        description="openai: a prompt and its image are no more; for the cap on cost (4096)",
+        ge=0,
     )
     options: dict[str, Any] | None = Field(
         None, description="openai: goes into the request as it is (temperature = 0)"
@@ -101,8 +109,8 @@ class ModelSpec(Section):
     )
     input_tokens: str | None = Field(None, description="http: where the reply counts tokens sent")
     output_tokens: str | None = Field(None, description="http: where it counts those answered")
-    most_input_tokens: int | None = Field(None, description="http: a call sends no more")
-    most_output_tokens: int | None = Field(None, description="http: a call answers no more")
+    most_input_tokens: int | None = Field(None, description="http: a call sends no more", ge=0)
+    most_output_tokens: int | None = Field(None, description="http: a call answers no more", ge=0)
     version: str | None = Field(None, description="open-inference: of the model")
     output: str | None = Field(None, description="open-inference, onnx: the output to read")
     concepts: list[str] | None = Field(

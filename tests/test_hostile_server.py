@@ -1,0 +1,449 @@
+"""Servers that reply whatever harms: the audit goes on, pays at most the worst, stays small."""
+
+import gzip
+import json
+import subprocess
+import sys
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loopback import Said, serving
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.building import build_audit
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.datasets.base import Ask
+from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.models import (
+    Answer,
+    Endpoint,
+    HttpJson,
+    Limits,
+    OpenAIChat,
+    OpenInference,
+    Prices,
+    Prompt,
+    Retries,
+    Unanswered,
+)
+from adaptive_vtt.models.attempts import retry_after
+from adaptive_vtt.models.checking import checked
+from adaptive_vtt.models.wire import parsed
+from adaptive_vtt.spec import Spec
+from adaptive_vtt.values import to_json
+
+PROMPT = Prompt(np.full((6, 4, 3), 7, np.uint8), ("a",), "s", "identity", 0)
+USAGE = {"prompt_tokens": 100, "completion_tokens": 10}
+PRICES = Prices(input=1.0, output=1.0, tokens=1)
+COUNTED, WORST = 110.0, 1000.0 + 50.0
+"""What an attempt costs with USAGE, and at most."""
+
+
+def completion(message: Any, usage: Any = USAGE) -> bytes:
+    choice = message if message == [None] else [{"index": 0, "message": message}]
+    return json.dumps({"choices": choice, "usage": usage}).encode()
+
+
+GOOD = completion({"role": "assistant", "content": "Yes"})
+DEEP = b'{"choices": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+LONG = b'{"choices": [{"message": {"content": "Yes"}}], "n": ' + b"1" * 4400 + b"}"
+LESS_DEEP = b'{"choices": ' + b"[" * 40_000 + b"]" * 40_000 + b"}"
+
+MALFORMED: dict[str, tuple[bytes, float]] = {
+    "choices: [null]": (completion([None]), COUNTED),
+    "message: null": (completion(None), COUNTED),
+    "message: a list": (completion(["Yes"]), COUNTED),
+    "content: a list": (completion({"content": ["Yes"]}), COUNTED),
+    "content: a number": (completion({"content": 7}), COUNTED),
+    "content: an object, usage: text": (completion({"content": {"a": 1}}, "many"), WORST),
+    "content: empty, and no text": (completion({"content": []}), COUNTED),
+    "refusal: an object": (completion({"refusal": {"why": "no"}}), COUNTED),
+    "a list": (b"[1]", WORST),
+    "100,000 deep": (DEEP, WORST),
+    "40,000 deep": (LESS_DEEP, WORST),
+    "4,400 digits": (LONG, WORST),
+    "no text": (b'{"choices": "\xff"}', WORST),
+}
+"""Replies of a chat server, and what one such attempt costs."""
+
+
+def chat(url: str, **options: Any) -> OpenAIChat:
+    chosen: dict[str, Any] = {
+        "prices": PRICES, "max_input_tokens": 1000, "max_tokens": 50, "yes_from": "words",
+        "retries": Retries(times=1, first_wait=0.001), **options,
+    }  # fmt: skip
+    return OpenAIChat("m", base_url=url, **chosen)
+
+
+def http(url: str, **options: Any) -> HttpJson:
+    chosen: dict[str, Any] = {
+        "request": {"image": "{image_base64}", "of": "{concept}"}, "response": "p",
+        "prices": Prices(per_call=1.0), "retries": Retries(times=1, first_wait=0.001), **options,
+    }  # fmt: skip
+    return HttpJson(url, **chosen)
+
+
+def tensors(url: str, **options: Any) -> OpenInference:
+    chosen: dict[str, Any] = {"retries": Retries(times=1, first_wait=0.001), **options}
+    return OpenInference(url, "m", **chosen)
+
+
+def ask(endpoint: Endpoint, prompt: Prompt = PROMPT) -> Answer | Unanswered:
+    try:
+        return endpoint.ask([prompt])[0]
+    finally:
+        endpoint.close()
+
+
+def said(body: bytes | dict[str, Any], status: int = 200, **headers: str) -> Said:
+    return status, headers, body if isinstance(body, bytes) else json.dumps(body).encode()
+
+
+def space(samples: int = 12) -> QuestionSpace:
+    images = np.zeros((samples, 6, 4, 3), np.uint8)
+    labels = pd.DataFrame({"apple": [0, 1] * (samples // 2), "berry": [1, 0] * (samples // 2)})
+    return QuestionSpace(from_table(images, labels), ["identity"])
+
+
+# -- malformed replies -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_reply_is_retried_billed_and_then_left_unanswered(name: str) -> None:
+    body, cost = MALFORMED[name]
+    with serving(lambda *_: said(body)) as url:
+        model = chat(url)
+        assert ask(model) == Unanswered("malformed reply", 2 * cost)
+        assert model.statistics()["failures"] == {"malformed reply": 2}
+        assert model.statistics()["cost"] == 2 * cost <= model.most_cost
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_after_a_malformed_reply_a_sound_one_answers(name: str) -> None:
+    body, cost = MALFORMED[name]
+    steps = [body]
+    with serving(lambda *_: said(steps.pop() if steps else GOOD)) as url:
+        assert ask(chat(url)) == Answer((1.0,), cost + COUNTED)
+
+
+def test_audits_go_on_past_malformed_replies_and_report_them() -> None:
+    bodies = [body for body, _ in MALFORMED.values()]
+    given: list[int] = []
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        if b"apple" in body:
+            return said(GOOD)
+        given.append(len(given))
+        return said(bodies[given[-1] % len(bodies)])
+
+    with serving(answer) as url:
+        model = chat(url, limits=Limits(in_flight=3))
+        with Audit(space(), model, strategy="random", max_cost=1e6) as audit:
+            result = audit.run()
+            failures = audit.journal.facts()["endpoint"]["failures"]
+            reasons = Counter(call.answers[0].unanswered for call in audit.journal.calls())
+            assert audit.interrupted == 0
+        model.close()
+    assert result.calls == 24
+    assert reasons == {None: 12, "malformed reply": 12}
+    assert failures == {"malformed reply": 24} == {"malformed reply": len(given)}
+    assert result.cost == model.statistics()["cost"] == audit.cost
+
+
+def test_a_server_that_never_says_anything_sound_is_not_taken_for_one_that_is_down() -> None:
+    with serving(lambda *_: said(completion(None))) as url:
+        model = chat(url, retries=Retries(times=0, give_up_after=3))
+        with Audit(space(), model, strategy="random") as audit:
+            assert audit.run().calls == 24
+            assert audit.cost == 24 * COUNTED
+        model.close()
+
+
+@pytest.mark.parametrize("value", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"1" * 4001])
+def test_a_probability_that_is_no_number_is_a_malformed_reply(value: bytes) -> None:
+    with serving(lambda *_: said(b'{"p": %s}' % value)) as url:
+        assert ask(http(url)) == Unanswered("malformed reply", 2.0)
+
+
+def test_logits_end_an_audit_at_first_and_leave_calls_unanswered_later() -> None:
+    with (
+        serving(lambda *_: said({"p": 3.5})) as url,
+        pytest.raises(ModelError, match=r"expected P\(yes\) between 0 and 1, got 3.5"),
+    ):
+        ask(http(url))
+    steps = [{"p": 3.5}, {"p": 0.5}]
+    with serving(lambda *_: said(steps.pop())) as url:
+        model = http(url)
+        assert model.ask([PROMPT]) == [Answer((0.5,), 1.0)]
+        assert ask(model) == Unanswered("malformed reply", 1.0)
+
+
+def test_tensors_that_are_none_are_malformed_replies() -> None:
+    about = {"name": "m", "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 3, -1, -1]}],
+             "outputs": [{"name": "p"}]}  # fmt: skip
+    replies = [b"[1]", b'{"outputs": [{"name": "p", "shape": [1, 1], "data": [NaN]}]}', LESS_DEEP]
+    for body in replies:
+        with serving(
+            lambda path, *_, body=body: said(body if path.endswith("infer") else about)
+        ) as url:
+            model = tensors(url)
+            said_ = ask(model)
+            assert isinstance(said_, Unanswered)
+            assert said_.reason == "malformed reply"
+
+
+def test_a_description_that_is_malformed_is_asked_for_again() -> None:
+    with serving(lambda *_: said(b"[" * 200_000)) as url:
+        model = tensors(url, retries=Retries(times=1, first_wait=0.001, give_up_after=2))
+        assert model.ask([PROMPT]) == [Unanswered("malformed reply", 0.0)]
+        with pytest.raises(ModelError, match=r"2 calls in a row had no reply, the last: malformed"):
+            ask(model)
+
+
+def test_halves_of_characters_are_journaled_as_what_files_can_hold() -> None:
+    prompt = Prompt(None, ("a",), "s", "identity", 0, (Ask("Which?"),))
+    replies: list[dict[str, Any]] = [{"content": "blue \ud800"}, {"refusal": "no \udfff"}]
+    for message, found in zip(replies, (Answer(("blue ?",)), "refused: no ?"), strict=True):
+        body = completion(message)
+        with serving(lambda *_, body=body: said(body)) as url:
+            answer = ask(chat(url, prices=Prices()), prompt)
+            assert (answer.reason if isinstance(answer, Unanswered) else answer) == found
+
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Sun, 01 Mar 99999999999 12:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT", "1e999", "nan",
+        "9" * 5000, "inf", "99999999999", "Sun, 01 Mar 2026 99999999999:00:00 GMT", "\x00",
+    ],
+)  # fmt: skip
+def test_a_wait_that_nobody_means_is_not_waited_for(value: str) -> None:
+    assert retry_after(value, NOW) is None
+    with serving(lambda *_: said(b"busy", 503, **{"retry-after": value.strip("\x00")})) as url:
+        assert ask(http(url)) == Unanswered("http 503", 0.0)
+    assert retry_after("-99999999999", NOW) == 0.0
+
+
+def test_more_containers_than_memory_should_hold_are_not_parsed() -> None:
+    with pytest.raises(Exception, match="malformed reply: expected no more than 100,000 lists"):
+        parsed(b"[" + b"{}," * 100_000 + b"1]")
+    assert len(parsed(b"[" + b"0.5," * 500_000 + b"1]")) == 500_001
+
+
+leaves = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
+    st.sampled_from(["Yes", "no", "\ud800", 10**400, -1, 1.5]),
+)  # fmt: skip
+anything = st.recursive(
+    leaves,
+    lambda part: (
+        st.lists(part, max_size=3) | st.dictionaries(st.text(max_size=3), part, max_size=3)
+    ),
+    max_leaves=6,
+)
+tokens = st.fixed_dictionaries(
+    {"token": st.sampled_from(["Yes", "no"]) | anything, "logprob": anything},
+    optional={"top_logprobs": anything},
+)
+choices = st.fixed_dictionaries(
+    {"message": anything | st.fixed_dictionaries({"content": anything})},
+    optional={
+        "finish_reason": anything,
+        "logprobs": anything | st.fixed_dictionaries({"content": st.lists(tokens, max_size=2)}),
+    },
+)
+bodies = anything | st.fixed_dictionaries(
+    {"choices": anything | st.lists(choices, min_size=1, max_size=2)},
+    optional={"usage": anything, "p": anything},
+)
+
+
+@pytest.mark.parametrize("make", [chat, http], ids=["openai", "http"])
+def test_whatever_comes_is_an_answer_or_none(make: Callable[..., Endpoint]) -> None:
+    reply = [said({"choices": [{"message": {"content": "Yes"}}], "p": 1.0})]
+    with serving(lambda *_: reply[0]) as url:
+        options = {"yes_from": "logprobs"} if make is chat else {}
+        patience = Retries(times=1, first_wait=1e-6, give_up_after=10**6)
+        model = make(url, retries=patience, **options)
+        model.ask([PROMPT])
+
+        @settings(deadline=None, max_examples=150, derandomize=True)
+        @given(body=bodies)
+        def check(body: Any) -> None:
+            reply[0] = said(json.dumps(body).encode())
+            (answer,) = checked(model, [PROMPT])
+            assert 0 <= answer.cost <= model.most_cost
+            values = (answer,) if isinstance(answer, Unanswered) else answer.values
+            for value in values:  # can be journaled
+                assert to_json(value) is not None
+                str(getattr(value, "reason", "")).encode()
+
+        check()
+        model.close()
+
+
+# -- bodies ----------------------------------------------------------------------------------
+
+MB = 2**20
+BOMB = gzip.compress(b" " * (48 * MB))
+ATTACKS: dict[str, Said] = {
+    "gzip": said(BOMB, **{"content-encoding": "gzip"}),
+    "plain": said(b" " * (3 * MB)),
+    "an error in gzip": said(BOMB, 500, **{"content-encoding": "gzip"}),
+    "endless": "endless",
+    "trailing": said(gzip.compress(b"{}") + b"\0" * (3 * MB), **{"content-encoding": "gzip"}),
+}
+
+
+@pytest.mark.parametrize("make", [chat, http], ids=["openai", "http"])
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_bodies_are_bounded_in_bytes_and_memory(attack: str, make: Callable[..., Endpoint]) -> None:
+    with serving(lambda *_: ATTACKS[attack]) as url:
+        model = make(url, max_reply_bytes=MB, prices=Prices(per_call=1.0))
+        model.ask([PROMPT])  # imports
+        tracemalloc.start()
+        answers = model.ask([PROMPT] * 8)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        model.close()
+    assert answers == [Unanswered("reply too long", 2.0)] * 8
+    assert peak < 30 * MB
+
+
+EIGHT = """
+import re, sys
+import numpy as np
+from adaptive_vtt.models import OpenAIChat, Prompt, Retries
+model = OpenAIChat("m", base_url=sys.argv[1], yes_from="words", retries=Retries(times=0))
+answers = model.ask([Prompt(np.zeros((8, 8, 3), np.uint8), ("a",), "s", "identity", 0)] * 8)
+model.close()
+peak = re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())
+print({a.reason for a in answers}, int(peak[1]) // 1024)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+@pytest.mark.parametrize("attack", ["gzip", "endless"])
+def test_eight_calls_in_flight_stay_under_400_megabytes(attack: str) -> None:
+    bomb = gzip.compress(b" " * (128 * MB), 1)
+    reply = said(bomb, **{"content-encoding": "gzip"}) if attack == "gzip" else attack
+    with serving(lambda *_: reply) as url:
+        command = [sys.executable, "-c", EIGHT, url]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    reasons, peak = done.stdout.rsplit(maxsplit=1)
+    assert reasons == "{'reply too long'}"
+    assert int(peak) < 400
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "found"),
+    [
+        ("gzip", gzip.compress(b'{"p": 0.5}'), Answer((0.5,), 1.0)),
+        ("br", b"?", Unanswered("malformed reply", 2.0)),
+        ("gzip", b"no gzip", Unanswered("malformed reply", 2.0)),
+        ("gzip", gzip.compress(b'{"p": 0.5}')[:12], Unanswered("truncated", 2.0)),
+    ],
+)
+def test_packed_replies_are_unpacked_here(
+    encoding: str, body: bytes, found: Answer | Unanswered
+) -> None:
+    asked: list[str] = []
+
+    def answer(path: str, headers: Mapping[str, str], _: bytes) -> Said:
+        asked.append(headers["accept-encoding"])
+        return said(body, **{"content-encoding": encoding})
+
+    with serving(answer) as url:
+        assert ask(http(url)) == found
+    assert set(asked) == {"identity"}
+
+
+def test_a_bound_of_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="max_reply_bytes: expected at least 1, got 0"):
+        http("http://127.0.0.1", max_reply_bytes=0)
+
+
+# -- redirects -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [chat, http, tensors], ids=["openai", "http", "open-inference"])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_image_follows_a_redirect(make: Callable[..., Endpoint], status: int) -> None:
+    elsewhere: list[bytes] = []
+
+    def other(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        elsewhere.append(body)
+        return said(GOOD)
+
+    with (
+        serving(other) as target,
+        serving(lambda *_: said(b"", status, location=target)) as url,
+        pytest.raises(ModelError, match=rf"http {status}: redirects to '{target}', which is"),
+    ):
+        ask(make(url))
+    assert elsewhere == []
+
+
+# -- fail_on_error ---------------------------------------------------------------------------
+
+
+def failing(url: str, share: float | None) -> Audit:
+    return Audit(space(40), chat(url), strategy="random", budget=60, fail_on_error=share)
+
+
+def test_too_many_unanswered_calls_end_the_audit_and_it_goes_on_when_mended() -> None:
+    broken = True
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        return said(completion(None) if broken and b"berry" in body else GOOD)
+
+    with serving(answer) as url:
+        with failing(url, None) as audit:
+            assert audit.run().calls == 60
+        with failing(url, 0.9) as audit:
+            assert audit.run().calls == 60
+        with failing(url, 0.2) as audit:
+            wrong = r"\d+ of \d+ calls stayed unanswered \(most often: malformed reply\), more than"
+            with pytest.raises(ModelError, match=wrong):
+                audit.run()
+            made = len(audit.journal.calls())
+            assert 20 <= made < 60
+            assert audit.journal.facts()["endpoint"]["failures"]["malformed reply"] > 0
+            broken = False
+            with Audit(
+                space(40), chat(url), strategy="random", budget=60, fail_on_error=0.2,
+                journal=audit.journal,
+            ) as again:  # fmt: skip
+                assert again.run().calls == 60
+
+
+def test_a_spec_sets_the_bound_of_replies_and_the_share_of_failures(tmp_path: Path) -> None:
+    with serving(lambda *_: said(b'{"p": ' + b" " * 5000 + b"0.5}")) as url:
+        chosen = {
+            "dataset": {"kind": "phantom", "count": 30, "size": 64},
+            "model": {"kind": "http", "url": url, "request": {"q": "{concept}"}, "response": "p",
+                      "retries": 0, "max_reply_bytes": 1000},
+            "audit": {"strategy": "random", "budget": 60, "fail_on_error": 0.5},
+        }  # fmt: skip
+        audit = build_audit(Spec.model_validate(chosen), tmp_path)
+        with audit, pytest.raises(ModelError, match=r"(\d+) of \1 .*most often: reply too long"):
+            audit.run()
+        audit.model.close()
+
+
+@pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
+def test_a_share_that_is_none_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match="fail_on_error: expected a share above 0 and up to 1"):
+        failing("http://127.0.0.1:9", share)
