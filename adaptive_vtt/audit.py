@@ -10,7 +10,7 @@ from .certify import Move
 from .certify.plan import Filters, Plan
 from .errors import JournalError, OrderError
 from .inquiry import Inquiry
-from .journal import Journal, open_journal
+from .journal import Journal, opened
 from .judging import Judge
 from .lessons import Lessons
 from .models.base import Answer, ConcurrentModel, ModelUnderTest, Unanswered
@@ -144,12 +144,12 @@ class Audit:
         check_budget(budget, self._inquiry.most)
         self._failed = self._astray = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
-        self.journal = open_journal(journal)
         settings = describe_settings(
             space, model, chosen, strategy=name, seed=seed, floor=floor, candidates=candidates,
             surrogate=surrogate, proxies=cheaper.names, form=form, history=history,
         )  # fmt: skip
-        self._begin(settings, notes or {})
+        with opened(journal) as self.journal:
+            self._begin(settings, notes or {})
 
     # -- ask and tell ------------------------------------------------------------------
 
@@ -391,19 +391,15 @@ class Audit:
 
     def _begin(self, settings: dict[str, Any], notes: Mapping[str, Any]) -> None:
         facts = self.journal.facts()
-        if not facts:
-            self.journal.set_facts(
-                space=describe_space(self.space),
-                settings=settings,
-                stop=self.rules,
-                certificate=self.plan.describe(self._questioner.certifier),
-                **self._purse.facts(),
-                **notes,
-            )
-            return
         certificate = self.plan.describe(self._questioner.certifier)
+        self._purse.recall(facts)  # of a journal that was set aside, too
+        if "space" not in facts:
+            self.journal.set_facts(
+                space=describe_space(self.space), settings=settings, stop=self.rules,
+                certificate=certificate, **self._purse.facts(), **notes,
+            )  # fmt: skip
+            return
         same_audit(facts, self.space, {**settings, "certificate": certificate})
-        self._purse.recall(facts)
         self._replay()
         self.journal.set_facts(stop=self.rules, ended=None, intervals=None, **self._purse.facts())
 
@@ -439,6 +435,7 @@ class Audit:
 
     def _usable(self) -> None:
         self._writable()
+        self.journal.check_place()
         if self._astray:
             raise JournalError("audit: a draw could not be finished; resume from the journal")
 
