@@ -10,7 +10,7 @@ from .certify import Move
 from .certify.plan import Filters, Plan
 from .errors import JournalError, OrderError
 from .inquiry import Inquiry
-from .journal import Journal, opened
+from .journal import JournalSource, opened
 from .judging import Judge
 from .lessons import Lessons
 from .models.base import Answer, ConcurrentModel, ModelUnderTest, Unanswered
@@ -52,8 +52,8 @@ class Audit:
     ``strategy``: a name or a Strategy. ``budget``: at most so many calls, ever.
     ``max_cost``: at most so much money, calls on their way at their worst price included.
     ``stop``: any StoppingRule, beside these. ``journal``: a path (created, or continued if an
-    audit with the same settings stands there), a Journal, or None for memory. ``notes``:
-    anything JSON can hold, kept in a new journal beside the settings. ``candidates``: how
+    audit with the same settings stands there), a Journal, what opens one, or None for memory.
+    ``notes``: anything JSON, kept in a new journal beside the settings. ``candidates``: how
     many unseen questions are looked at per draw. ``batch``: calls asked at a time by
     ``run``, with beliefs frozen.
 
@@ -96,7 +96,7 @@ class Audit:
         form: Literal["std", "variance"] = "std",
         history: Literal["truth", "answer"] = "truth",
         seed: int = 0,
-        journal: Path | str | Journal | None = None,
+        journal: JournalSource = None,
         notes: Mapping[str, Any] | None = None,
         floor: float | None = None,
         candidates: int = 4096,

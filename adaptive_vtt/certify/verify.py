@@ -47,9 +47,9 @@ def verify(journal: Journal) -> list[Interval]:
     draws = journal.draws()
     _check_draws(journal, draws)
     intervals = recompute(journal, draws)
-    stated = journal.facts().get("intervals")
-    if stated is not None:
-        _compare(intervals, stated)
+    facts = journal.facts()
+    if facts.get("intervals") is not None:
+        _compare(intervals, facts["intervals"], facts["certificate"]["aim"])
     return intervals
 
 
@@ -207,11 +207,25 @@ def _check_draws(journal: Journal, draws: list[DrawRow]) -> None:
             raise JournalError(f"verify: the draw of call {call.call} is missing")
 
 
-def _compare(intervals: list[Interval], stated: list[dict[str, Any]]) -> None:
+def _compare(intervals: list[Interval], stated: list[dict[str, Any]], aim: float) -> None:
     for found, row in zip(intervals, stated, strict=True):
-        worst = max(abs(found.lower - row["lower"]), abs(found.upper - row["upper"]))
-        if worst > AGREE:
+        width = (found.upper - found.lower) / 2
+        ours = {
+            "target": found.target, "lower": found.lower, "upper": found.upper,
+            "estimate": found.estimate, "half_width": width,
+        }  # fmt: skip
+        if abs(width - aim) > AGREE and width >= 0:  # else rounding decides, or nothing does
+            ours["certified"] = width <= aim
+        wrong = [name for name, value in ours.items() if not _agrees(value, row.get(name))]
+        if wrong:
             raise JournalError(
                 f"verify: {found.target!r}: the rows come to [{found.lower:.4f}, "
-                f"{found.upper:.4f}], the journal says [{row['lower']:.4f}, {row['upper']:.4f}]"
+                f"{found.upper:.4f}] around {found.estimate:.4f}, the journal says otherwise: "
+                + ", ".join(f"{name} {row.get(name)}" for name in wrong)
             )
+
+
+def _agrees(found: Any, stated: Any) -> bool:
+    if isinstance(found, float) and isinstance(stated, float):
+        return abs(found - stated) <= AGREE
+    return bool(found == stated)

@@ -3,6 +3,7 @@
 import json
 import os
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..errors import InputError, JournalError
 from ..files import write_text
 from ..journal import (
     Journal,
+    JournalSource,
     SQLiteJournal,
     begin_anew,
     closed_on_error,
@@ -59,12 +61,12 @@ def begin(spec: Spec, base: Path, out: Path) -> Audit:
             f"{out}: holds an audit already; 'avtt resume {out}' goes on with it, "
             "another --out begins a new one"
         )
-    with closed_on_error(begin_anew(out / JOURNAL)) as journal:
-        return _build(spec, base, journal)
+    return _build(spec, base, partial(begin_anew, out / JOURNAL))
 
 
 def go_on(out: Path) -> Audit:
     """The audit whose journal stands in ``out``."""
+    read_journal(out / JOURNAL).close()  # says so where no audit was begun
     with closed_on_error(SQLiteJournal(out / JOURNAL, must_exist=True)) as journal:
         spec, base = _spec_of(journal, out)
         return _build(spec, base, journal)
@@ -109,7 +111,7 @@ def _write(journal: Journal, out: Path) -> Result:
     return result
 
 
-def _build(spec: Spec, base: Path, journal: Journal | Path) -> Audit:
+def _build(spec: Spec, base: Path, journal: JournalSource) -> Audit:
     notes = {"spec": spec.model_dump(), "base": os.path.abspath(base)}
     return build_audit(spec, base, journal=journal, notes=notes)
 

@@ -10,6 +10,7 @@ from .base import Journal
 from .chain import Link, check_chain
 from .memory import MemoryJournal
 from .opening import (
+    JournalSource,
     begin_anew,
     closed_on_error,
     holds_answers,
@@ -24,6 +25,7 @@ __all__ = [
     "FIGURES",
     "VERSION",
     "Journal",
+    "JournalSource",
     "Link",
     "MemoryJournal",
     "SQLiteJournal",

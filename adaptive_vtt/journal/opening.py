@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -13,19 +13,22 @@ from .memory import MemoryJournal
 from .sqlite import SQLiteJournal
 
 AnyJournal = TypeVar("AnyJournal", bound=Journal)
+JournalSource = Path | str | Journal | Callable[[], Journal] | None
 
 
-def open_journal(where: Path | str | Journal | None) -> Journal:
-    """A journal as given, at a path, or in memory where ``where`` is None."""
+def open_journal(where: JournalSource) -> Journal:
+    """A journal as given, as a function opens it, at a path, or in memory where it is None."""
     if where is None:
         return MemoryJournal()
+    if callable(where):
+        return where()
     if isinstance(where, str | Path):
         return SQLiteJournal(where)
     return where
 
 
 @contextmanager
-def opened(where: Path | str | Journal | None) -> Iterator[Journal]:
+def opened(where: JournalSource) -> Iterator[Journal]:
     """As ``open_journal``; where anything fails inside, what was opened here is closed."""
     journal = open_journal(where)
     if journal is where:

@@ -16,7 +16,7 @@ from .locking import Lock
 from .schema import FIGURES, SCHEMA, VERSION, statements
 from .schema3 import VERSION_3, migrate
 
-DAMAGED = (sqlite3.Error, ValueError, TypeError, RecursionError, OverflowError)
+DAMAGED = (sqlite3.Error, ValueError, TypeError, LookupError, RecursionError, OverflowError)
 """What reading a damaged file may raise."""
 
 
@@ -54,7 +54,7 @@ class SQLiteJournal:
             except BaseException:
                 self.close()
                 raise
-        except (sqlite3.Error, OSError) as error:
+        except (*DAMAGED, OSError) as error:
             raise JournalError(
                 f"journal {str(self.path)!r} cannot be opened: {one_line(error)}"
             ) from None
@@ -233,10 +233,8 @@ class SQLiteJournal:
             raise JournalError(f"journal {str(self.path)!r} is damaged: {' '.join(what.split())}")
 
     def _read(self, query: str) -> list[tuple[Any, ...]]:
-        if not self._made:
-            return []
         with self._reading():
-            return self._db.execute(query).fetchall()
+            return self._db.execute(query if self._made else "SELECT 1 WHERE 0").fetchall()
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
