@@ -1,6 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP end an audit with a sentence that says how to go on."""
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -34,7 +35,7 @@ def interruptible(out: Path) -> Iterator[None]:
     A signal that was to be ignored (as under nohup) stays ignored.
     """
     before = {s: signal.getsignal(s) for s in SIGNALS}
-    taken = [s for s, handler in before.items() if handler == signal.SIG_DFL]
+    taken = [s for s, handler in before.items() if handler == signal.SIG_DFL and _main_thread()]
     for number in taken:
         signal.signal(number, _raise)
     try:
@@ -45,6 +46,11 @@ def interruptible(out: Path) -> Iterator[None]:
     finally:
         for number in taken:
             signal.signal(number, before[number])
+
+
+def _main_thread() -> bool:
+    """Only there may handlers be set."""
+    return threading.current_thread() is threading.main_thread()
 
 
 def _raise(number: int, _: FrameType | None) -> None:

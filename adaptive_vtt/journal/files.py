@@ -17,7 +17,8 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     """
     address = Path(os.path.abspath(path)).as_uri()
     writable = os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK)
-    options = "mode=rw" if writable else "mode=ro&immutable=1"
+    left = path.with_name(f"{path.name}-wal").exists()  # what a killed writer had not yet moved
+    options = "mode=rw" if writable else "mode=ro" if left else "mode=ro&immutable=1"
     db = sqlite3.connect(f"{address}?{options}", uri=True, isolation_level=None)
     db.execute("PRAGMA query_only=ON")
     return db
