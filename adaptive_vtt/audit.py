@@ -11,7 +11,7 @@ from .certify.plan import Filters, Plan
 from .errors import JournalError, OrderError
 from .failing import Failing
 from .inquiry import Inquiry
-from .journal import Journal, open_journal
+from .journal import JournalSource, opened
 from .judging import Judge
 from .lessons import Lessons
 from .models.base import Answer, ConcurrentModel, ModelUnderTest, Unanswered
@@ -55,8 +55,8 @@ class Audit:
     ``fail_on_error``: ``run`` ends with ModelError when more than this share of the calls it
     made (20 or more) stays unanswered; None: never. Resuming counts anew.
     ``stop``: any StoppingRule, beside these. ``journal``: a path (created, or continued if an
-    audit with the same settings stands there), a Journal, or None for memory. ``notes``:
-    anything JSON can hold, kept in a new journal beside the settings. ``candidates``: how
+    audit with the same settings stands there), a Journal, what opens one, or None for memory.
+    ``notes``: anything JSON, kept in a new journal beside the settings. ``candidates``: how
     many unseen questions are looked at per draw. ``batch``: calls asked at a time by
     ``run``, with beliefs frozen.
 
@@ -100,7 +100,7 @@ class Audit:
         form: Literal["std", "variance"] = "std",
         history: Literal["truth", "answer"] = "truth",
         seed: int = 0,
-        journal: Path | str | Journal | None = None,
+        journal: JournalSource = None,
         notes: Mapping[str, Any] | None = None,
         floor: float | None = None,
         candidates: int = 4096,
@@ -143,12 +143,12 @@ class Audit:
         check_budget(budget, self._inquiry.most)
         self._failed = self._astray = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
-        self.journal = open_journal(journal)
         settings = describe_settings(
             space, model, chosen, strategy=name, seed=seed, floor=floor, candidates=candidates,
             surrogate=surrogate, proxies=cheaper.names, form=form, history=history,
         )  # fmt: skip
-        self._begin(settings, notes or {})
+        with opened(journal) as self.journal:
+            self._begin(settings, notes or {})
 
     # -- ask and tell ------------------------------------------------------------------
 
@@ -387,19 +387,15 @@ class Audit:
 
     def _begin(self, settings: dict[str, Any], notes: Mapping[str, Any]) -> None:
         facts = self.journal.facts()
-        if not facts:
-            self.journal.set_facts(
-                space=describe_space(self.space),
-                settings=settings,
-                stop=self.rules,
-                certificate=self.plan.describe(self._questioner.certifier),
-                **self._purse.facts(),
-                **notes,
-            )
-            return
         certificate = self.plan.describe(self._questioner.certifier)
+        self._purse.recall(facts)  # of a journal that was set aside, too
+        if "space" not in facts:
+            self.journal.set_facts(
+                space=describe_space(self.space), settings=settings, stop=self.rules,
+                certificate=certificate, **self._purse.facts(), **notes,
+            )  # fmt: skip
+            return
         same_audit(facts, self.space, {**settings, "certificate": certificate})
-        self._purse.recall(facts)
         self._replay()
         self.journal.set_facts(stop=self.rules, ended=None, intervals=None, **self._purse.facts())
 
@@ -435,6 +431,7 @@ class Audit:
 
     def _usable(self) -> None:
         self._writable()
+        self.journal.check_place()
         if self._astray:
             raise JournalError("audit: a draw could not be finished; resume from the journal")
 

@@ -11,6 +11,8 @@ from difflib import get_close_matches
 class AvttError(Exception):
     """Base of every error raised on purpose."""
 
+    exit_code = 2
+
 
 class InputError(AvttError, ValueError):
     """What the user gave cannot be used: a file, a label, an option."""

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .errors import InputError
-from .journal import SQLiteJournal
+from .journal import read_journal
 from .memory import Memory
 from .models import PythonModel, Recorded
 from .models.base import Answer, ModelUnderTest, Prompt
@@ -163,7 +163,7 @@ class _Prior:
     """What an earlier audit found, question by question."""
 
     def __init__(self, path: Path, space: QuestionSpace) -> None:
-        journal = SQLiteJournal(path, must_exist=True)
+        journal = read_journal(path)
         then = journal.facts().get("space", {})
         if then.get("fingerprint") != space.fingerprint:
             raise InputError(

@@ -30,6 +30,7 @@ class Result:
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
     read, None where there are none. ``lost``: calls that were on their way when the audit was
     interrupted, and may have been paid for twice. ``captions``: what was found in captions.
+    ``head``: the journal's, which follows from every row of it (journal/chain.py).
     """
 
     targets: pd.DataFrame
@@ -42,6 +43,7 @@ class Result:
     scoring: str | None = None
     lost: int = 0
     captions: Findings | None = None
+    head: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The result for JSON; what is unknown is null."""
@@ -56,6 +58,7 @@ class Result:
             "scoring": self.scoring,
             "lost": self.lost,
             "captions": None if self.captions is None else self.captions.as_dict(),
+            "journal_head": self.head,
         }
 
 
@@ -149,6 +152,7 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
         lost=facts.get("interrupted", 0),
         captions=found(calls, draws),
         scoring=facts["settings"].get("oracle", {}).get("regime"),
+        head=journal.head,
     )
 
 

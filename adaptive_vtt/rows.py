@@ -1,13 +1,20 @@
-"""The rows of the journal, and the seals that tell whether one was altered."""
+"""The rows of the journal."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 EXCLUDED = "excluded: "
 """Before the reason of a question that does not count: 0 in lower bounds, 1 in upper ones."""
+
+
+@dataclass(frozen=True)
+class FactRow:
+    """A fact, or another value for one, as journaled; ``value`` is JSON."""
+
+    position: int
+    name: str
+    value: str
 
 
 @dataclass(frozen=True)
@@ -75,36 +82,3 @@ class SourceRow:
     answers: tuple[Any, ...]
     cost: float
     elapsed: float
-
-
-def seal_draw(row: DrawRow, seals: Mapping[str, str]) -> str:
-    """A hash of a draw and, by the seal of the draw before it, of all earlier draws."""
-    before = seals.get(f"draw {row.draw - 1}", "")
-    law = hashlib.blake2b(row.law, digest_size=16).hexdigest()
-    moves = [(m.target, m.members, int(m.active), m.figures) for m in row.moves]
-    return _seal(
-        before,
-        row.draw,
-        row.question,
-        row.call,
-        row.sample,
-        row.learned,
-        row.probability,
-        law,
-        moves,
-    )
-
-
-def seal_call(row: CallRow, draw: int, seals: Mapping[str, str]) -> str:
-    """A hash of an answered call and of the draw it answers."""
-    answers = [tuple(vars(a).values()) for a in sorted(row.answers, key=lambda a: a.question)]
-    return _seal(seals.get(f"draw {draw}", ""), row.call, float(row.cost), answers)
-
-
-def seal_source(row: SourceRow) -> str:
-    """A hash of the answer about a source image."""
-    return _seal("source", row.source, float(row.cost), list(row.answers))
-
-
-def _seal(*parts: Any) -> str:
-    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()

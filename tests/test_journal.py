@@ -14,8 +14,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from adaptive_vtt.errors import JournalError
-from adaptive_vtt.journal import VERSION, Journal, MemoryJournal, SQLiteJournal, open_journal
-from adaptive_vtt.rows import AnswerRow, CallRow, DrawRow
+from adaptive_vtt.journal import (
+    VERSION,
+    Journal,
+    MemoryJournal,
+    SQLiteJournal,
+    check_chain,
+    open_journal,
+)
+from adaptive_vtt.rows import AnswerRow, CallRow, DrawRow, SourceRow
 
 small = st.integers(0, 6)
 maybe = st.none() | st.floats(0, 1)
@@ -54,12 +61,24 @@ def call_rows(draw: st.DrawFn) -> list[CallRow]:
     for call in draw(st.lists(small, min_size=1, max_size=3)):
         questions = draw(st.lists(st.integers(0, 12), min_size=1, max_size=3))
         answers = tuple(answer_row(call, q, draw(maybe)) for q in questions)
-        rows.append(CallRow(call, 0.5, 2.5, answers, draw(pictures)))
+        cost = draw(st.sampled_from([0, -0.0, 0.5, 1]))
+        rows.append(CallRow(call, cost, 2.5, answers, draw(pictures)))
     return rows
 
 
+source_rows = st.lists(
+    st.builds(SourceRow, small, st.tuples(maybe, maybe), maybe.map(lambda x: x or -0.0), small),
+    min_size=1,
+    max_size=2,
+)
+
+
 def content(journal: Journal) -> tuple[Any, ...]:
-    return journal.facts(), journal.draws(), journal.calls(), list(journal.pictures().items())
+    check_chain(journal)
+    return (
+        journal.facts(), journal.draws(), journal.calls(), list(journal.pictures().items()),
+        journal.sources(), journal.fact_rows(), journal.links(), journal.head,
+    )  # fmt: skip
 
 
 class Agreement(RuleBasedStateMachine):
@@ -94,6 +113,10 @@ class Agreement(RuleBasedStateMachine):
     @rule(rows=call_rows())
     def add_calls(self, rows: list[CallRow]) -> None:
         self.both("add_calls", rows)
+
+    @rule(rows=source_rows)
+    def add_sources(self, rows: list[SourceRow]) -> None:
+        self.both("add_sources", rows)
 
     @rule(new=facts)
     def set_facts(self, new: dict[str, Any]) -> None:
@@ -200,16 +223,6 @@ def test_file_is_found_again_as_it_was_left(tmp_path: Path) -> None:
     read.close()
 
 
-def test_two_writers_cannot_both_make_the_same_draw(tmp_path: Path) -> None:
-    one, other = (SQLiteJournal(tmp_path / "journal.db") for _ in range(2))
-    one.add_draws([draw_row(0, 1)])
-    with pytest.raises(JournalError, match=r"cannot be written: UNIQUE.*nothing of this step"):
-        other.add_draws([draw_row(0, 2)])
-    assert other.draws() == [draw_row(0, 1)]
-    one.close()
-    other.close()
-
-
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"journal '.*gone\.db' does not exist"):
         SQLiteJournal(tmp_path / "gone.db", must_exist=True)
@@ -283,7 +296,7 @@ def test_file_that_became_read_only_refuses_writes_and_stays_readable(tmp_path: 
     ):
         with pytest.raises(JournalError, match=r"cannot be written: .*readonly.*nothing of this"):
             write()
-    assert content(journal) == ({}, [draw_row(0, 0)], [], [])
+    assert content(journal)[:4] == ({}, [draw_row(0, 0)], [], [])
     journal.close()
 
 
@@ -297,7 +310,7 @@ def test_full_disk_refuses_the_write_whole_and_later_goes_on(tmp_path: Path) -> 
     with pytest.raises(JournalError, match=r"cannot be written: database or disk is full; nothing"):
         journal.add_calls([call_row(0, 0), call_row(1, 1, pictures=big)])
     assert content(journal) == before
-    other = SQLiteJournal(tmp_path / "journal.db", must_exist=True)
+    other = SQLiteJournal(tmp_path / "journal.db", read_only=True)
     assert content(other) == before
     other.close()
     journal._db.execute("PRAGMA max_page_count=100000")  # room again

@@ -8,7 +8,7 @@ import typer
 from ..building import build_space
 from ..errors import JournalError
 from ..exporting import Exported, export_failures
-from ..journal import SQLiteJournal
+from ..journal import read_journal
 from ..spec import parse_spec
 from .running import JOURNAL
 
@@ -16,7 +16,7 @@ from .running import JOURNAL
 def export(directory: Path, out: Path, least_loss: float, as_json: bool) -> None:
     """Writes the failures of the audit in ``directory`` to ``out`` and says what was written."""
     where = directory / JOURNAL
-    journal = SQLiteJournal(where, must_exist=True)
+    journal = read_journal(where)
     try:
         facts = journal.facts()
         if "spec" not in facts:

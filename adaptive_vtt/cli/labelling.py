@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ..building import build_space
 from ..errors import AvttError, InputError
-from ..journal import Journal, SQLiteJournal
+from ..journal import Journal, read_journal
 from ..labelling.agreement import Scores
 from ..labelling.items import Item, by_key, items, to_label
 from ..labelling.labels import (
@@ -53,7 +53,7 @@ def label(
     violations; ``everything``: of all. Raises InputError for options that do not go together.
     """
     _check(inspector, sample, everything, html, take, summary, as_json)
-    journal = SQLiteJournal(directory / JOURNAL, must_exist=True)
+    journal = read_journal(directory / JOURNAL)
     try:
         found = items(journal)
         folder = directory / FOLDER

@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from ..errors import AvttError
+from .interrupting import interruptible
 
 app = typer.Typer(
     name="avtt",
@@ -68,8 +69,6 @@ def audit(
 
     Example: avtt audit SPEC.toml --half-width 0.05 --budget 500 --out runs/first
     """
-    from .running import begin, read, run_and_report
-
     changes = {
         "budget": budget,
         "max_cost": max_cost,
@@ -81,16 +80,19 @@ def audit(
         "targets": _names(targets),
         "seed": seed,
     }
-    chosen, base = read(spec, demo, changes)
-    if plan:
-        from .planning import dry_run
+    with interruptible(out):
+        from .running import begin, read, run_and_report
 
-        return dry_run(chosen, base, as_json)
-    run_and_report(begin(chosen, base, out), out, as_json, require_certified)
-    if demo and not as_json:
-        from .uniform import compare_with_uniform
+        chosen, base = read(spec, demo, changes)
+        if plan:
+            from .planning import dry_run
 
-        compare_with_uniform(chosen, base, out)
+            return dry_run(chosen, base, as_json)
+        run_and_report(begin(chosen, base, out), out, as_json, require_certified)
+        if demo and not as_json:
+            from .uniform import compare_with_uniform
+
+            compare_with_uniform(chosen, base, out)
 
 
 @app.command()
@@ -99,9 +101,10 @@ def resume(directory: RunDir, as_json: Json = False) -> None:
 
     Example: avtt resume runs/first
     """
-    from .running import go_on, run_and_report
+    with interruptible(directory):
+        from .running import go_on, run_and_report
 
-    run_and_report(go_on(directory), directory, as_json)
+        run_and_report(go_on(directory), directory, as_json)
 
 
 @app.command()
@@ -116,14 +119,25 @@ def report(directory: RunDir) -> None:
 
 
 @app.command()
-def verify(directory: RunDir) -> None:
-    """Recompute every interval from the journal's rows, with code of its own.
+def verify(
+    directory: RunDir,
+    head: Annotated[
+        str | None,
+        typer.Option(help="The journal's head as you kept it elsewhere.", metavar="HASH"),
+    ] = None,
+) -> None:
+    """Check the journal's file, chain and rows; recompute every interval, with code of its own;
+    compare every field of result.json, and the report's head.
 
-    Example: avtt verify runs/first
+    This finds damage and careless edits. Whoever rewrites the whole journal can make it fit
+    itself: against that, keep the head (in result.json and the report) elsewhere, and give it
+    as --head. Nothing is written, and an audit may be running.
+
+    Example: avtt verify runs/first --head 0123456789abcdef0123456789abcdef
     """
-    from .running import check
+    from .checking import check
 
-    typer.echo(check(directory))
+    typer.echo(check(directory, head))
 
 
 @app.command()
@@ -327,9 +341,9 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         sys.exit(app(arguments, prog_name="avtt", standalone_mode=False))
     except AvttError as error:
-        _fail(str(error), 2)
+        _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
-        _fail("interrupted; 'avtt resume DIR' goes on where this stopped", 130)
+        _fail("interrupted", 130)
     except typer.Abort:
         _fail("aborted", 1)
     except Exception as error:

@@ -2,6 +2,8 @@
 
 import json
 import os
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,17 @@ import typer
 
 from ..audit import Audit
 from ..building import build_audit
-from ..certify.verify import AGREE, Interval, verify
 from ..errors import InputError, JournalError
 from ..files import write_text
-from ..journal import Journal, SQLiteJournal
+from ..journal import (
+    Journal,
+    JournalSource,
+    SQLiteJournal,
+    begin_anew,
+    closed_on_error,
+    holds_answers,
+    read_journal,
+)
 from ..results import Result, summarise
 from ..spec import DEMO, Spec, parse_spec, read_spec
 from .progress import Live
@@ -43,20 +52,24 @@ def read(path: Path | None, demo: bool, changes: dict[str, Any]) -> tuple[Spec, 
 
 
 def begin(spec: Spec, base: Path, out: Path) -> Audit:
-    """A new audit in ``out``. Raises InputError where one stands there already."""
-    if (out / JOURNAL).exists():
+    """A new audit in ``out``. Raises InputError where one stands there that holds answers.
+
+    One without any is begun anew under this spec; see ``journal.begin_anew``.
+    """
+    if holds_answers(out / JOURNAL):
         raise InputError(
             f"{out}: holds an audit already; 'avtt resume {out}' goes on with it, "
             "another --out begins a new one"
         )
-    return _build(spec, base, out / JOURNAL)
+    return _build(spec, base, partial(begin_anew, out / JOURNAL))
 
 
 def go_on(out: Path) -> Audit:
     """The audit whose journal stands in ``out``."""
-    journal = SQLiteJournal(out / JOURNAL, must_exist=True)
-    spec, base = _spec_of(journal, out)
-    return _build(spec, base, journal)
+    read_journal(out / JOURNAL).close()  # says so where no audit was begun
+    with closed_on_error(SQLiteJournal(out / JOURNAL, must_exist=True)) as journal:
+        spec, base = _spec_of(journal, out)
+        return _build(spec, base, journal)
 
 
 def run_and_report(
@@ -69,6 +82,7 @@ def run_and_report(
     with audit, Live(audit, quiet=as_json) as live:
         audit.run(live.update)
         result = _write(audit.journal, out)
+        audit.journal.check_place()
     if as_json:
         typer.echo(json.dumps(result.as_dict(), indent=1, allow_nan=False))
     else:
@@ -80,49 +94,10 @@ def run_and_report(
     return result
 
 
-def check(out: Path) -> str:
-    """Recomputes every interval from the journal; a sentence saying what was checked.
-
-    Raises JournalError for anything that is wrong, in the journal or in result.json.
-    """
-    journal = SQLiteJournal(out / JOURNAL, must_exist=True)
-    try:
-        intervals = verify(journal)
-        draws, calls = len(journal.draws()), len(journal.calls())
-    finally:
-        journal.close()
-    if (out / "result.json").is_file():
-        _compare(intervals, out / "result.json")
-    what = f"{draws} draws and {calls} answers are as they were written"
-    if not intervals:
-        return f"{what}; the audit certifies nothing"
-    return f"{what}; all {len(intervals)} intervals follow from them"
-
-
-def _compare(intervals: list[Interval], path: Path) -> None:
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8"))["targets"]
-        stated = {row["target"]: (row["lower"], row["upper"]) for row in rows}
-    except (ValueError, KeyError, TypeError):
-        raise JournalError(f"{path}: expected the result of an audit, got something else") from None
-    for found in intervals:
-        lower, upper = stated.get(found.target, (None, None))
-        if lower is None or max(abs(found.lower - lower), abs(found.upper - upper)) > AGREE:
-            raise JournalError(
-                f"{path}: target {found.target!r}: the journal comes to [{found.lower:.4f}, "
-                f"{found.upper:.4f}], the file says [{lower}, {upper}]"
-            )
-
-
 def rewrite(out: Path) -> Path:
     """Writes result.json and report.html from the journal; gives the report's path."""
-    journal = SQLiteJournal(out / JOURNAL, must_exist=True)
-    try:
-        if "space" not in journal.facts():
-            raise JournalError(f"{out / JOURNAL}: no audit was begun here")
+    with closing(read_journal(out / JOURNAL)) as journal:
         _write(journal, out)
-    finally:
-        journal.close()
     return out / "report.html"
 
 
@@ -136,7 +111,7 @@ def _write(journal: Journal, out: Path) -> Result:
     return result
 
 
-def _build(spec: Spec, base: Path, journal: Journal | Path) -> Audit:
+def _build(spec: Spec, base: Path, journal: JournalSource) -> Audit:
     notes = {"spec": spec.model_dump(), "base": os.path.abspath(base)}
     return build_audit(spec, base, journal=journal, notes=notes)
 

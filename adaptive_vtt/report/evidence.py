@@ -36,6 +36,7 @@ class Evidence:
     pictures: dict[int, tuple[bytes, bytes]]
     table: pd.DataFrame
     sources: list[SourceRow] = field(default_factory=list)
+    head: str = ""
 
     @classmethod
     def of(cls, journal: Journal) -> "Evidence":
@@ -45,7 +46,7 @@ class Evidence:
             raise JournalError("journal: no audit was begun in it, so there is nothing to report")
         calls, draws = journal.calls(), journal.draws()
         pictures, sources = journal.pictures(), journal.sources()
-        return cls(facts, draws, calls, pictures, outcomes(journal), sources)
+        return cls(facts, draws, calls, pictures, outcomes(journal), sources, journal.head)
 
     @property
     def concepts(self) -> list[str]:

@@ -135,4 +135,5 @@ def _settings(evidence: Evidence) -> list[tuple[str, str]]:
         ("Seed", str(settings["seed"])),
         ("Uniform share of the law", percent(settings["floor"])),
         ("Candidates per draw", f"at most {amount(settings['candidates'])}"),
+        ("Head of the journal", evidence.head),
     ]

@@ -1,0 +1,39 @@
+"""The ledger of draws and answers, in SQLite or in memory.
+
+Whatever is reported can be recomputed from it alone. A draw is committed before its call is
+sent; an answer is committed, whole, before anything is learnt from it. The journal is also
+the cache: a call that stands here is never paid for again. Every row is a link of one chain
+of hashes (chain.py), so that what was altered afterwards can be found.
+"""
+
+from .base import Journal
+from .chain import Link, check_chain
+from .memory import MemoryJournal
+from .opening import (
+    JournalSource,
+    begin_anew,
+    closed_on_error,
+    holds_answers,
+    open_journal,
+    opened,
+    read_journal,
+)
+from .schema import FIGURES, VERSION
+from .sqlite import SQLiteJournal
+
+__all__ = [
+    "FIGURES",
+    "VERSION",
+    "Journal",
+    "JournalSource",
+    "Link",
+    "MemoryJournal",
+    "SQLiteJournal",
+    "begin_anew",
+    "check_chain",
+    "closed_on_error",
+    "holds_answers",
+    "open_journal",
+    "opened",
+    "read_journal",
+]

@@ -1,0 +1,61 @@
+"""What every journal can do."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from ..rows import CallRow, DrawRow, FactRow, SourceRow
+from .chain import Link
+
+
+class Journal(Protocol):
+    """What the engine writes and reads. Every write is whole or not at all."""
+
+    def facts(self) -> dict[str, Any]:
+        """All facts by name: the value of each that was written last."""
+
+    def set_facts(self, **facts: Any) -> None:
+        """Writes facts, or other values for them; values must fit JSON. A fact that stands
+        there with the same value is not written again."""
+
+    def add_draws(self, rows: list[DrawRow]) -> None:
+        """Commits draws. Raises JournalError for one that stands there already."""
+
+    def add_calls(self, rows: list[CallRow]) -> None:
+        """Commits answered calls, each with all its answers."""
+
+    def add_sources(self, rows: list[SourceRow]) -> None:
+        """Commits answers about source images, each once."""
+
+    def sources(self) -> list[SourceRow]:
+        """All answers about source images, by number."""
+
+    def draws(self) -> list[DrawRow]:
+        """All draws, in order."""
+
+    def calls(self) -> list[CallRow]:
+        """All answered calls in the order of their commit, without pictures."""
+
+    def pictures(self) -> dict[int, tuple[bytes, bytes]]:
+        """Source and follow-up PNG by call."""
+
+    def fact_rows(self) -> list[FactRow]:
+        """Every value that any fact has had, in the order of writing."""
+
+    def links(self) -> list[Link]:
+        """The chain: one link per row, in the order of writing."""
+
+    @property
+    def head(self) -> str:
+        """The seal of the last row, which follows from all rows; "" before the first."""
+
+    def old_seals(self) -> Mapping[str, str]:
+        """The seals that a journal of schema 3 carried when it was migrated; see schema3.py."""
+
+    def check_storage(self) -> None:
+        """Raises JournalError where what the journal is stored in is damaged."""
+
+    def check_place(self) -> None:
+        """Raises JournalError where what is written now could not be found again."""
+
+    def close(self) -> None:
+        """Releases the file; the journal cannot be used after."""

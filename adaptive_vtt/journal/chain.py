@@ -1,0 +1,162 @@
+"""One chain of hashes over everything that a journal holds.
+
+Each row's seal is a hash of the seal before it, of the kind of row, and of its content. A row
+that was edited, deleted, inserted or moved breaks the chain at that place. The last seal, the
+head, follows from all rows: whoever keeps a copy of it elsewhere can also tell a journal that
+was rewritten from its first row on, which the chain alone cannot.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..errors import JournalError
+from ..rows import CallRow, DrawRow, FactRow, SourceRow
+
+if TYPE_CHECKING:
+    from .base import Journal
+
+SIZE = 16
+"""Bytes per seal: 32 hexadecimal digits, short enough to copy by hand."""
+Row = FactRow | DrawRow | CallRow | SourceRow
+
+
+@dataclass(frozen=True)
+class Link:
+    """A row's place in the chain. ``kind``: "fact", "draw", "call" or "source"; ``row``: its
+    number among those (of a call and a source, the number of the call and the source)."""
+
+    kind: str
+    row: int
+    seal: str
+
+
+class Chain:
+    """The end of a chain: where rows are added."""
+
+    def __init__(self, head: str = "", length: int = 0) -> None:
+        self.head = head
+        self.length = length
+
+    def add(self, row: Row) -> Link:
+        """The row's link, which is the head from now on."""
+        kind, number = name_of(row)
+        self.head = _seal(self.head, row)
+        self.length += 1
+        return Link(kind, number, self.head)
+
+
+def name_of(row: Row) -> tuple[str, int]:
+    """A row's kind and number, as its link has them."""
+    if isinstance(row, FactRow):
+        return "fact", row.position
+    if isinstance(row, DrawRow):
+        return "draw", row.draw
+    if isinstance(row, CallRow):
+        return "call", row.call
+    return "source", row.source
+
+
+def check_chain(journal: "Journal") -> None:
+    """Raises JournalError naming the first row that is missing, was added, or was altered."""
+    links = journal.links()
+    rows = _rows(journal)
+    _check_names([(link.kind, link.row) for link in links], rows)
+    head = ""
+    for link in links:
+        row = rows[link.kind, link.row]
+        try:
+            seal = _seal(head, row)
+        except (TypeError, ValueError):  # a number that is none any more
+            seal = "none"
+        if seal != link.seal:
+            raise JournalError(f"verify: {_words(row)} was altered after it was written")
+        head = link.seal
+    order = [link.row for link in links if link.kind == "call"]
+    if order != [call.call for call in journal.calls()]:
+        raise JournalError("verify: the calls are not in the order of their commit")
+
+
+def _rows(journal: "Journal") -> dict[tuple[str, int], Row]:
+    pictures = journal.pictures()
+    calls = [replace(c, pictures=pictures.get(c.call)) for c in journal.calls()]
+    rows: Sequence[Row] = [*journal.fact_rows(), *journal.draws(), *calls, *journal.sources()]
+    return {name_of(row): row for row in rows}
+
+
+def _check_names(names: list[tuple[str, int]], rows: Mapping[tuple[str, int], Row]) -> None:
+    """Raises JournalError where links and rows are not the same."""
+    for kind, number in names:
+        if (kind, number) not in rows:
+            raise JournalError(f"verify: {kind} {number} is missing")
+    linked = set(names)
+    if len(linked) < len(names):
+        raise JournalError("verify: the chain names a row twice")
+    for name, row in rows.items():
+        if name not in linked:
+            raise JournalError(f"verify: {_words(row)} is not in the chain: it was added by hand")
+
+
+def _words(row: Row) -> str:
+    if isinstance(row, FactRow):
+        return f"the fact {row.name!r}"
+    if isinstance(row, CallRow):
+        return f"an answer, the cost or a picture of call {row.call}"
+    if isinstance(row, SourceRow):
+        return f"the answer of source {row.source}"
+    return f"draw {row.draw}"
+
+
+# -- what is hashed ------------------------------------------------------------------------
+
+
+def _seal(before: str, row: Row) -> str:
+    kind, _ = name_of(row)
+    text = json.dumps([before, kind, *_CONTENT[kind](row)])
+    return hashlib.blake2b(text.encode(), digest_size=SIZE).hexdigest()
+
+
+def _fact(row: FactRow) -> list[Any]:
+    return [row.position, row.name, row.value]
+
+
+def _draw(row: DrawRow) -> list[Any]:
+    moves = [
+        (m.target, list(m.members), int(m.active), [_real(f) for f in m.figures]) for m in row.moves
+    ]
+    return [
+        row.draw, row.question, row.call, row.sample, row.learned, _real(row.probability),
+        _bytes(row.law), row.why, _real(row.elapsed), moves,
+    ]  # fmt: skip
+
+
+def _call(row: CallRow) -> list[Any]:
+    answers = [
+        (
+            a.question, a.call, None if a.truth is None else int(a.truth), _real(a.answer),
+            a.unanswered, _real(a.loss), _real(a.coordinate), a.said, a.details,
+        )
+        for a in sorted(row.answers, key=lambda a: a.question)
+    ]  # fmt: skip
+    pictures = None if row.pictures is None else [_bytes(p) for p in row.pictures]
+    return [row.call, _real(row.cost), _real(row.elapsed), answers, pictures]
+
+
+def _source(row: SourceRow) -> list[Any]:
+    return [row.source, list(row.answers), _real(row.cost), _real(row.elapsed)]
+
+
+_CONTENT: dict[str, Callable[[Any], list[Any]]] = {
+    "fact": _fact, "draw": _draw, "call": _call, "source": _source
+}  # fmt: skip
+
+
+def _real(value: float | None) -> float | None:
+    """A number as SQLite gives it back: 1 as 1.0, -0.0 as 0.0, NaN as None."""
+    return None if value is None or value != value else float(value) + 0.0
+
+
+def _bytes(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=SIZE).hexdigest()

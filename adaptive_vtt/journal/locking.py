@@ -1,0 +1,92 @@
+"""One writer at a time: a lock of the operating system, on a file beside the journal.
+
+It goes with the process that holds it, however that ends. The file stays, and is no sign of
+anything; while the lock is held it tells the process's number.
+"""
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from weakref import WeakSet
+
+from ..errors import JournalError, one_line
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(file: int) -> None:
+        os.lseek(file, 1 << 30, os.SEEK_SET)  # past the number, which others are to read
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        finally:
+            os.lseek(file, 0, os.SEEK_SET)
+
+    HELD: tuple[type[OSError], ...] = (PermissionError, OSError)
+else:
+    import fcntl
+
+    def _take(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    HELD = (BlockingIOError,)
+
+
+class Lock:
+    """Held from the moment it is made until ``release``.
+
+    Raises JournalError, naming the process, where another holds it.
+    """
+
+    def __init__(self, journal: Path) -> None:
+        path = journal.with_name(f"{journal.name}.lock")
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+        try:
+            _take(self._file)
+        except HELD:
+            holder = os.read(self._file, 20).decode("ascii", "replace").strip()
+            self.release()
+            raise JournalError(_held(journal, holder)) from None
+        except OSError as error:
+            self.release()
+            raise JournalError(f"{path}: cannot be locked: {one_line(error)}") from None
+        os.ftruncate(self._file, 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        os.write(self._file, str(os.getpid()).encode())
+        _HELD.add(self)
+
+    def release(self) -> None:
+        """Lets others write; once, or more than once."""
+        file, self._file = self._file, -1
+        if file >= 0:
+            with suppress(OSError):
+                os.close(file)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self.release()
+
+
+def _held(journal: Path, holder: str) -> str:
+    if holder == str(os.getpid()):
+        return (
+            f"journal {str(journal)!r} is being written by this process already: close that "
+            "audit or journal first"
+        )
+    return (
+        f"journal {str(journal)!r} is being written by process {holder or '(unknown)'}: wait for "
+        "it to end, or stop it; 'avtt report' and 'avtt verify' can read meanwhile"
+    )
+
+
+_HELD: WeakSet[Lock] = WeakSet()
+
+
+def _forget() -> None:
+    """A forked child shares the lock's file, and would hold the lock beyond its parent's end."""
+    for lock in list(_HELD):
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,329 @@
+"""A journal in one SQLite file."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import JournalError, one_line
+from ..rows import AnswerRow, CallRow, DrawRow, FactRow, MoveRow, SourceRow
+from .chain import Chain, Link, Row
+from .files import connect_to_read, identity, save_beside
+from .locking import Lock
+from .schema import FIGURES, SCHEMA, VERSION, statements
+from .schema3 import VERSION_3, migrate
+
+DAMAGED = (sqlite3.Error, ValueError, TypeError, LookupError, RecursionError, OverflowError)
+"""What reading a damaged file may raise."""
+
+
+class SQLiteJournal:
+    """A journal in one SQLite file, in WAL mode, every commit synced to disk.
+
+    One at a time may write (locking.py): opening for writing takes the lock until ``close``.
+    ``read_only``: one moment of a journal, whoever writes meanwhile; nothing is created, and
+    no lock is taken. The tables are made by the first write, in the same transaction, so that
+    a journal is either empty or begun. Journals of schema 3 are migrated when they are opened
+    for writing; to be read they are migrated in memory, and the file stays as it is.
+
+    Raises JournalError where the file cannot be opened or written, is no journal, is being
+    written by another process, or was written by a newer version.
+    """
+
+    def __init__(
+        self, path: Path | str, *, must_exist: bool = False, read_only: bool = False
+    ) -> None:
+        self.path = Path(path)
+        self._lock: Lock | None = None
+        self._rescued: Path | None = None
+        if (must_exist or read_only) and not self.path.is_file():
+            raise JournalError(f"journal {str(self.path)!r} does not exist")
+        try:
+            if not read_only:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = (
+                connect_to_read(self.path)
+                if read_only
+                else sqlite3.connect(self.path, isolation_level=None)
+            )
+            try:
+                self._open(read_only)
+            except BaseException:
+                self.close()
+                raise
+        except (*DAMAGED, OSError) as error:
+            raise JournalError(
+                f"journal {str(self.path)!r} cannot be opened: {one_line(error)}"
+            ) from None
+
+    def _open(self, read_only: bool) -> None:
+        self._version()  # refuses what is no journal before anything is written beside it
+        if not read_only:
+            self._lock = Lock(self.path)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=FULL")
+            self._db.execute("PRAGMA foreign_keys=ON")
+        version = self._version()
+        if version == VERSION_3 and read_only:
+            copy = sqlite3.connect(":memory:", isolation_level=None)
+            self._db.backup(copy)
+            self._db.close()
+            self._db = copy
+        if version == VERSION_3:
+            migrate(self._db, self._chain_all)
+        elif read_only:
+            self._db.execute("BEGIN")  # every read sees the moment of the first one
+        self._made = version > 0
+        self._place = identity(self.path)
+        self._chain = self._end_of_chain()
+
+    def _version(self) -> int:
+        """The schema's version; 0 where there are no tables yet."""
+        tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
+        if version > VERSION:
+            raise JournalError(
+                f"journal {str(self.path)!r} has schema version {version}, newer than the "
+                f"{VERSION} this program knows: update adaptive-vtt"
+            )
+        if tables and version == 0:
+            raise JournalError(f"{str(self.path)!r} is a database, but not a journal")
+        if tables and version < VERSION_3:
+            raise JournalError(
+                f"journal {str(self.path)!r} has schema version {version}, and this program "
+                f"reads {VERSION_3} and {VERSION}: finish the audit with the version that began it"
+            )
+        return version if tables else 0
+
+    # -- writing -----------------------------------------------------------------------
+
+    @contextmanager
+    def _writing(self) -> Iterator["_Step"]:
+        """One transaction: all of it, or nothing and a JournalError."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            step = _Step(self._db, Chain(self._chain.head, self._chain.length))
+            try:
+                if not self._made:
+                    step.make()
+                yield step
+                self._db.execute("COMMIT")
+            except BaseException:  # an interrupt, too, must leave no transaction open
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise JournalError(
+                f"journal {str(self.path)!r} cannot be written: {one_line(error)}; "
+                "nothing of this step was kept"
+            ) from None
+        self._chain, self._made = step.chain, True
+        if self._rescued is not None:
+            save_beside(self._db, self.path, self._rescued)
+
+    def set_facts(self, **facts: Any) -> None:
+        before = self.facts()
+        changed = {
+            name: json.dumps(value)
+            for name, value in facts.items()
+            if name not in before or json.dumps(before[name]) != json.dumps(value)
+        }
+        if changed:
+            with self._writing() as step:
+                first = step.db.execute("SELECT count(*) FROM facts").fetchone()[0]
+                for position, (name, value) in enumerate(changed.items(), first):
+                    step.add_fact(FactRow(position, name, value))
+
+    def add_draws(self, rows: list[DrawRow]) -> None:
+        if not rows:
+            return
+        with self._writing() as step:
+            for row in rows:
+                step.add_draw(row)
+
+    def add_calls(self, rows: list[CallRow]) -> None:
+        with self._writing() as step:
+            for row in rows:
+                step.add_call(row)
+
+    def add_sources(self, rows: list[SourceRow]) -> None:
+        with self._writing() as step:
+            for row in rows:
+                step.add_source(row)
+
+    def _chain_all(self, _: sqlite3.Connection) -> None:
+        """Seals every row as it is found, in a journal that had no chain."""
+        step, self._made = _Step(self._db, Chain()), True
+        pictures = self.pictures()
+        facts = self.fact_rows()
+        calls = [replace(c, pictures=pictures.get(c.call)) for c in self.calls()]
+        rows: list[Row] = [*facts, *self.draws(), *calls, *self.sources()]
+        for row in rows:
+            step.link(row)
+        step.add_fact(FactRow(len(facts), "migrated", json.dumps({"from": VERSION_3})))
+
+    # -- reading -----------------------------------------------------------------------
+
+    def facts(self) -> dict[str, Any]:
+        with self._reading():
+            return {row.name: json.loads(row.value) for row in self.fact_rows()}
+
+    def fact_rows(self) -> list[FactRow]:
+        return [
+            FactRow(*row)
+            for row in self._read("SELECT position, name, value FROM facts ORDER BY position")
+        ]
+
+    def sources(self) -> list[SourceRow]:
+        with self._reading():
+            rows = self._read("SELECT * FROM sources ORDER BY source")
+            return [SourceRow(r[0], tuple(json.loads(r[1])), r[2], r[3]) for r in rows]
+
+    def draws(self) -> list[DrawRow]:
+        with self._reading():
+            moves: dict[int, list[MoveRow]] = {}
+            for draw, target, members, active, *figures in self._read(
+                "SELECT * FROM moves ORDER BY draw, target"
+            ):
+                row = MoveRow(target, tuple(json.loads(members)), bool(active), tuple(figures))
+                moves.setdefault(draw, []).append(row)
+            rows = self._read("SELECT * FROM draws ORDER BY draw")
+            return [
+                DrawRow(*(*r[:7], json.loads(r[7]), r[8], tuple(moves.get(r[0], [])))) for r in rows
+            ]
+
+    def calls(self) -> list[CallRow]:
+        with self._reading():
+            answers: dict[int, list[AnswerRow]] = {}
+            for row in self._read("SELECT * FROM answers ORDER BY question"):
+                details = None if row[8] is None else json.loads(row[8])
+                answers.setdefault(row[1], []).append(replace(AnswerRow(*row[:8]), details=details))
+            rows = self._read("SELECT call, cost, elapsed FROM calls ORDER BY position")
+            return [CallRow(*(*r, tuple(answers.get(r[0], [])))) for r in rows]
+
+    def pictures(self) -> dict[int, tuple[bytes, bytes]]:
+        rows = self._read(
+            "SELECT call, source, follow_up FROM pictures JOIN calls USING (call) ORDER BY position"
+        )
+        return {call: (source, follow_up) for call, source, follow_up in rows}
+
+    def links(self) -> list[Link]:
+        return [Link(*row) for row in self._read("SELECT kind, row, seal FROM chain ORDER BY link")]
+
+    @property
+    def head(self) -> str:
+        return self._chain.head
+
+    def _end_of_chain(self) -> Chain:
+        last = self._read("SELECT link, seal FROM chain ORDER BY link DESC LIMIT 1")
+        return Chain(str(last[0][1]), int(last[0][0]) + 1) if last else Chain()
+
+    def old_seals(self) -> Mapping[str, str]:
+        if not self._read("SELECT 1 FROM sqlite_master WHERE name = 'old_seals'"):
+            return {}
+        return dict(self._read("SELECT row, seal FROM old_seals"))
+
+    def check_storage(self) -> None:
+        faults = self._read("PRAGMA integrity_check(1)") + self._read("PRAGMA foreign_key_check")
+        if faults != [("ok",)]:
+            what = " ".join(str(part) for part in faults[-1])
+            raise JournalError(f"journal {str(self.path)!r} is damaged: {' '.join(what.split())}")
+
+    def _read(self, query: str) -> list[tuple[Any, ...]]:
+        with self._reading():
+            return self._db.execute(query if self._made else "SELECT 1 WHERE 0").fetchall()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except DAMAGED as error:
+            raise JournalError(
+                f"journal {str(self.path)!r} cannot be read: {one_line(error)}"
+            ) from None
+
+    # -- the file ----------------------------------------------------------------------
+
+    def check_place(self) -> None:
+        """Raises JournalError where the file no longer stands at its path; what it held, and
+        what is written to it from then on, is kept beside it."""
+        if self._rescued is None:
+            if identity(self.path) == self._place:
+                return
+            self._rescued = save_beside(self._db, self.path)
+        raise JournalError(
+            f"journal {str(self.path)!r} was deleted or replaced while it was being written; "
+            f"all it held, {len(self.calls()) + len(self.sources())} answers, was saved as "
+            f"{str(self._rescued)!r}: rename that to {self.path.name!r}, and 'avtt resume' goes on"
+        )
+
+    def settle(self) -> None:
+        """Leaves everything in the one file, so that it can be renamed."""
+        mode = self._db.execute("PRAGMA journal_mode=DELETE").fetchone()[0]
+        if mode != "delete":
+            raise sqlite3.OperationalError("another process reads it")
+
+    def close(self) -> None:
+        self._db.close()
+        if self._lock is not None:
+            self._lock.release()
+
+
+class _Step:
+    """What one transaction writes."""
+
+    def __init__(self, db: sqlite3.Connection, chain: Chain) -> None:
+        self.db = db
+        self.chain = chain
+
+    def make(self) -> None:
+        for statement in statements(f"{SCHEMA}PRAGMA user_version={VERSION};\n"):
+            self.db.execute(statement)
+
+    def add_fact(self, row: FactRow) -> None:
+        self.db.execute("INSERT INTO facts VALUES (?, ?, ?)", (row.position, row.name, row.value))
+        self.link(row)
+
+    def add_draw(self, row: DrawRow) -> None:
+        self.db.execute(
+            "INSERT INTO draws VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (row.draw, row.question, row.call, row.sample, row.learned, row.probability, row.law,
+             json.dumps(row.why), row.elapsed),
+        )  # fmt: skip
+        self.db.executemany(
+            f"INSERT INTO moves VALUES ({', '.join('?' * (4 + FIGURES))})",
+            [(row.draw, m.target, json.dumps(m.members), m.active, *m.figures) for m in row.moves],
+        )
+        self.link(row)
+
+    def add_call(self, row: CallRow) -> None:
+        self.db.execute(
+            "INSERT INTO calls (call, cost, elapsed) VALUES (?, ?, ?)",
+            (row.call, row.cost, row.elapsed),
+        )
+        self.db.executemany(
+            "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [(*list(vars(a).values())[:-1], _text(a.details)) for a in row.answers],
+        )
+        if row.pictures is not None:
+            self.db.execute("INSERT INTO pictures VALUES (?, ?, ?)", (row.call, *row.pictures))
+        self.link(row)
+
+    def add_source(self, row: SourceRow) -> None:
+        values = (row.source, json.dumps(row.answers), row.cost, row.elapsed)
+        self.db.execute("INSERT INTO sources VALUES (?, ?, ?, ?)", values)
+        self.link(row)
+
+    def link(self, row: Row) -> None:
+        """Seals a row that was written."""
+        number, link = self.chain.length, self.chain.add(row)
+        self.db.execute(
+            "INSERT INTO chain VALUES (?, ?, ?, ?)", (number, link.kind, link.row, link.seal)
+        )
+
+
+def _text(details: Mapping[str, Any] | None) -> str | None:
+    return None if details is None else json.dumps(details)

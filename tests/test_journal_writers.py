@@ -1,0 +1,224 @@
+"""One writer at a time, readers at any time, and a journal that is deleted while it is written."""
+
+import gzip
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from audits import content, finished
+from golden.make_journal3 import OPTIONS, old_space
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.errors import JournalError
+from adaptive_vtt.journal import VERSION, SQLiteJournal, read_journal
+from adaptive_vtt.testing import ScriptedModel
+
+OLD = Path(__file__).parent / "golden" / "journal3.db.gz"
+
+
+# -- the lock ------------------------------------------------------------------------------
+
+HOLD = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from adaptive_vtt.journal.locking import Lock
+lock = Lock(Path({path!r}))
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_second_process_is_told_who_writes_and_may_once_that_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    SQLiteJournal(path).close()
+    root = str(Path(__file__).parent.parent)
+    code = HOLD.format(root=root, path=str(path))
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(JournalError, match=rf"is being written by process {other.pid}: wait"):
+            SQLiteJournal(path)
+        other.kill()
+    with closing(SQLiteJournal(path)) as journal:
+        journal.set_facts(a=1)
+
+
+def test_within_one_process_one_writes_and_says_so(space: QuestionSpace, tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with (
+        Audit(space, ScriptedModel(), journal=path),
+        pytest.raises(JournalError, match="is being written by this process already: close"),
+    ):
+        Audit(space, ScriptedModel(), journal=path)
+    with pytest.raises(JournalError, match="begun with seed"):  # which lets go of it, too
+        Audit(space, ScriptedModel(), journal=path, seed=77)
+    Audit(space, ScriptedModel(), journal=path).close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_child_does_not_hold_the_lock_of_its_parent(tmp_path: Path) -> None:
+    journal = SQLiteJournal(tmp_path / "journal.db")
+    child = os.fork()
+    if child == 0:
+        os.read(os.pipe()[0], 1)  # until it is killed
+    try:
+        journal.close()
+        SQLiteJournal(tmp_path / "journal.db").close()
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+
+
+def test_reading_makes_nothing_and_sees_one_moment_of_a_running_audit(
+    space: QuestionSpace, tmp_path: Path
+) -> None:
+    path = tmp_path / "journal.db"
+    with Audit(space, ScriptedModel(), journal=path, half_width=0.1, targets=["overall"]) as audit:
+        audit.tell(audit.ask()[0], [0.5, 0.5])
+        with closing(read_journal(path)) as reader:
+            before = content(reader)
+            audit.tell(audit.ask()[0], [0.5, 0.5])
+            assert content(reader) == before
+            assert len(before[1]) == 1
+            verify(reader)
+            with pytest.raises(JournalError, match=r"cannot be written: .*readonly"):
+                reader.set_facts(a=1)
+        with closing(read_journal(path)) as reader:
+            assert len(reader.calls()) == 2
+            verify(reader)
+    left = sorted(p.name for p in tmp_path.iterdir())
+    assert left == ["journal.db", "journal.db.lock"]
+    data = path.read_bytes()
+    with closing(read_journal(path)) as reader:
+        verify(reader)
+    assert path.read_bytes() == data
+    assert sorted(p.name for p in tmp_path.iterdir()) == left
+
+
+# -- deleted while it is written -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["file", "folder", "replaced"])
+def test_a_journal_deleted_under_way_stops_the_audit_and_is_saved_beside(
+    space: QuestionSpace, tmp_path: Path, how: str
+) -> None:
+    path, model = tmp_path / "run" / "journal.db", ScriptedModel()
+    audit = Audit(space, model, budget=20, journal=path, batch=2)
+
+    def delete(_: object) -> None:
+        if len(model.asked) == 6:
+            shutil.rmtree(path.parent) if how == "folder" else path.unlink()
+            if how == "replaced":
+                path.write_bytes(b"")
+
+    with pytest.raises(JournalError, match=r"deleted or replaced .* 6 answers, was saved as") as e:
+        audit.run(delete)
+    assert len(model.asked) == 6  # nothing was spent after that
+    audit.close()
+    rescued = path.with_name("journal-rescued.db")
+    assert str(rescued) in str(e.value)
+    for left in path.parent.glob("journal.db*"):
+        left.unlink()
+    rescued.rename(path)
+    with Audit(space, model, budget=20, journal=path, batch=2) as resumed:
+        resumed.run()
+        verify(resumed.journal)
+        assert content(resumed.journal) == content(finished(space, budget=20, batch=2).journal)
+    assert len(model.asked) == 20
+
+
+def test_answers_that_come_back_after_the_deletion_are_saved_too(
+    space: QuestionSpace, tmp_path: Path
+) -> None:
+    path = tmp_path / "journal.db"
+    with Audit(space, ScriptedModel(), journal=path) as audit:
+        first, second = audit.ask(2)
+        path.unlink()
+        audit.tell(first, [0.5, 0.5])
+        with pytest.raises(JournalError, match="was deleted or replaced"):
+            audit.ask()
+        audit.tell(second, [0.5, 0.5])
+    with closing(read_journal(tmp_path / "journal-rescued.db")) as journal:
+        assert len(journal.calls()) == 2
+        verify(journal)
+
+
+# -- journals of schema 3 ------------------------------------------------------------------
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    (tmp_path / "journal.db").write_bytes(gzip.decompress(OLD.read_bytes()))
+    return tmp_path / "journal.db"
+
+
+def tables(path: Path) -> tuple[int, set[str]]:
+    with closing(sqlite3.connect(path)) as db:
+        names = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+        return db.execute("PRAGMA user_version").fetchone()[0], names
+
+
+def test_a_journal_of_schema_3_is_read_and_verified_and_left_as_it_is(old: Path) -> None:
+    data = old.read_bytes()
+    with closing(read_journal(old)) as journal:
+        verify(journal)
+        assert (len(journal.draws()), len(journal.calls()), len(journal.sources())) == (10, 8, 4)
+        assert len(journal.pictures()) == 3
+        assert journal.facts()["migrated"] == {"from": 3}
+        head = journal.head
+    assert old.read_bytes() == data
+    with closing(read_journal(old)) as journal:
+        assert journal.head == head
+    SQLiteJournal(old).close()  # opened for writing it becomes the journal it was read as
+    assert tables(old)[0] == VERSION
+    with closing(read_journal(old)) as journal:
+        assert journal.head == head
+        verify(journal)
+
+
+def test_a_journal_of_schema_3_goes_on(old: Path) -> None:
+    with closing(read_journal(old)) as journal:
+        draws, calls = journal.draws(), journal.calls()
+    model = ScriptedModel()
+    with Audit(old_space(), model, journal=old, budget=16, **OPTIONS) as audit:
+        assert audit.interrupted == 2  # on their way when that version was interrupted
+        assert audit.run().calls in (15, 16)  # half a question is not asked
+        assert len(model.asked) == audit.result().calls - 12
+        assert audit.journal.draws()[: len(draws)] == draws
+        assert audit.journal.calls()[: len(calls)] == calls
+        verify(audit.journal)
+
+
+@pytest.mark.parametrize("migrated", [False, True])
+def test_what_was_altered_in_a_journal_of_schema_3_is_found_by_its_old_seals(
+    old: Path, migrated: bool
+) -> None:
+    with closing(sqlite3.connect(old)) as db, db:
+        db.execute("UPDATE draws SET probability = probability / 2 WHERE draw = 5")
+    if migrated:
+        SQLiteJournal(old).close()
+    with (
+        closing(read_journal(old)) as journal,
+        pytest.raises(JournalError, match="verify: draw 5 was altered after it was written"),
+    ):
+        verify(journal)
+
+
+def test_a_migration_that_fails_leaves_the_journal_as_it_was(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tables(old)
+    with monkeypatch.context() as patch:
+        patch.setattr(SQLiteJournal, "pictures", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            SQLiteJournal(old)
+    assert tables(old) == before
+    SQLiteJournal(old).close()
+    assert tables(old)[0] == VERSION
