@@ -46,7 +46,8 @@ class Predictability:
         self._samples = samples
         known = (truths != UNKNOWN).astype(np.float64)
         # which samples have a concept, and which lack it: C x m bits
-        self._yes, self._no = (np.packbits(truths.T == side, axis=1) for side in (1, 0))
+        self._yes = np.packbits(truths.T == 1, axis=1)
+        self._no = np.packbits(truths.T == 0, axis=1)
         # side by side, so that one product counts both
         self._yes_known = np.concatenate([(truths == 1).astype(np.float64), known], axis=1)
         half = np.full(truths.shape[1], 0.5)

@@ -13,7 +13,16 @@ import numpy as np
 from ..errors import JournalError
 from ..journal import Journal
 from ..law import Law
-from ..rows import EXCLUDED, DrawRow, MoveRow, seal_call, seal_draw, seal_source
+from ..rows import (
+    EXCLUDED,
+    CallRow,
+    DrawRow,
+    MoveRow,
+    SourceRow,
+    seal_call,
+    seal_draw,
+    seal_source,
+)
 
 GRID = [i / 1000 for i in range(1001)]
 LEAST = 1e-9
@@ -38,26 +47,32 @@ def verify(journal: Journal) -> list[Interval]:
     that was altered, a law that does not sum to one, a question that counts for a target
     twice, an interval that is not what the rows come to.
     """
-    draws = journal.draws()
-    _check_draws(journal, draws)
-    intervals = recompute(journal, draws)
+    draws, calls = journal.draws(), journal.calls()
+    _check_draws(journal, draws, calls)
+    intervals = recompute(journal, draws, calls)
     stated = journal.facts().get("intervals")
     if stated is not None:
         _compare(intervals, stated)
     return intervals
 
 
-def recompute(journal: Journal, draws: list[DrawRow] | None = None) -> list[Interval]:
-    """Every target's interval; [] where the audit certifies nothing."""
+def recompute(
+    journal: Journal, draws: list[DrawRow] | None = None, calls: list[CallRow] | None = None
+) -> list[Interval]:
+    """Every target's interval; [] where the audit certifies nothing.
+
+    ``draws`` and ``calls`` are the journal's where they are read already.
+    """
     certificate = journal.facts().get("certificate")
     if not certificate:
         return []
-    rows = journal.draws() if draws is None else draws
-    losses = _losses(journal, certificate["unanswered"] == "both")
-    calls = {c.call for c in journal.calls()}
+    draws = journal.draws() if draws is None else draws
+    calls = journal.calls() if calls is None else calls
+    losses = _losses(calls, certificate["unanswered"] == "both")
+    there = {c.call for c in calls}
     answered = []
-    for draw in rows:
-        if draw.call not in calls:
+    for draw in draws:
+        if draw.call not in there:
             break  # what comes after an open call is not learnt from yet
         answered.append(draw)
     return [
@@ -66,10 +81,10 @@ def recompute(journal: Journal, draws: list[DrawRow] | None = None) -> list[Inte
     ]
 
 
-def _losses(journal: Journal, both: bool) -> dict[int, tuple[float, float]]:
+def _losses(calls: list[CallRow], both: bool) -> dict[int, tuple[float, float]]:
     """Question -> the loss at least and at most."""
     found = {}
-    for call in journal.calls():
+    for call in calls:
         for row in call.answers:
             if row.loss is not None:
                 excluded = (row.unanswered or "").startswith(EXCLUDED)
@@ -102,7 +117,7 @@ def _interval(
 
 
 class _Game:
-    """The two bettors of one target."""
+    """The two bettors of one target, against the means ``m`` that are still possible."""
 
     def __init__(self, size: int, aim: float, alpha: float, bets: dict[str, float]) -> None:
         self.size, self.aim, self.alpha = size, aim, alpha
@@ -170,13 +185,19 @@ class _Game:
         self.plays += 1
 
     def _cut(self) -> None:
+        """Narrows the interval; means outside never come back, and are bet against no more."""
         wealth = np.logaddexp(self.rising, self.falling) - math.log(2)
-        edge = GRID[1] / 2
-        possible = (self.m > self.lower - edge) & (self.m < self.upper + edge)
-        left = np.flatnonzero((wealth < -math.log(self.alpha)) & possible)
+        left = self.m[wealth < -math.log(self.alpha)]
         if len(left):
-            self.lower = max(self.lower, GRID[left[0]] - GRID[1])
-            self.upper = min(self.upper, GRID[left[-1]] + GRID[1])
+            self.lower = max(self.lower, float(left[0]) - GRID[1])
+            self.upper = min(self.upper, float(left[-1]) + GRID[1])
+        edge = GRID[1] / 2
+        first, last = np.searchsorted(self.m, [self.lower - edge, self.upper + edge])
+        if last - first < len(self.m):
+            possible = slice(first, last)
+            self.m, self.rising, self.falling = (
+                column[possible] for column in (self.m, self.rising, self.falling)
+            )
 
     def interval(self, seen: int) -> tuple[float, float]:
         """What the bets leave, and what the questions seen leave."""
@@ -185,7 +206,7 @@ class _Game:
         return max(self.lower, least), min(self.upper, most)
 
 
-def _check_draws(journal: Journal, draws: list[DrawRow]) -> None:
+def _check_draws(journal: Journal, draws: list[DrawRow], calls: list[CallRow]) -> None:
     seals = journal.seals()
     for number, draw in enumerate(draws):
         if draw.draw != number:
@@ -198,22 +219,25 @@ def _check_draws(journal: Journal, draws: list[DrawRow]) -> None:
         place = np.flatnonzero(law.calls == draw.call)
         if len(place) != 1 or abs(law.probabilities[place[0]] - draw.probability) > AGREE:
             raise JournalError(f"verify: draw {number} was not drawn from its law")
-    _check_answers(journal, draws, seals)
-    expected = {f"draw {d.draw}" for d in draws} | {f"call {c.call}" for c in journal.calls()}
-    expected |= {f"source {s.source}" for s in journal.sources()}
+    sources = journal.sources()
+    _check_answers(draws, calls, sources, seals)
+    expected = {f"draw {d.draw}" for d in draws} | {f"call {c.call}" for c in calls}
+    expected |= {f"source {s.source}" for s in sources}
     lost = sorted(set(seals) - expected)
     if lost:
         raise JournalError(f"verify: {lost[0]} is missing")
 
 
-def _check_answers(journal: Journal, draws: list[DrawRow], seals: dict[str, str]) -> None:
+def _check_answers(
+    draws: list[DrawRow], calls: list[CallRow], sources: list[SourceRow], seals: dict[str, str]
+) -> None:
     numbers = {draw.call: draw.draw for draw in draws}
-    for call in journal.calls():
+    for call in calls:
         if call.call not in numbers:
             raise JournalError(f"verify: the draw of call {call.call} is missing")
         if seals.get(f"call {call.call}") != seal_call(call, numbers[call.call], seals):
             raise JournalError(f"verify: an answer of call {call.call} was altered")
-    for source in journal.sources():
+    for source in sources:
         if seals.get(f"source {source.source}") != seal_source(source):
             raise JournalError(f"verify: the answer of source {source.source} was altered")
 
