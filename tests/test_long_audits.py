@@ -48,6 +48,19 @@ def journal(space: QuestionSpace) -> Counting:
     return journal
 
 
+def spied(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
+    """The first argument of every call of ``owner.name`` from now on."""
+    seen: list[Any] = []
+    real = getattr(owner, name)
+
+    def spy(*arguments: Any) -> Any:
+        seen.append(arguments[0])
+        return real(*arguments)
+
+    monkeypatch.setattr(owner, name, spy)
+    return seen
+
+
 @pytest.mark.parametrize("use", [verify, summarise, render])
 def test_a_journal_is_read_once_for_each_use(journal: Counting, use: Any) -> None:
     use(journal)
@@ -55,9 +68,7 @@ def test_a_journal_is_read_once_for_each_use(journal: Counting, use: Any) -> Non
 
 
 def test_verify_unpacks_every_law_once(journal: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
-    unpacked = []
-    real = Law.unpack
-    monkeypatch.setattr(verifying.Law, "unpack", lambda law: unpacked.append(law) or real(law))
+    unpacked = spied(monkeypatch, Law, "unpack")
     verify(journal)
     assert len(unpacked) == len(journal.draws()) == 30
 
@@ -65,11 +76,7 @@ def test_verify_unpacks_every_law_once(journal: Counting, monkeypatch: pytest.Mo
 def test_means_that_are_excluded_are_bet_against_no_more(
     journal: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    games: list[Any] = []
-    real = verifying._Game.play
-    monkeypatch.setattr(
-        verifying._Game, "play", lambda self, *a: games.append(self) or real(self, *a)
-    )
+    games = spied(monkeypatch, verifying._Game, "play")
     verify(journal)
     for game in games:
         width = game.upper - game.lower
@@ -81,9 +88,7 @@ def test_means_that_are_excluded_are_bet_against_no_more(
 def test_going_through_a_journal_makes_no_factor_that_is_not_looked_at(
     journal: Counting, space: QuestionSpace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    appended = []
-    real = Factor.append
-    monkeypatch.setattr(Factor, "append", lambda self, *a: appended.append(1) or real(self, *a))
+    appended = spied(monkeypatch, Factor, "append")
     audit = Audit(space, ScriptedModel(), journal=journal, **{**OPTIONS, "budget": 32})
     assert not appended
     audit.run()
