@@ -12,7 +12,7 @@ from .certify import Bounds, Certifier, derive
 from .certify.verify import recompute
 from .journal import Journal
 from .oracles.base import SIDES
-from .rows import EXCLUDED, DrawRow
+from .rows import EXCLUDED, CallRow, DrawRow
 
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
 
@@ -72,12 +72,19 @@ def outcomes(journal: Journal) -> pd.DataFrame:
     Columns: draw, call, question, sample, relation, severity, concept, truth, answer (NaN:
     unanswered), unanswered (reason or None), loss, coordinate, elapsed.
     """
-    space = journal.facts()["space"]
+    return judged(journal.facts(), journal.draws(), journal.calls())
+
+
+def judged(
+    facts: Mapping[str, Any], draws: Sequence[DrawRow], calls: Sequence[CallRow]
+) -> pd.DataFrame:
+    """The table of ``outcomes``, from rows that were read already."""
+    space = facts["space"]
     concepts, variants = space["concepts"], space["variants"]
-    draws = {row.call: row for row in journal.draws()}
+    by_call = {row.call: row for row in draws}
     records = []
-    for call in sorted(journal.calls(), key=lambda c: draws[c.call].draw):
-        drawn = draws[call.call]
+    for call in sorted(calls, key=lambda c: by_call[c.call].draw):
+        drawn = by_call[call.call]
         for row in call.answers:
             if row.loss is None:
                 continue
@@ -132,13 +139,14 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
     While an audit is running its ``certifier`` knows the intervals; without one they are
     taken from the journal, or recomputed from its rows.
     """
-    table, facts = outcomes(journal), journal.facts()
-    calls, draws, sources = journal.calls(), journal.draws(), journal.sources()
+    facts, sources = journal.facts(), journal.sources()
+    calls, draws = journal.calls(), journal.draws()
+    table = judged(facts, draws, calls)
     ended = facts.get("ended")
     named = facts["settings"].get("oracle", {}).get("rates", SIDES)
     targets, rates = _targets(table, named), {}
     if facts.get("certificate"):
-        targets = _certified(journal, facts, certifier, draws)
+        targets = _certified(journal, facts, certifier, draws, calls)
         rows = targets.itertuples()
         rates = {str(t.target): Bounds(t.estimate, t.lower, t.upper) for t in rows}
     return Result(
@@ -157,7 +165,11 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
 
 
 def _certified(
-    journal: Journal, facts: dict[str, Any], certifier: Certifier | None, draws: list[DrawRow]
+    journal: Journal,
+    facts: dict[str, Any],
+    certifier: Certifier | None,
+    draws: list[DrawRow],
+    calls: list[CallRow],
 ) -> pd.DataFrame:
     rows = certifier.table() if certifier is not None else facts.get("intervals")
     if rows is None:
@@ -171,9 +183,9 @@ def _certified(
                 "half_width": (i.upper - i.lower) / 2,
                 "certified": (i.upper - i.lower) / 2 <= aim,
             }
-            for i in recompute(journal, draws)
+            for i in recompute(journal, draws, calls)
         ]
-    answered = {c.call for c in journal.calls()}
+    answered = {c.call for c in calls}
     asked = [0] * len(rows)
     for draw in draws:
         for move in draw.moves if draw.call in answered else ():

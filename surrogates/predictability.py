@@ -45,13 +45,15 @@ class Predictability:
         self.leave_one_out = leave_one_out
         self._samples = samples
         known = (truths != UNKNOWN).astype(np.float64)
-        self._yes = (truths == 1).astype(np.float64)
-        self._no = (truths == 0).astype(np.float64)
+        # which samples have a concept, and which lack it: C x m bits
+        self._yes = np.packbits(truths.T == 1, axis=1)
+        self._no = np.packbits(truths.T == 0, axis=1)
         # side by side, so that one product counts both
-        self._yes_known = np.concatenate([self._yes, known], axis=1)
+        self._yes_known = np.concatenate([(truths == 1).astype(np.float64), known], axis=1)
         half = np.full(truths.shape[1], 0.5)
         self.prevalence = self._share(self._yes_known.sum(axis=0), half)
-        self._matches: dict[int, Floats] = {}
+        # one bit per sample: of everything an audit keeps per image, this would be the most
+        self._matches: dict[int, npt.NDArray[np.uint8]] = {}
         # row 0 of the table is the prevalence; every image asked about has a row of its own
         self._rows = _Rows()
         self._table = self.prevalence[None, :].repeat(64, axis=0)
@@ -61,8 +63,9 @@ class Predictability:
         said = truth if self.history == "truth" else int(answer >= 0.5)
         row = self._rows[image] or self._add(image, sample)
         matches = self._matches[image]
-        matches *= self._yes[:, concept] if said == 1 else self._no[:, concept]
-        self._table[row] = self._share(matches @ self._yes_known, self.prevalence)
+        matches &= (self._yes if said == 1 else self._no)[concept]
+        among = np.unpackbits(matches, count=len(self._samples)).astype(np.float64)
+        self._table[row] = self._share(among @ self._yes_known, self.prevalence)
 
     def probability(self, image: Tensor, concept: Tensor) -> Tensor:
         """p(yes) (n,) for n (image, concept) pairs."""
@@ -73,11 +76,11 @@ class Predictability:
 
     def _add(self, image: int, sample: int) -> int:
         """A row for an image not asked about before, matching every sample but its own."""
-        matches = np.ones(len(self._samples))
+        matches = np.ones(len(self._samples), bool)
         own = int(np.searchsorted(self._samples, sample))
         if self.leave_one_out and own < len(matches) and self._samples[own] == sample:
-            matches[own] = 0.0
-        self._matches[image] = matches
+            matches[own] = False
+        self._matches[image] = np.packbits(matches)
         row = self._rows.add(image)
         if row >= len(self._table):
             self._table = np.concatenate([self._table, np.empty_like(self._table)])

@@ -5,10 +5,11 @@ GP over units (``unit_kernel``) for what its image, and images like it, add. Whe
 answers all concepts, every concept is a column of one system of equations and shares its
 Cholesky factor; where a call answers one question, concepts enter the kernel.
 
-Answers extend the factor row by row. Hyper-parameters are fitted when the number of units
-has doubled, F and the factor are made anew when it has grown by a quarter, so the work per
-answer is O(n^2). Nothing here certifies anything: f only has to be fixed before the answer
-it predicts is known.
+Answers extend the factor row by row, and not before a prediction needs it: going through a
+journal, where most factors are never looked at, costs little. Hyper-parameters are fitted when
+the number of units has doubled, F and the factor are made anew when it has grown by a quarter,
+so the work per answer is O(n^2). Nothing here certifies anything: f only has to be fixed before
+the answer it predicts is known.
 """
 
 from collections.abc import Callable, Sequence
@@ -82,9 +83,12 @@ class QuestionGP:
         self._columns = concepts if shared else 1
         self.mean = LossMean(relation, severity, concepts, device=self.device)
         self.kernel = UnitKernel(relation, concepts, columns=shared, device=self.device)
-        self._units: Units | None = None
-        self._judged: Judged | None = None
-        self._factor = Factor(0, self._columns, self.device)
+        # what was observed in one go each, all up to the last renewal being the first of them
+        self._parts: list[tuple[Units, Judged]] = []
+        self._held = 0  # units in all parts
+        self._grown: Units | None = None  # those in the factor, which
+        self._taken = 0  # holds so many parts by now
+        self._rows = Factor(0, self._columns, self.device)
         self._seen = 0
         self._next_fit, self._next_renewal = first_fit, 1
 
@@ -103,7 +107,7 @@ class QuestionGP:
         first, unit = self._group(asked)
         units = self._units_of(asked)[first]
         judged = Judged(
-            unit + self._factor.size,
+            unit + self._held,
             asked.variant,
             asked.concept if self.shared else torch.zeros_like(asked.concept),
             _side(asked),
@@ -111,13 +115,30 @@ class QuestionGP:
             self._proxy_features(asked),
         )
         self._seen += len(units)
-        self._units = units if self._units is None else self._units.join(units)
-        self._judged = judged if self._judged is None else self._judged.join(judged)
-        if len(self._units) >= self._next_renewal:
-            self._units, self._judged = self._thinned(self._units, self._judged)
-            self._renew(self._units, self._judged)
-        else:
-            self._grow(self._units, *self._residuals(judged, self._factor.size, len(units)))
+        self._held += len(units)
+        self._parts.append((units, judged))
+        if self._held >= self._next_renewal:
+            self._renew()
+
+    @property
+    def _factor(self) -> Factor:
+        """The factor of all units. Parts are appended one by one, each as if it had been when it
+        was observed: so it comes out the same to the last bit whenever it is needed."""
+        while self._taken < len(self._parts):
+            self._grow(*self._parts[self._taken])
+            self._taken += 1
+        return self._rows
+
+    @property
+    def _units(self) -> Units | None:
+        """All units, in the order of the factor's rows; None before any."""
+        return self._grown if self._factor.size else None
+
+    @property
+    def _judged(self) -> Judged:
+        """All judged questions that are kept."""
+        columns = zip(*(vars(judged).values() for _, judged in self._parts), strict=True)
+        return Judged(*map(torch.cat, columns))
 
     def _group(self, asked: Questions) -> tuple[Tensor, Tensor]:
         """Where each new unit is first asked about (u,), and the unit of each question (n,)."""
@@ -141,20 +162,23 @@ class QuestionGP:
         newest = torch.arange(len(judged.unit), device=self.device) >= len(judged.unit) - REMEMBERED
         return units[gone:], judged[(judged.unit >= 0) | newest]
 
-    def _renew(self, units: Units, judged: Judged) -> None:
+    def _renew(self) -> None:
         """Makes F, when it is time the kernel, and the factor anew."""
+        every = zip(*(vars(units).values() for units, _ in self._parts), strict=True)
+        units, judged = self._thinned(Units(*map(torch.cat, every)), self._judged)
         self.mean.fit(judged)
         self.kernel.set_rates(self.mean.variant_rates())
-        residual, known = self._residuals(judged, 0, len(units))
         if self._seen >= self._next_fit:
             self._next_fit = 2 * self._seen
+            residual, known = self._residuals(judged, 0, len(units))
             rows = self._some_rows(known)
             fit(self.kernel, units[rows], residual[rows], known[rows], self.fit_steps)
         self._next_renewal = min(
             len(units) + max(1, len(units) // 4), max(self.exact_limit, len(units)) + 1
         )
-        self._factor = Factor(self._next_renewal, self._columns, self.device)
-        self._grow(units, residual, known)
+        self._parts, self._held = [(units, judged)], len(units)
+        self._grown, self._taken = units[:0], 0
+        self._rows = Factor(self._next_renewal, self._columns, self.device)
 
     def _some_rows(self, known: Tensor) -> Tensor:
         """The rows hyper-parameters are fitted on: evenly spread, as many as is affordable."""
@@ -164,12 +188,14 @@ class QuestionGP:
         count = min(most, len(known))
         return torch.linspace(0, len(known) - 1, count, device=self.device).round().long()
 
-    def _grow(self, units: Units, residual: Tensor, known: Tensor) -> None:
-        """Appends to the factor the units it does not hold yet."""
-        old, new = units[: self._factor.size], units[self._factor.size :]
+    def _grow(self, new: Units, judged: Judged) -> None:
+        """Appends one part to the factor."""
+        assert self._grown is not None  # the first answer is a renewal
+        residual, known = self._residuals(judged, self._rows.size, len(new))
         block = self.kernel.between(new, new)
         block.diagonal().add_(self.kernel.noise)
-        self._factor.append(self.kernel.between(old, new), block, residual, known)
+        self._rows.append(self.kernel.between(self._grown, new), block, residual, known)
+        self._grown = self._grown.join(new)
 
     def _residuals(self, judged: Judged, start: int, count: int) -> tuple[Tensor, Tensor]:
         """count x C: (loss - F) / sqrt(F (1 - F)), and which of them are known."""

@@ -132,7 +132,7 @@ def test_rows_rewritten_with_their_links_change_the_head(path: Path) -> None:
         for add, found in zip((forged.add_draws, forged.add_calls, forged.add_sources), rows,
                               strict=True):  # fmt: skip
             add(found)  # type: ignore[operator]
-        check_chain(forged)
+        check_chain(forged, forged.draws(), forged.calls())
         assert forged.head != head
 
 
@@ -155,7 +155,7 @@ def test_each_write_moves_the_head_and_a_refused_one_does_not(kind: str, tmp_pat
         with pytest.raises(JournalError):
             journal.add_draws([draw, draw])
         assert journal.head == heads[-1]
-        check_chain(journal)
+        check_chain(journal, journal.draws(), journal.calls())
     assert heads[0] == ""
     assert len(set(heads)) == 5
     assert [f.value for f in journal.fact_rows()] == ["1", "null"]

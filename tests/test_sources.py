@@ -414,7 +414,7 @@ def test_source_rows_agree_in_memory_and_on_disk(tmp_path: Path) -> None:
     assert rows[0] == rows[1]
     assert rows[0]
     for journal in (disk, memory):
-        check_chain(journal)
+        check_chain(journal, journal.draws(), journal.calls())
     for journal in (disk, memory):
         with pytest.raises(JournalError):
             journal.add_sources(journal.sources()[:1])

@@ -14,7 +14,7 @@ from ..errors import JournalError
 from ..journal import Journal, check_chain
 from ..journal.schema3 import check_old_seals
 from ..law import Law
-from ..rows import EXCLUDED, DrawRow, MoveRow
+from ..rows import EXCLUDED, CallRow, DrawRow, MoveRow
 
 GRID = [i / 1000 for i in range(1001)]
 LEAST = 1e-9
@@ -42,28 +42,34 @@ def verify(journal: Journal) -> list[Interval]:
     kept elsewhere.
     """
     journal.check_storage()
-    check_chain(journal)
+    draws, calls = journal.draws(), journal.calls()
+    check_chain(journal, draws, calls)
     check_old_seals(journal)
-    draws = journal.draws()
-    _check_draws(journal, draws)
-    intervals = recompute(journal, draws)
+    _check_draws(draws, calls)
+    intervals = recompute(journal, draws, calls)
     facts = journal.facts()
     if facts.get("intervals") is not None:
         _compare(intervals, facts["intervals"], facts["certificate"]["aim"])
     return intervals
 
 
-def recompute(journal: Journal, draws: list[DrawRow] | None = None) -> list[Interval]:
-    """Every target's interval; [] where the audit certifies nothing."""
+def recompute(
+    journal: Journal, draws: list[DrawRow] | None = None, calls: list[CallRow] | None = None
+) -> list[Interval]:
+    """Every target's interval; [] where the audit certifies nothing.
+
+    ``draws`` and ``calls`` are the journal's where they are read already.
+    """
     certificate = journal.facts().get("certificate")
     if not certificate:
         return []
-    rows = journal.draws() if draws is None else draws
-    losses = _losses(journal, certificate["unanswered"] == "both")
-    calls = {c.call for c in journal.calls()}
+    draws = journal.draws() if draws is None else draws
+    calls = journal.calls() if calls is None else calls
+    losses = _losses(calls, certificate["unanswered"] == "both")
+    there = {c.call for c in calls}
     answered = []
-    for draw in rows:
-        if draw.call not in calls:
+    for draw in draws:
+        if draw.call not in there:
             break  # what comes after an open call is not learnt from yet
         answered.append(draw)
     return [
@@ -72,10 +78,10 @@ def recompute(journal: Journal, draws: list[DrawRow] | None = None) -> list[Inte
     ]
 
 
-def _losses(journal: Journal, both: bool) -> dict[int, tuple[float, float]]:
+def _losses(calls: list[CallRow], both: bool) -> dict[int, tuple[float, float]]:
     """Question -> the loss at least and at most."""
     found = {}
-    for call in journal.calls():
+    for call in calls:
         for row in call.answers:
             if row.loss is not None:
                 excluded = (row.unanswered or "").startswith(EXCLUDED)
@@ -108,7 +114,7 @@ def _interval(
 
 
 class _Game:
-    """The two bettors of one target."""
+    """The two bettors of one target, against the means ``m`` that are still possible."""
 
     def __init__(self, size: int, aim: float, alpha: float, bets: dict[str, float]) -> None:
         self.size, self.aim, self.alpha = size, aim, alpha
@@ -176,13 +182,19 @@ class _Game:
         self.plays += 1
 
     def _cut(self) -> None:
+        """Narrows the interval; means outside never come back, and are bet against no more."""
         wealth = np.logaddexp(self.rising, self.falling) - math.log(2)
-        edge = GRID[1] / 2
-        possible = (self.m > self.lower - edge) & (self.m < self.upper + edge)
-        left = np.flatnonzero((wealth < -math.log(self.alpha)) & possible)
+        left = self.m[wealth < -math.log(self.alpha)]
         if len(left):
-            self.lower = max(self.lower, GRID[left[0]] - GRID[1])
-            self.upper = min(self.upper, GRID[left[-1]] + GRID[1])
+            self.lower = max(self.lower, float(left[0]) - GRID[1])
+            self.upper = min(self.upper, float(left[-1]) + GRID[1])
+        edge = GRID[1] / 2
+        first, last = np.searchsorted(self.m, [self.lower - edge, self.upper + edge])
+        if last - first < len(self.m):
+            possible = slice(first, last)
+            self.m, self.rising, self.falling = (
+                column[possible] for column in (self.m, self.rising, self.falling)
+            )
 
     def interval(self, seen: int) -> tuple[float, float]:
         """What the bets leave, and what the questions seen leave."""
@@ -191,7 +203,7 @@ class _Game:
         return max(self.lower, least), min(self.upper, most)
 
 
-def _check_draws(journal: Journal, draws: list[DrawRow]) -> None:
+def _check_draws(draws: list[DrawRow], calls: list[CallRow]) -> None:
     for number, draw in enumerate(draws):
         if draw.draw != number:
             raise JournalError(f"verify: draw {number} is missing")
@@ -202,7 +214,7 @@ def _check_draws(journal: Journal, draws: list[DrawRow]) -> None:
         if len(place) != 1 or abs(law.probabilities[place[0]] - draw.probability) > AGREE:
             raise JournalError(f"verify: draw {number} was not drawn from its law")
     numbers = {draw.call for draw in draws}
-    for call in journal.calls():
+    for call in calls:
         if call.call not in numbers:
             raise JournalError(f"verify: the draw of call {call.call} is missing")
 

@@ -59,10 +59,13 @@ def name_of(row: Row) -> tuple[str, int]:
     return "source", row.source
 
 
-def check_chain(journal: "Journal") -> None:
-    """Raises JournalError naming the first row that is missing, was added, or was altered."""
+def check_chain(journal: "Journal", draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> None:
+    """Raises JournalError naming the first row that is missing, was added, or was altered.
+
+    ``draws`` and ``calls`` are all that ``journal`` holds; they are long, so they are read once.
+    """
     links = journal.links()
-    rows = _rows(journal)
+    rows = _rows(journal, draws, calls)
     _check_names([(link.kind, link.row) for link in links], rows)
     head = ""
     for link in links:
@@ -75,14 +78,16 @@ def check_chain(journal: "Journal") -> None:
             raise JournalError(f"verify: {_words(row)} was altered after it was written")
         head = link.seal
     order = [link.row for link in links if link.kind == "call"]
-    if order != [call.call for call in journal.calls()]:
+    if order != [call.call for call in calls]:
         raise JournalError("verify: the calls are not in the order of their commit")
 
 
-def _rows(journal: "Journal") -> dict[tuple[str, int], Row]:
+def _rows(
+    journal: "Journal", draws: Sequence[DrawRow], calls: Sequence[CallRow]
+) -> dict[tuple[str, int], Row]:
     pictures = journal.pictures()
-    calls = [replace(c, pictures=pictures.get(c.call)) for c in journal.calls()]
-    rows: Sequence[Row] = [*journal.fact_rows(), *journal.draws(), *calls, *journal.sources()]
+    whole = [replace(c, pictures=pictures[c.call]) if c.call in pictures else c for c in calls]
+    rows: Sequence[Row] = [*journal.fact_rows(), *draws, *whole, *journal.sources()]
     return {name_of(row): row for row in rows}
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..errors import JournalError
 from ..journal import Journal
-from ..results import outcomes
+from ..results import judged
 from ..rows import AnswerRow, CallRow, DrawRow, SourceRow
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class Evidence:
             raise JournalError("journal: no audit was begun in it, so there is nothing to report")
         calls, draws = journal.calls(), journal.draws()
         pictures, sources = journal.pictures(), journal.sources()
-        return cls(facts, draws, calls, pictures, outcomes(journal), sources, journal.head)
+        told = judged(facts, draws, calls)
+        return cls(facts, draws, calls, pictures, told, sources, journal.head)
 
     @property
     def concepts(self) -> list[str]:

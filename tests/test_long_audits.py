@@ -1,0 +1,138 @@
+"""What is done with a long journal grows with its length and no faster: counted, not timed."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify import verify as verifying
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.experiments import long_audits
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.law import Law
+from adaptive_vtt.report.page import render
+from adaptive_vtt.results import summarise
+from adaptive_vtt.surrogates import Losses, Predictability, QuestionGP
+from adaptive_vtt.surrogates.unit_kernel import Factor
+from adaptive_vtt.testing import ScriptedModel
+
+OPTIONS: dict[str, Any] = {"half_width": 0.01, "targets": ["overall", "relations"], "budget": 30}
+
+
+class Counting(MemoryJournal):
+    """Counts how often all rows of a kind are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: Counter[str] = Counter()
+
+    def draws(self) -> Any:
+        self.read["draws"] += 1
+        return super().draws()
+
+    def calls(self) -> Any:
+        self.read["calls"] += 1
+        return super().calls()
+
+
+@pytest.fixture
+def journal(space: QuestionSpace) -> Counting:
+    """An audit of 30 calls that certifies; nothing of it counted yet."""
+    journal = Counting()
+    Audit(space, ScriptedModel(), journal=journal, **OPTIONS).run()
+    journal.read.clear()
+    return journal
+
+
+def spied(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
+    """The first argument of every call of ``owner.name`` from now on."""
+    seen: list[Any] = []
+    real = getattr(owner, name)
+
+    def spy(*arguments: Any) -> Any:
+        seen.append(arguments[0])
+        return real(*arguments)
+
+    monkeypatch.setattr(owner, name, spy)
+    return seen
+
+
+@pytest.mark.parametrize("use", [verify, summarise, render])
+def test_a_journal_is_read_once_for_each_use(journal: Counting, use: Any) -> None:
+    use(journal)
+    assert journal.read == {"draws": 1, "calls": 1}
+
+
+def test_verify_unpacks_every_law_once(journal: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked = spied(monkeypatch, Law, "unpack")
+    verify(journal)
+    assert len(unpacked) == len(journal.draws()) == 30
+
+
+def test_means_that_are_excluded_are_bet_against_no_more(
+    journal: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    games = spied(monkeypatch, verifying._Game, "play")
+    verify(journal)
+    for game in games:
+        width = game.upper - game.lower
+        assert len(game.m) <= 1000 * width + 3
+        assert len(game.m) == len(game.rising) == len(game.falling)
+    assert min(len(game.m) for game in games) < 1001
+
+
+def test_going_through_a_journal_makes_no_factor_that_is_not_looked_at(
+    journal: Counting, space: QuestionSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    appended = spied(monkeypatch, Factor, "append")
+    audit = Audit(space, ScriptedModel(), journal=journal, **{**OPTIONS, "budget": 32})
+    assert not appended
+    audit.run()
+    # the factor was last begun anew with 27 answers; 28, 29, 30 and, after a call, 31 came since
+    assert len(appended) == 5
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_factor_made_late_is_the_same_to_the_last_bit(shared: bool) -> None:
+    early, late = (QuestionGP([0, 1, 1], [0, 1, 2], 2, shared=shared) for _ in range(2))
+    rng = np.random.default_rng(0)
+    for sample in range(37):
+        losses = Losses(
+            torch.full((2,), sample),
+            torch.full((2,), sample % 3),
+            torch.arange(2),
+            torch.tensor(rng.integers(0, 2, 2)),
+            torch.tensor(rng.random(2)),
+        )
+        early.observe(losses)
+        early.posterior(losses)
+        late.observe(losses)
+    asked = Losses(
+        torch.arange(30), torch.arange(30) % 3, torch.arange(30) % 2, torch.arange(30) % 2,
+        torch.empty(0),
+    )  # fmt: skip
+    assert torch.equal(early.posterior(asked).mean, late.posterior(asked).mean)
+    assert torch.equal(early._factor.lower, late._factor.lower)
+
+
+def test_an_image_asked_about_keeps_a_bit_per_reference_sample() -> None:
+    samples = np.arange(800)
+    truths = (np.random.default_rng(0).random((800, 3)) < 0.5).astype(np.int8)
+    predictability = Predictability(samples, truths)
+    predictability.observe(7, 3, concept=1, truth=1, answer=0.9)
+    assert sum(bits.nbytes for bits in predictability._matches.values()) == 100
+    among = (truths[:, 1] == 1) & (samples != 3)
+    found = predictability.probability(torch.tensor([7]), torch.tensor([2]))
+    assert float(found[0]) == pytest.approx(truths[among, 2].mean())
+
+
+def test_the_benchmark_measures_every_step(tmp_path: Path) -> None:
+    journal = tmp_path / "plain.db"
+    assert set(long_audits.run("plain", journal, 12)) == {"ms per call", "MB per 1,000 calls"}
+    for what in long_audits.LATER:
+        assert long_audits.later(what, "plain", journal, 12)[f"{what} s"] > 0
+    assert journal.with_suffix(".html").is_file()
