@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from ..errors import InputError, JournalError
 from ..files import write_text
 from ..journal import Journal, SQLiteJournal
 from ..results import Result, summarise
+from ..resuming import check_before_code, check_program, notes_of
+from ..space import QuestionSpace
 from ..spec import DEMO, Spec, parse_spec, read_spec
 from .progress import Live
 
@@ -56,7 +59,9 @@ def go_on(out: Path) -> Audit:
     """The audit whose journal stands in ``out``."""
     journal = SQLiteJournal(out / JOURNAL, must_exist=True)
     spec, base = _spec_of(journal, out)
-    return _build(spec, base, journal)
+    facts = journal.facts()
+    check_program(facts, spec, str(out / JOURNAL))
+    return _build(spec, base, journal, lambda space: check_before_code(facts, spec, space))
 
 
 def run_and_report(
@@ -136,9 +141,14 @@ def _write(journal: Journal, out: Path) -> Result:
     return result
 
 
-def _build(spec: Spec, base: Path, journal: Journal | Path) -> Audit:
-    notes = {"spec": spec.model_dump(), "base": os.path.abspath(base)}
-    return build_audit(spec, base, journal=journal, notes=notes)
+def _build(
+    spec: Spec,
+    base: Path,
+    journal: Journal | Path,
+    check: Callable[[QuestionSpace], None] | None = None,
+) -> Audit:
+    notes = notes_of(spec.model_dump(), os.path.abspath(base))
+    return build_audit(spec, base, check=check, journal=journal, notes=notes)
 
 
 def _spec_of(journal: Journal, out: Path) -> tuple[Spec, Path]:
