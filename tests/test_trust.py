@@ -146,7 +146,9 @@ def test_dry_run_imports_no_model_and_no_proxy(
     spec.write_text(f"{text}\n[certify.proxies]\nother = {target!r}\n")
     assert run("audit", str(spec), "--dry-run", "--budget", "4") == 0
     assert not mark.exists()
-    assert "no code was imported: a call is taken to answer every concept" in capsys.readouterr().out
+    assert (
+        "no code was imported: a call is taken to answer every concept" in capsys.readouterr().out
+    )
 
 
 def test_what_a_dry_run_assumed_of_a_model_is_held_against_it(

@@ -59,7 +59,9 @@ DEMO = Spec.model_validate(
 )  # fmt: skip
 
 
-_MAY_HOLD_KEYS = tuple((name,) for name in ("url", "key", "headers", "options", "request", "command"))
+_MAY_HOLD_KEYS = tuple(
+    (name,) for name in ("url", "key", "headers", "options", "request", "command")
+)
 """Fields of [model] whose values no message repeats."""
 
 
