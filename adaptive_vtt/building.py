@@ -43,6 +43,7 @@ from .oracles import (
 from .space import QuestionSpace
 from .spec import DatasetSpec, ModelSpec, OracleSpec, Spec
 from .surrogates import embed
+from .tables import check_width, restored
 
 ORACLES: dict[str, type[OracleDefaults]] = {
     "correctness": Correctness,
@@ -180,20 +181,20 @@ def _oracle(section: OracleSpec, base: Path, dataset: Dataset) -> OracleDefaults
     return made(**options)
 
 
-_TABLE = ("images", "id_column", "file_column", "concepts", "metadata", "broken")
+_TABLE = ("images", "id_column", "file_column", "concepts", "metadata", "broken", "allow_outside")
 _LOADERS: dict[str, tuple[Callable[..., Dataset], str | None, tuple[str, ...]]] = {
     "table": (read_table, "labels", _TABLE),
     "fashion": (fashion, None, ()),
-    "medmnist": (from_medmnist, "path", ("flag", "size", "split", "classes")),
+    "medmnist": (from_medmnist, "path", ("flag", "size", "split", "classes", "most_bytes")),
     "masks": (from_masks, "path", ("concept", "images", "masks", "empty", "broken")),
     "classes": (from_class_folders, "path", ("classes", "broken")),
     "isic": (from_isic, "path", ("images", "masks", "broken")),
     "idrid": (from_idrid, "path", ("split", "broken")),
     "endobench": (from_endobench, "path", ("tasks", "broken", "looks")),
-    "medvqa": (from_medvqa, "path", ("questions", "several", "broken")),
+    "medvqa": (from_medvqa, "path", ("questions", "several", "broken", "allow_outside")),
     "phantom": (phantom, "count", ("size", "seed", "polyps", "concepts")),
-    "coco": (from_coco, "labels", ("images", "crowds", "outlines", "broken")),
-    "voc": (from_voc, "path", ("split", "difficult", "broken")),
+    "coco": (from_coco, "labels", ("images", "crowds", "outlines", "broken", "allow_outside")),
+    "voc": (from_voc, "path", ("split", "difficult", "broken", "allow_outside")),
     "images": (from_images, "path", ("broken",)),
     "scenes": (scenes, "count", ("seed",)),
 }
@@ -220,8 +221,9 @@ def _dataset(section: DatasetSpec, base: Path) -> Dataset:
 def _recorded(path: Path, name: str | None) -> Recorded:
     import pandas as pd
 
+    check_width(path)
     try:
-        table = pd.read_csv(path, dtype={"sample": str})
+        table = restored(pd.read_csv(path, dtype={"sample": str}))
     except (OSError, ValueError, pd.errors.ParserError) as error:
         raise InputError(f"{path}: cannot read recorded answers: {one_line(error)}") from None
     return Recorded(table, name=name or path.stem)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from .errors import JournalError, one_line
 from .rows import AnswerRow, CallRow, DrawRow, MoveRow, SourceRow, seal_call, seal_draw, seal_source
+from .values import parsed
 
 VERSION = 3
 FIGURES = 15
@@ -257,7 +258,7 @@ class SQLiteJournal:
 
     def facts(self) -> dict[str, Any]:
         rows = self._read("SELECT name, value FROM facts")
-        return {name: json.loads(value) for name, value in rows}
+        return {name: parsed(value, f"facts, {name!r}") for name, value in rows}
 
     def set_facts(self, **facts: Any) -> None:
         rows = [(name, json.dumps(value)) for name, value in facts.items()]
@@ -315,24 +316,33 @@ class SQLiteJournal:
 
     def sources(self) -> list[SourceRow]:
         rows = self._read("SELECT * FROM sources ORDER BY source")
-        return [SourceRow(r[0], tuple(json.loads(r[1])), r[2], r[3]) for r in rows]
+        found = [(r[0], parsed(r[1], f"sources, row {r[0]}", list), *r[2:]) for r in rows]
+        return [SourceRow(number, tuple(said), *rest) for number, said, *rest in found]
 
     def draws(self) -> list[DrawRow]:
         moves: dict[int, list[MoveRow]] = {}
         for draw, target, members, active, *figures in self._read(
             "SELECT * FROM moves ORDER BY draw, target"
         ):
-            row = MoveRow(target, tuple(json.loads(members)), bool(active), tuple(figures))
+            of = parsed(members, f"moves, draw {draw}, members of target {target}", list)
+            row = MoveRow(target, tuple(of), bool(active), tuple(figures))
             moves.setdefault(draw, []).append(row)
         rows = self._read("SELECT * FROM draws ORDER BY draw")
         return [
-            DrawRow(*(*r[:7], json.loads(r[7]), r[8], tuple(moves.get(r[0], [])))) for r in rows
+            DrawRow(
+                *r[:7],
+                why=parsed(r[7], f"draws, row {r[0]}, why", dict),
+                elapsed=r[8],
+                moves=tuple(moves.get(r[0], [])),
+            )
+            for r in rows
         ]
 
     def calls(self) -> list[CallRow]:
         answers: dict[int, list[AnswerRow]] = {}
         for row in self._read("SELECT * FROM answers ORDER BY question"):
-            details = None if row[8] is None else json.loads(row[8])
+            where = f"answers, question {row[0]}, details"
+            details = None if row[8] is None else parsed(row[8], where, dict)
             answers.setdefault(row[1], []).append(replace(AnswerRow(*row[:8]), details=details))
         rows = self._read("SELECT call, cost, elapsed FROM calls ORDER BY position")
         return [CallRow(*(*r, tuple(answers.get(r[0], [])))) for r in rows]

@@ -81,8 +81,11 @@ HTTP = """
 kind = "http"
 url = "{url}/predict/v1?key=${{QUERY}}&alt=json"
 response = "p"
-headers = {{ "X-Api-Key" = "${{HEADER}}", "Authorization" = "Bearer $BEARER", "Accept" = "application/json" }}
 request = {{ concepts = "{{concepts}}", auth = {{ token = "${{BODY}}" }} }}
+[model.headers]
+X-Api-Key = "${{HEADER}}"
+Authorization = "Bearer $BEARER"
+Accept = "application/json"
 """
 CHAT = """
 kind = "openai"
@@ -90,7 +93,11 @@ model = "m"
 url = "{url}/v1"
 key = "BEARER"
 yes_from = "words"
-options = {{ extra_headers = {{ "X-Key" = "$HEADER" }}, extra_query = {{ sig = "${{QUERY}}" }}, extra_body = {{ secret = "${{BODY}}" }}, user = "${{OPTION}}" }}
+[model.options]
+extra_headers = {{ "X-Key" = "$HEADER" }}
+extra_query = {{ sig = "${{QUERY}}" }}
+extra_body = {{ secret = "${{BODY}}" }}
+user = "${{OPTION}}"
 """
 
 

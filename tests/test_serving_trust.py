@@ -38,6 +38,19 @@ def until_dropped(client: socket.socket) -> tuple[float, bytes]:
         said += part
 
 
+def refuses(client: socket.socket, part: bytes, rest: float) -> bool:
+    """Whether the server ends the connection while ``part`` is sent to it again and again."""
+    client.settimeout(5)
+    began = time.monotonic()
+    try:
+        while time.monotonic() < began + 10:
+            client.sendall(part)
+            time.sleep(rest)
+    except ConnectionError:
+        return True
+    return False
+
+
 def exchange(server: DemoServer, request: bytes) -> bytes:
     with connected(server) as client:
         client.sendall(request)
@@ -67,20 +80,13 @@ def test_half_open_clients_are_dropped(server: DemoServer, begun: bytes) -> None
 
 def test_a_client_that_trickles_its_head_is_dropped(server: DemoServer) -> None:
     with connected(server) as client:
-        began = time.monotonic()
-        with pytest.raises(ConnectionError):
-            while time.monotonic() < began + 10:
-                client.sendall(b"G")
-                time.sleep(PATIENCE / 5)
+        assert refuses(client, b"G", PATIENCE / 5)
 
 
 def test_a_client_that_takes_no_answer_is_dropped(server: DemoServer) -> None:
     with connected(server) as client:
         request = get("localhost", more="")
-        client.settimeout(5)
-        with pytest.raises(ConnectionError):  # its answers fill every buffer, unread
-            for _ in range(200_000):
-                client.sendall(request * 10)
+        assert refuses(client, request * 10, 0)  # its answers fill every buffer, unread
 
 
 def test_a_client_may_rest_between_requests(server: DemoServer) -> None:

@@ -1,4 +1,4 @@
-"""Specs and run folders are programs: what runs them, what never does, and what is checked first."""
+"""Specs and run folders are programs: what runs them, what never does, what is checked first."""
 
 import json
 import sqlite3
@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.cli import main
+from adaptive_vtt.cli.labelling import _pictures
+from adaptive_vtt.cli.running import check
 from adaptive_vtt.cli.starting import write_start
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import SQLiteJournal
-from adaptive_vtt.cli.running import check
 
 READERS = ("report", "verify", "export", "label --summary", "label --html --inspector ann")
 
@@ -55,7 +56,8 @@ def set_fact(out: Path, name: str, value: Any) -> None:
 def plant(folder: Path) -> tuple[str, Path]:
     """A module that leaves a mark where it is imported: its target, and the mark."""
     mark = folder / "was-run"
-    text = f"open({str(mark)!r}, 'w').close()\ndef predict(images):\n    return [[0.5]] * len(images)\n"
+    model = "def predict(images):\n    return [[0.5]] * len(images)\n"
+    text = f"open({str(mark)!r}, 'w').close()\n{model}"
     (folder / "planted.py").write_text(text)
     return f"{folder / 'planted.py'}:predict", mark
 
@@ -86,6 +88,10 @@ def test_reading_a_run_folder_runs_nothing_of_it(
             options = ["--failures", str(tmp_path / f"failures-{number}")]
         run(name, str(out), *options)  # that they end well is the business of other tests
         assert not mark.exists(), command
+    journal = SQLiteJournal(out / "journal.db")
+    _pictures(journal)  # what 'label' shows, which an audit without captions has nothing of
+    journal.close()
+    assert not mark.exists()
 
 
 @pytest.mark.parametrize("kind", [0, 1])
@@ -111,7 +117,7 @@ def test_resume_of_a_spec_without_digest_goes_by_the_model_it_was_begun_with(
     del facts["program"]
     check_program(facts, parse_spec(facts["spec"], "journal"), "journal")  # as it was begun
     facts["spec"]["model"]["target"] = plant(tmp_path)[0]
-    with pytest.raises(JournalError, match="was begun with model .* not run"):
+    with pytest.raises(JournalError, match=r"was begun with model .* not run"):
         check_program(facts, parse_spec(facts["spec"], "journal"), "journal")
 
 
