@@ -328,14 +328,10 @@ class SQLiteJournal:
             row = MoveRow(target, tuple(of), bool(active), tuple(figures))
             moves.setdefault(draw, []).append(row)
         rows = self._read("SELECT * FROM draws ORDER BY draw")
+        why = [parsed(r[7], f"draws, row {r[0]}, why", dict) for r in rows]
         return [
-            DrawRow(
-                *r[:7],
-                why=parsed(r[7], f"draws, row {r[0]}, why", dict),
-                elapsed=r[8],
-                moves=tuple(moves.get(r[0], [])),
-            )
-            for r in rows
+            DrawRow(*(*r[:7], said, r[8], tuple(moves.get(r[0], []))))
+            for r, said in zip(rows, why, strict=True)
         ]
 
     def calls(self) -> list[CallRow]:
