@@ -1,13 +1,18 @@
 """From the [model] section of a SPEC.toml to a model behind a library, a network or a pipe."""
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from . import models
 from .errors import InputError
 from .models import Limits, ModelUnderTest, Prices, Retries
+from .models.http_json import name_of_url
+from .models.keys import Key, from_environment, scrubbed
 from .spec import ModelSpec
+from .spec.secrets import BARE, REFERENCE
 
 _LIMITS = ("in_flight", "calls_per_minute", "tokens_per_minute")
 _RETRIES = {"retries": "times", "timeout": "timeout"}
@@ -54,10 +59,51 @@ def build_adapter(section: ModelSpec, base: Path, seed: int) -> ModelUnderTest:
     for name in needed:
         if name not in given:
             raise InputError(f"model.{name}: expected a value for this kind, got nothing")
+    keys = _reveal(given)
     options = _options(section.kind, given, base, seed)
+    if keys:
+        options["keys"] = keys
     if section.name is not None:
         options["name"] = section.name
-    return getattr(models, made)(**options)
+    elif section.kind == "http":
+        options["name"] = name_of_url(section.url or "")  # as written, before keys are filled in
+    try:
+        return getattr(models, made)(**options)
+    except InputError as error:
+        raise InputError(scrubbed(str(error), keys)) from None
+
+
+def _reveal(given: dict[str, Any]) -> list[Key]:
+    """Fills in the environment's ``${NAME}`` where a spec may refer to one; gives their values.
+
+    ``headers`` are left to the endpoint, which never lets their values go.
+    """
+    keys: list[Key] = []
+    for field in ("url", "options", "request"):
+        if field in given:
+            given[field] = _filled(given[field], f"model.{field}", REFERENCE, keys)
+    return keys
+
+
+def _filled(value: Any, where: str, reference: re.Pattern[str], keys: list[Key]) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _filled(
+                inner, f"{where}.{name}", BARE if name == "extra_headers" else reference, keys
+            )
+            for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_filled(inner, where, reference, keys) for inner in value]
+    if not isinstance(value, str):
+        return value
+
+    def found(match: re.Match[str]) -> str:
+        keys.append(from_environment(match[1], where))
+        text = keys[-1].reveal()
+        return quote(text, safe="") if where == "model.url" else text
+
+    return reference.sub(found, value)
 
 
 def _options(kind: str, given: dict[str, Any], base: Path, seed: int) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """From a SPEC.toml to the dataset, space, model and audit that it describes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from .adapters import ADAPTERS, build_adapter
 from .audit import Audit
@@ -25,8 +25,9 @@ from .datasets import (
     read_table,
     scenes,
 )
-from .errors import InputError, one_line
+from .errors import InputError, ModelError, one_line
 from .models import ModelUnderTest, Recorded, Simulated, load
+from .models.base import Answer, Prompt, Unanswered
 from .models.recorded_captions import RecordedCaptions
 from .oracles import (
     Consistency,
@@ -40,8 +41,9 @@ from .oracles import (
     TopClass,
 )
 from .space import QuestionSpace
-from .spec import DatasetSpec, OracleSpec, Spec
+from .spec import DatasetSpec, ModelSpec, OracleSpec, Spec
 from .surrogates import embed
+from .tables import check_width, restored
 
 ORACLES: dict[str, type[OracleDefaults]] = {
     "correctness": Correctness,
@@ -89,36 +91,79 @@ def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
     model = load(target, base=base)
     if section.name is not None and hasattr(model, "name"):
         model.name = section.name
+    if section.per_call not in (None, model.answers):
+        raise InputError(
+            f"model.per_call: expected {model.answers!r}, as the model says, "
+            f"got {section.per_call!r}"
+        )
     return model
 
 
-def build_audit(spec: Spec, base: Path, **options: Any) -> Audit:
-    """The audit of a spec; ``options`` (journal, notes, seed, strategy ...) go before it."""
-    space, model, chosen = build_parts(spec, base)
+def build_audit(
+    spec: Spec, base: Path, *, check: Callable[[QuestionSpace], None] | None = None, **options: Any
+) -> Audit:
+    """The audit of a spec; ``options`` (journal, notes, seed, strategy ...) go before it.
+
+    ``check`` is called with the space before any code that the spec names is imported.
+    """
+    space = build_space(spec, base)
+    if check is not None:
+        check(space)
+    space, model, chosen = build_parts(spec, base, space)
     return Audit(space, model, **{**chosen, **options})
 
 
-def build_parts(spec: Spec, base: Path) -> tuple[QuestionSpace, ModelUnderTest, dict[str, Any]]:
-    """The space, the model and all other arguments of a spec's audit."""
-    space = build_space(spec, base)
+def build_parts(
+    spec: Spec, base: Path, space: QuestionSpace | None = None, *, code: bool = True
+) -> tuple[QuestionSpace, ModelUnderTest, dict[str, Any]]:
+    """The space, the model and all other arguments of a spec's audit.
+
+    ``space``: where it was built already. Code that the spec names is imported last, and with
+    ``code`` False not at all: proxies that are code are left out, and in place of a Python model
+    stands a `NotImported`.
+    """
+    space = build_space(spec, base) if space is None else space
     section, certify = spec.audit, spec.certify
     if certify.features != "default" and hasattr(space.dataset, "features"):
         space.dataset.features = embed(space.dataset, device=section.device)
+    proxies = {n: s for n, s in (certify.proxies or {}).items() if code or _is_data(s)}
     options: dict[str, Any] = {
         **section.model_dump(),
         **certify.model_dump(exclude={"proxies", "prior_journal", "features"}),
         "stop": spec.stop.rule(),
-        "proxies": {n: _proxy(s, base, n) for n, s in (certify.proxies or {}).items()},
+        "proxies": {n: _proxy(s, base, n) for n, s in proxies.items()},
         "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
     }
+    if spec.model.kind == "python" and not code:
+        return space, NotImported(spec.model), options
     model = build_model(spec, base, space.dataset)
     if isinstance(model, RecordedCaptions):
         model.check(space)
     return space, model, options
 
 
+class NotImported:
+    """Stands for a Python model that is not to be imported: what is known of it without.
+
+    ``answers``: "all", as with callables and torch modules, unless the spec says otherwise.
+    """
+
+    needs_image = True
+
+    def __init__(self, section: ModelSpec) -> None:
+        self.name = section.name or section.target or "model"
+        self.answers: Literal["one", "all"] = section.per_call or "all"
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        raise ModelError(f"model {self.name!r}: was not imported, to plan; it cannot be asked")
+
+
+def _is_data(proxy: str) -> bool:
+    return proxy.endswith(".csv")
+
+
 def _proxy(source: str, base: Path, name: str) -> ModelUnderTest:
-    if source.endswith(".csv"):
+    if _is_data(source):
         return _recorded(base / source, name)
     return load(source, base=base)
 
@@ -136,20 +181,20 @@ def _oracle(section: OracleSpec, base: Path, dataset: Dataset) -> OracleDefaults
     return made(**options)
 
 
-_TABLE = ("images", "id_column", "file_column", "concepts", "metadata", "broken")
+_TABLE = ("images", "id_column", "file_column", "concepts", "metadata", "broken", "allow_outside")
 _LOADERS: dict[str, tuple[Callable[..., Dataset], str | None, tuple[str, ...]]] = {
     "table": (read_table, "labels", _TABLE),
     "fashion": (fashion, None, ()),
-    "medmnist": (from_medmnist, "path", ("flag", "size", "split", "classes")),
+    "medmnist": (from_medmnist, "path", ("flag", "size", "split", "classes", "most_bytes")),
     "masks": (from_masks, "path", ("concept", "images", "masks", "empty", "broken")),
     "classes": (from_class_folders, "path", ("classes", "broken")),
     "isic": (from_isic, "path", ("images", "masks", "broken")),
     "idrid": (from_idrid, "path", ("split", "broken")),
     "endobench": (from_endobench, "path", ("tasks", "broken", "looks")),
-    "medvqa": (from_medvqa, "path", ("questions", "several", "broken")),
+    "medvqa": (from_medvqa, "path", ("questions", "several", "broken", "allow_outside")),
     "phantom": (phantom, "count", ("size", "seed", "polyps", "concepts")),
-    "coco": (from_coco, "labels", ("images", "crowds", "outlines", "broken")),
-    "voc": (from_voc, "path", ("split", "difficult", "broken")),
+    "coco": (from_coco, "labels", ("images", "crowds", "outlines", "broken", "allow_outside")),
+    "voc": (from_voc, "path", ("split", "difficult", "broken", "allow_outside")),
     "images": (from_images, "path", ("broken",)),
     "scenes": (scenes, "count", ("seed",)),
 }
@@ -176,8 +221,9 @@ def _dataset(section: DatasetSpec, base: Path) -> Dataset:
 def _recorded(path: Path, name: str | None) -> Recorded:
     import pandas as pd
 
+    check_width(path)
     try:
-        table = pd.read_csv(path, dtype={"sample": str})
+        table = restored(pd.read_csv(path, dtype={"sample": str}))
     except (OSError, ValueError, pd.errors.ParserError) as error:
         raise InputError(f"{path}: cannot read recorded answers: {one_line(error)}") from None
     return Recorded(table, name=name or path.stem)

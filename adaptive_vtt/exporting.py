@@ -22,6 +22,7 @@ from .pictures import png
 from .results import outcomes
 from .settings import same_audit
 from .space import QuestionSpace
+from .tables import csv_text
 
 LONGEST = 120
 """So many characters of a sample's id stand in names; file systems take 255 bytes in all."""
@@ -127,8 +128,8 @@ class _Folder:
                     self._mask(concept, row["id"], np.zeros(shape, np.bool_))
         labels = pd.DataFrame(self._labels, columns=["id", *self._concepts])
         labels = labels.astype({c: "Int8" for c in self._concepts})  # whole numbers or empty
-        write_text(self._folder / "labels.csv", labels.to_csv(index=False))
-        write_text(self._folder / "failures.csv", answers.to_csv(index=False))
+        write_text(self._folder / "labels.csv", csv_text(labels))
+        write_text(self._folder / "failures.csv", csv_text(answers))
         write_text(self._folder / "dataset.toml", self._sections())
         return self._masks
 

@@ -48,8 +48,8 @@ def file_names(names: Iterable[str]) -> list[str]:
 
 
 def safe_name(name: str) -> str:
-    """``name`` in letters, digits and "._-" alone, not hidden and not empty."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip(".") or "-"
+    """``name`` in letters, digits and "._-" alone, not hidden, no option and not empty."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip(".-") or "_"
 
 
 @contextmanager

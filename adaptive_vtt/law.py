@@ -7,9 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .datasets.base import Indices
-from .errors import AvttError
+from .errors import AvttError, JournalError
 
 Floats = npt.NDArray[np.float64]
+
+_MOST_BYTES = 2**30
+"""A packed law takes 16 bytes per call; no audit looks at so many candidates."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,20 @@ class Law:
 
     @classmethod
     def unpack(cls, packed: bytes) -> "Law":
-        """The law that ``pack`` wrote, in order of call number."""
-        body = zlib.decompress(packed)
+        """The law that ``pack`` wrote, in order of call number.
+
+        Raises JournalError for what it cannot have written, before much is unpacked.
+        """
+        unpacking = zlib.decompressobj()
+        try:
+            body = unpacking.decompress(packed, _MOST_BYTES)
+        except (TypeError, zlib.error):
+            body = b"damaged"
+        if len(body) % 16 or not unpacking.eof:
+            raise JournalError(
+                "journal: expected the law of a draw, got other bytes; the journal is damaged: "
+                "restore a copy of it"
+            )
         half = len(body) // 2
         numbers = np.cumsum(np.frombuffer(body[:half], "<i8"))
         return cls(numbers, np.frombuffer(body[half:], "<f8"))

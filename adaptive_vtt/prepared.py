@@ -14,6 +14,7 @@ from .errors import InputError
 from .files import file_names, whole_folder, write_bytes, write_text
 from .pictures import png
 from .space import IDENTITY, QuestionSpace
+from .tables import csv_text
 
 MOST = 100_000
 """More pictures than this are not written."""
@@ -55,7 +56,7 @@ def write_pictures(
             (folder / "images" / f"{number}.png").rename(folder / "images" / name)
         table = pd.DataFrame(rows, columns=["sample", "relation", "severity"])
         table = table.assign(file=names, **dict.fromkeys(space.asked, ""))
-        write_text(folder / TABLE, table.to_csv(index=False))
+        write_text(folder / TABLE, csv_text(table))
     return len(rows)
 
 

@@ -96,7 +96,8 @@ class Sources:
 
     def know(self, row: SourceRow) -> None:
         """Keeps the answer, to judge follow-ups by."""
-        self.known[row.source] = tuple(map(from_json, row.answers))
+        where = f"journal: sources, row {row.source}"
+        self.known[row.source] = tuple(from_json(said, where) for said in row.answers)
 
 
 def asks_of(sample: Sample, concepts: tuple[str, ...]) -> tuple[Ask, ...]:

@@ -22,6 +22,7 @@ from ..models import ModelUnderTest
 from ..space import QuestionSpace
 from ..spec import Spec
 from ..strategies import get as get_strategy
+from ..tables import csv_text
 
 ANSWERS = "answers.csv"
 CLASSICS = "baselines"
@@ -169,7 +170,7 @@ def _recorded(spec: Spec, base: Path, space: QuestionSpace, out: Path, quiet: bo
         )
     with _Bar("asking everything", calls, quiet) as advance:
         answers = all_answers(space, model, spec.audit.seed, advance)
-    write_text(out / ANSWERS, answers.to_csv(index=False))
+    write_text(out / ANSWERS, csv_text(answers))
     replay = {"kind": "recorded", "answers": str((out / ANSWERS).resolve()), "target": None}
     return spec.model_copy(update={"model": spec.model.model_copy(update=replay)})
 

@@ -67,6 +67,9 @@ def audit(
 ) -> None:
     """Ask a model until a stopping rule is met, and leave a report.
 
+    A SPEC.toml is a program, as a Makefile is: the model it names is run. --dry-run checks it
+    and runs none of it.
+
     Example: avtt audit SPEC.toml --half-width 0.05 --budget 500 --out runs/first
     """
     changes = {
@@ -98,6 +101,10 @@ def audit(
 @app.command()
 def resume(directory: RunDir, as_json: Json = False) -> None:
     """Go on with an audit that was interrupted; no answer that came back is paid for twice.
+
+    A run folder is a program, as a Makefile is: the model its journal names is run, once space
+    and settings were found to be those of the audit. report, verify, export and label run
+    nothing of it.
 
     Example: avtt resume runs/first
     """

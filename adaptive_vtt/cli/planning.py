@@ -7,14 +7,16 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from ..building import build_parts
+from ..building import NotImported, build_parts
 from ..planning import Estimate, rehearse
 from ..spec import Spec
 
 
 def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
     """Prints the plan, and how many calls it takes where failures are coin tosses."""
-    space, model, options = build_parts(spec, base)
+    space, model, options = build_parts(spec, base, code=False)
+    if isinstance(model, NotImported):
+        options["max_cost"] = None  # its prices are not known before it is imported
     console = Console(stderr=True, quiet=as_json, highlight=False)
     console.print(repr(space), markup=False)
     with console.status("rehearsing") as status:
@@ -30,6 +32,12 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
         return
     for estimate in found:
         typer.echo(_sentence(estimate))
+    if isinstance(model, NotImported):
+        what = "every concept of an image" if model.answers == "all" else "one question"
+        typer.echo(
+            f"no code was imported: a call is taken to answer {what} (model.per_call), and "
+            "proxies that are code to say nothing"
+        )
     typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,8 @@ from ..journal import (
     read_journal,
 )
 from ..results import Result, summarise
+from ..resuming import check_before_code, check_program, notes_of
+from ..space import QuestionSpace
 from ..spec import DEMO, Spec, parse_spec, read_spec
 from .progress import Live
 
@@ -69,7 +72,9 @@ def go_on(out: Path) -> Audit:
     read_journal(out / JOURNAL).close()  # says so where no audit was begun
     with closed_on_error(SQLiteJournal(out / JOURNAL, must_exist=True)) as journal:
         spec, base = _spec_of(journal, out)
-        return _build(spec, base, journal)
+        facts = journal.facts()
+        check_program(facts, spec, str(out / JOURNAL))
+        return _build(spec, base, journal, lambda space: check_before_code(facts, spec, space))
 
 
 def run_and_report(
@@ -111,9 +116,14 @@ def _write(journal: Journal, out: Path) -> Result:
     return result
 
 
-def _build(spec: Spec, base: Path, journal: JournalSource) -> Audit:
-    notes = {"spec": spec.model_dump(), "base": os.path.abspath(base)}
-    return build_audit(spec, base, journal=journal, notes=notes)
+def _build(
+    spec: Spec,
+    base: Path,
+    journal: JournalSource,
+    check: Callable[[QuestionSpace], None] | None = None,
+) -> Audit:
+    notes = notes_of(spec.model_dump(), os.path.abspath(base))
+    return build_audit(spec, base, check=check, journal=journal, notes=notes)
 
 
 def _spec_of(journal: Journal, out: Path) -> tuple[Spec, Path]:

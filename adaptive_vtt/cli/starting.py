@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..files import write_bytes, write_text
 from ..randomness import generator
 from ..spec import Spec
+from ..tables import csv_text
 
 SAMPLES = 60
 MODEL = '''"""The model under test: change ``predict`` to call yours."""
@@ -58,7 +59,7 @@ def write_start(directory: Path) -> Path:
         name = f"shape-{number:02}"
         write_bytes(directory / "images" / f"{name}.png", _png(_shape(bright, disc, rng)))
         labels.append({"id": name, "bright": int(bright), "round": int(disc)})
-    write_text(directory / "labels.csv", pd.DataFrame(labels).to_csv(index=False))
+    write_text(directory / "labels.csv", csv_text(pd.DataFrame(labels)))
     write_text(directory / "model.py", MODEL)
     write_text(directory / "SPEC.toml", commented_spec())
     return directory / "SPEC.toml"

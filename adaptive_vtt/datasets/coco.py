@@ -18,7 +18,7 @@ from .base import Box
 from .boxed import BoxedDataset, Picture, from_pictures, show, within
 from .coco_masks import Outlines
 from .rows import Reading
-from .scanning import Broken, choose, unreadable
+from .scanning import Broken, Folder, choose, unreadable
 
 PARTS = ("images", "categories", "annotations")
 
@@ -30,6 +30,7 @@ def from_coco(
     crowds: bool = False,
     outlines: bool = False,
     broken: Broken = "refuse",
+    allow_outside: bool = False,
 ) -> BoxedDataset:
     """A dataset from an ``instances_*.json`` and the folder of its images.
 
@@ -40,9 +41,10 @@ def from_coco(
     they are dropped while the file is read, which saves most of its memory.
     ``broken``: "refuse" raises InputError for an annotation or image file that cannot be used
     (an image that cannot be decoded, when it is met); "skip" decodes all images now, and lists
-    what was left out as ``skipped``. Errors name file, image or annotation id, and field.
+    what was left out as ``skipped``. ``allow_outside``: a file_name may lead out of ``images``, by
+    "..", from the root, or by a link. Errors name file, image or annotation id, and field.
     """
-    path, folder = Path(instances), Path(images)
+    path, folder = Path(instances), Folder(Path(images), allow_outside)
     choose("value of broken", broken, ("refuse", "skip"), "COCO")
     reading = Reading(broken == "skip")
     content = _content(path, outlines)
@@ -115,7 +117,7 @@ def _names(categories: Sequence[Any], path: Path) -> dict[int | str, str]:
 
 
 def _pictures(
-    images: Sequence[Any], path: Path, folder: Path, reading: Reading
+    images: Sequence[Any], path: Path, folder: Folder, reading: Reading
 ) -> dict[int | str, Picture | None]:
     """By image id; None for one that was skipped."""
     found: dict[int | str, Picture | None] = {}
@@ -127,9 +129,9 @@ def _pictures(
     return found
 
 
-def _picture(entry: dict[str, Any], key: int | str, path: Path, folder: Path) -> Picture:
+def _picture(entry: dict[str, Any], key: int | str, path: Path, folder: Folder) -> Picture:
     where = f"{path}, image {key}"
-    file = folder / _field(entry, "file_name", (str,), where)
+    file = folder.file(_field(entry, "file_name", (str,), where), where)
     height, width = (_field(entry, side, (int,), where) for side in ("height", "width"))
     if min(height, width) < 1:
         raise InputError(f"{where}: expected height and width of 1 or more, got {height}, {width}")

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError, one_line, unknown
-from .scanning import ENDINGS, Broken, unreadable
+from ..tables import check_columns, check_width, restored
+from .scanning import ENDINGS, Broken, Folder, unreadable
 from .table import TableDataset, from_table
 
 EMPTY = ("", "NA", "NaN", "nan")
@@ -22,6 +23,7 @@ def read_table(
     concepts: list[str] | None = None,
     metadata: list[str] | None = None,
     broken: Broken = "refuse",
+    allow_outside: bool = False,
 ) -> TableDataset:
     """A dataset from a CSV (or .parquet) table of labels and a folder of images.
 
@@ -30,7 +32,8 @@ def read_table(
     columns (default: all others). ``images`` None means that answers are recorded.
     ``broken`` says what becomes of images that cannot be decoded: "refuse" raises InputError
     when one is met, "skip" decodes all now and lists those left out as ``skipped``.
-    Raises InputError naming file, row or column.
+    ``allow_outside``: image files may lie outside ``images``, by "..", from the root, or by links.
+    Raises InputError naming file, row or column; at once for over 10,000 columns.
     """
     path = Path(labels)
     table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
@@ -47,7 +50,11 @@ def read_table(
     files, skipped = None, set[Path]()
     if images is not None:
         names = table[file_column] if file_column else ids
-        found = [_find(Path(images), name, sample) for name, sample in zip(names, ids, strict=True)]
+        folder = Folder(Path(images), allow_outside)
+        found = [
+            _find(folder, name, sample, f"{path}, row {row}")
+            for row, (name, sample) in enumerate(zip(names, ids, strict=True), start=1)
+        ]
         skipped = unreadable(found, broken, str(path))
         files = [file for file in found if file not in skipped]
         known = known[[file not in skipped for file in found]]
@@ -64,6 +71,7 @@ def read_table(
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
+    check_width(path)
     try:
         # all text and no header, so that the ids 007 and NA stay what they are, and a column
         # that stands twice is seen; labels become numbers later
@@ -75,10 +83,11 @@ def _read_csv(path: Path) -> pd.DataFrame:
     columns = rows.iloc[0]
     if columns.duplicated().any():
         raise InputError(f"{path}: column {columns[columns.duplicated()].iloc[0]!r} stands twice")
-    return rows.iloc[1:].set_axis(columns.tolist(), axis=1)
+    return restored(rows.iloc[1:].set_axis(columns.tolist(), axis=1))
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
+    _check_parquet_width(path)
     try:
         table = pd.read_parquet(path, engine="pyarrow")
     except ImportError:
@@ -92,16 +101,25 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return table.map(_text)
 
 
+def _check_parquet_width(path: Path) -> None:
+    try:
+        from pyarrow import parquet  # type: ignore[import-untyped]
+
+        columns = parquet.read_schema(path).names
+    except (ImportError, OSError, ValueError):
+        return  # said when the table is read
+    check_columns(len(columns), path)
+
+
 def _text(cell: object) -> str:
     if cell is None or cell is pd.NA or cell != cell:
         return ""
     return str(int(cell)) if isinstance(cell, bool | np.bool_) else str(cell)
 
 
-def _find(folder: Path, name: str, sample: str) -> Path:
-    if (folder / name).is_file():
-        return folder / name
-    for ending in ENDINGS:
-        if (folder / f"{name}{ending}").is_file():
-            return folder / f"{name}{ending}"
-    raise InputError(f"sample {sample!r}: image file {str(folder / name)!r} does not exist")
+def _find(folder: Folder, name: str, sample: str, where: str) -> Path:
+    for ending in ("", *ENDINGS):
+        path = folder.file(f"{name}{ending}", where)
+        if path.is_file():
+            return path
+    raise InputError(f"sample {sample!r}: image file {str(folder.path / name)!r} does not exist")

@@ -16,7 +16,7 @@ import pandas as pd
 from ..errors import InputError, one_line, unknown
 from ..vqa.medvqa import NAMES, QUESTIONS, recognised
 from .base import UNKNOWN, Ask
-from .scanning import ENDINGS, Broken, choose, unreadable
+from .scanning import ENDINGS, Broken, Folder, choose, unreadable
 from .worded import WordedDataset
 
 Several = Literal["all", "any"]
@@ -32,6 +32,7 @@ def from_medvqa(
     questions: Sequence[str | int] | None = None,
     several: Several = "all",
     broken: Broken = "refuse",
+    allow_outside: bool = False,
 ) -> WordedDataset:
     """A dataset whose samples are images and whose concepts are questions with free answers.
 
@@ -40,14 +41,16 @@ def from_medvqa(
     several answers to a question, a right one names "all" of them, as MedTest's rule says, or
     "any". A question without an answer is not asked about its image. Masks are those that
     relations are to leave uncovered. ``broken``: an image that cannot be decoded raises InputError
-    when it is met ("refuse"), or is left out now ("skip"). Raises InputError for a file that is
-    none of this kind, images that are missing, and ids that stand twice.
+    when it is met ("refuse"), or is left out now ("skip"). ``allow_outside``: an ImageID
+    may lead out of images/, by "..", from the root, or by a link. Raises InputError for a file
+    that is none of this kind, images that are missing, and ids that stand twice.
     """
     choose("value of several", several, ("all", "any"), "MEDVQA-GI")
     root = Path(folder)
     entries = _entries(root / "gt.json")
     chosen = _chosen(questions)
-    files = {name: _file(root / "images", name) for name in entries}
+    images = Folder(root / "images", allow_outside)
+    files = {name: _file(images, name, root) for name in entries}
     bad = unreadable([*files.values()], broken, str(root))
     kept = [name for name in entries if files[name] not in bad]
     answers = [_answers(entries[name], chosen, several, name) for name in kept]
@@ -57,7 +60,7 @@ def from_medvqa(
     return WordedDataset(
         [files[name] for name in kept], np.array(truths, np.int8), kept, chosen,
         asks=[{c: _ASKS[c] for c in chosen}] * len(kept), answers=answers,
-        masks=_masks(root / "masks", kept, entries, chosen),
+        masks=_masks(Folder(root / "masks", allow_outside), kept, entries, chosen),
         metadata=pd.DataFrame({"procedure": [_procedure(entries[name], name) for name in kept]}),
         skipped=sorted(map(str, bad)), name=root.resolve().name,
     )  # fmt: skip
@@ -91,11 +94,12 @@ def _chosen(questions: Sequence[str | int] | None) -> list[str]:
     return [name for name in NAMES if name in wanted]
 
 
-def _file(images: Path, name: str) -> Path:
+def _file(images: Folder, name: str, root: Path) -> Path:
     for ending in (".jpg", *ENDINGS, ""):
-        if (images / f"{name}{ending}").is_file():
-            return images / f"{name}{ending}"
-    raise InputError(f"sample {name!r}: image file {str(images / name)!r}.jpg does not exist")
+        path = images.file(f"{name}{ending}", f"{root / 'gt.json'}, ImageID {name!r}")
+        if path.is_file():
+            return path
+    raise InputError(f"sample {name!r}: image file {str(images.path / name)!r}.jpg does not exist")
 
 
 def _answers(
@@ -125,7 +129,7 @@ def _procedure(labels: Sequence[Mapping[str, Any]], image: str) -> str:
 
 
 def _masks(
-    folder: Path, kept: Sequence[str], entries: Mapping[str, Sequence[Mapping[str, Any]]],
+    folder: Folder, kept: Sequence[str], entries: Mapping[str, Sequence[Mapping[str, Any]]],
     chosen: Sequence[str],
 ) -> dict[str, list[Path | None]]:  # fmt: skip
     """Question -> one mask or none per image, from the file that a segmentation label names.
@@ -134,7 +138,7 @@ def _masks(
     """
     found: dict[str, list[Path | None]] = {}
     for subject, concept in _MASKED.items():
-        if concept in chosen and folder.is_dir():
+        if concept in chosen and folder.path.is_dir():
             files = [_mask(folder, name, entries[name], subject) for name in kept]
             if any(files):
                 found[concept] = files
@@ -142,7 +146,7 @@ def _masks(
 
 
 def _mask(
-    folder: Path, image: str, labels: Sequence[Mapping[str, Any]], subject: str
+    folder: Folder, image: str, labels: Sequence[Mapping[str, Any]], subject: str
 ) -> Path | None:
     for label in labels:
         kind, question = str(label.get("AnswerType", "")), str(label.get("Question", ""))
@@ -151,5 +155,6 @@ def _mask(
         said = label.get("Answer", [])
         named = [Path(str(text)).name for text in (said if isinstance(said, list) else [said])]
         tried = [*named, *(f"{image}{ending}" for ending in ENDINGS)]
-        return next((folder / name for name in tried if name and (folder / name).is_file()), None)
+        paths = (folder.file(name, f"sample {image!r}, its mask") for name in tried if name)
+        return next((path for path in paths if path.is_file()), None)
     return None

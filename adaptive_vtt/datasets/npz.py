@@ -4,6 +4,7 @@ Stored arrays (``numpy.savez``) are memory-mapped; compressed ones are read once
 first use. Nothing is unpickled.
 """
 
+import math
 import struct
 import zipfile
 import zlib
@@ -17,8 +18,8 @@ import numpy.typing as npt
 
 from ..errors import InputError, one_line
 
-MAX_BYTES = 16 * 2**30
-"""Arrays that declare more are refused; the largest of MedMNIST has 13.5e9 bytes."""
+MOST_BYTES = 2 * 2**30
+"""Compressed arrays that unpack to more are refused, unless more is allowed."""
 
 _UNREADABLE = (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
 
@@ -26,13 +27,16 @@ _UNREADABLE = (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, 
 class NpzArray:
     """The array ``key`` of the file ``path``, indexed along its first axis.
 
-    Raises InputError where the file is no .npz, has no such array, or declares one that is too
-    large or holds objects.
+    ``most_bytes``: to how much a compressed array may unpack; stored ones are mapped, and take no
+    memory. Raises InputError, before anything is unpacked, where the file is no .npz, has no
+    such array, or declares one that is larger, has another size than the archive says, or
+    holds objects.
     """
 
-    def __init__(self, path: Path, key: str) -> None:
+    def __init__(self, path: Path, key: str, most_bytes: int = MOST_BYTES) -> None:
         self.path = path
         self.key = key
+        self.most_bytes = most_bytes
         self._stored_at: int | None = None  # where its numbers begin, where they can be mapped
         try:
             self._read_header()
@@ -40,11 +44,6 @@ class NpzArray:
             raise
         except _UNREADABLE as error:
             raise InputError(f"{path}: cannot read array {key!r}: {one_line(error)}") from None
-        size = int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
-        if size > MAX_BYTES:
-            raise InputError(
-                f"{path}: array {key!r} has {size} bytes, over the limit of {MAX_BYTES}"
-            )
 
     def __len__(self) -> int:
         return self.shape[0] if self.shape else 0
@@ -53,7 +52,8 @@ class NpzArray:
         return np.array(self.array[index])  # a copy: the file stays as it is
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.key)  # worker processes open the file themselves
+        # worker processes open the file themselves
+        return type(self), (self.path, self.key, self.most_bytes)
 
     @cached_property
     def array(self) -> npt.NDArray[Any]:
@@ -86,10 +86,30 @@ class NpzArray:
                 header = member.tell()
         if self.dtype.hasobject:
             raise ValueError("it holds Python objects")
+        self._check_size(info, header)
         self._order = cast(Any, "F" if fortran else "C")
         plain = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1
         if plain and 0 not in self.shape:
             self._stored_at = _content_start(self.path, info) + header
+
+    def _check_size(self, info: zipfile.ZipInfo, header: int) -> None:
+        """Raises InputError where the array is not as large as its file, or too large."""
+        if any(side < 0 for side in self.shape):
+            raise InputError(
+                f"{self.path}: array {self.key!r}: expected sides of 0 or more, got {self.shape}"
+            )
+        size = math.prod(self.shape) * self.dtype.itemsize
+        packed = info.compress_type != zipfile.ZIP_STORED
+        if packed and max(size, info.file_size - header) > self.most_bytes:
+            raise InputError(
+                f"{self.path}: array {self.key!r} unpacks to {max(size, info.file_size - header)} "
+                f"bytes, over the limit of {self.most_bytes}; a larger most_bytes lets it in"
+            )
+        if size != info.file_size - header:
+            raise InputError(
+                f"{self.path}: array {self.key!r}: expected {size} bytes, as its shape "
+                f"{self.shape} and type {self.dtype} say, got {info.file_size - header}"
+            )
 
 
 def missing(path: Path, expected: Sequence[str], archive: zipfile.ZipFile) -> InputError:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 from ..errors import InputError, one_line, unknown
+from ..tables import MOST_HEADER, check_columns, check_width
 from .base import Image
 from .headers import declared_size
 from .images import MAX_PIXELS, read_image
@@ -111,7 +112,8 @@ def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Ro
     """
     try:
         with path.open("rb") as file:
-            header = _parsed(file.readline().removeprefix(b"\xef\xbb\xbf"))
+            check_width(path, "\t")
+            header = _parsed(file.readline(MOST_HEADER).removeprefix(b"\xef\xbb\xbf"))
             _check_header(header, needed, path)
             offset = file.tell()
             for number, line in enumerate(_lines(file, len(header) - 1), start=1):
@@ -132,6 +134,7 @@ def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterato
     pyarrow is.
     """
     file = _parquet(path)
+    check_columns(len(file.schema_arrow.names), path)
     _check_header(file.schema_arrow.names, needed, path)
     number = 0
     for group in range(file.num_row_groups):

@@ -1,5 +1,6 @@
 """Finding image files in folders, and looking at many of them before anything is asked."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,41 @@ def image_files(folder: Path) -> list[Path]:
         raise InputError(f"{str(folder)!r} is no folder of images")
     found = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
     return sorted((path for path in found if _is_shown(path)), key=natural)
+
+
+class Folder:
+    """A folder that a file of the user's names files in; see ``file``.
+
+    ``allow_outside``: those names may lead out of it, by "..", from the root, or by links.
+    """
+
+    def __init__(self, path: Path, allow_outside: bool) -> None:
+        self.path = path
+        self._allow_outside = allow_outside
+        self._real = os.path.realpath(path)
+
+    def file(self, name: str, where: str) -> Path:
+        """The path of the file called ``name``, whether there is one or not.
+
+        ``where``: what names it, e.g. "labels.csv, row 3", for the InputError that is raised
+        where it is outside.
+        """
+        path = self.path / name
+        if not self._allow_outside and self._is_outside(path, name):
+            raise InputError(
+                f"{where}: expected a file inside {str(self.path)!r}, got {name!r}, which is "
+                "outside; allow_outside = true in [dataset] (in Python allow_outside=True) lets it"
+            )
+        return path
+
+    def _is_outside(self, path: Path, name: str) -> bool:
+        if "\0" in name:
+            return True  # no path at all
+        plain = not {"/", os.sep} & set(name) and name not in ("..", "")
+        if plain and not path.is_symlink():
+            return False  # nearly all are: spares following every part of the path
+        real = os.path.realpath(path)
+        return os.path.commonpath([self._real, real]) != self._real
 
 
 def natural(path: Path) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from ..errors import InputError, one_line, unknown
 from .base import UNKNOWN, Box
 from .boxed import BoxedDataset, Picture, from_pictures, show, within
 from .rows import Reading
-from .scanning import Broken, choose, natural, unreadable
+from .scanning import Broken, Folder, choose, natural, unreadable
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 
@@ -28,6 +28,7 @@ def from_voc(
     split: str | None = None,
     difficult: bool = False,
     broken: Broken = "refuse",
+    allow_outside: bool = False,
 ) -> BoxedDataset:
     """A dataset from a folder in the layout of VOC2007 to VOC2012.
 
@@ -36,13 +37,16 @@ def from_voc(
     ``difficult``: take these objects like all others.
     ``broken``: "refuse" raises InputError for an object, annotation or image that cannot be used
     (an image that cannot be decoded, when it is met); "skip" decodes all images now, and lists
-    what was left out as ``skipped``. Errors name the file, the object and the field.
+    what was left out as ``skipped``. ``allow_outside``: names in a list may lead out of the
+    folders, by "..", from the root, or by links. Errors name the file, the object and the field.
     """
     top = Path(root)
     choose("value of broken", broken, ("refuse", "skip"), "VOC")
     reading = Reading(broken == "skip")
+    parts = top / "Annotations", top / "JPEGImages"
+    annotations, images = (Folder(part, allow_outside) for part in parts)
     found = (
-        reading.attempt(partial(_picture, top, name, difficult, reading))
+        reading.attempt(partial(_picture, annotations, images, name, difficult, reading))
         for name in _listed(top, split)
     )
     there = [picture for picture in found if picture is not None]
@@ -74,8 +78,11 @@ def _listed(top: Path, split: str | None) -> list[str]:
     return names
 
 
-def _picture(top: Path, name: str, difficult: bool, reading: Reading) -> Picture:
-    path, file = top / "Annotations" / f"{name}.xml", top / "JPEGImages" / f"{name}.jpg"
+def _picture(
+    annotations: Folder, images: Folder, name: str, difficult: bool, reading: Reading
+) -> Picture:
+    where = f"{annotations.path.parent}, image {name!r}"
+    path, file = annotations.file(f"{name}.xml", where), images.file(f"{name}.jpg", where)
     tree = _tree(path)
     if not file.is_file():
         raise InputError(f"{path}: its image file {str(file)!r} does not exist")

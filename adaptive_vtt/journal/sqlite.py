@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import JournalError, one_line
 from ..rows import AnswerRow, CallRow, DrawRow, FactRow, MoveRow, SourceRow
+from ..values import parsed
 from .chain import Chain, Link, Row
 from .files import connect_to_read, identity, save_beside
 from .locking import Lock
@@ -169,7 +170,7 @@ class SQLiteJournal:
 
     def facts(self) -> dict[str, Any]:
         with self._reading():
-            return {row.name: json.loads(row.value) for row in self.fact_rows()}
+            return {f.name: parsed(f.value, f"facts, {f.name!r}") for f in self.fact_rows()}
 
     def fact_rows(self) -> list[FactRow]:
         return [
@@ -180,7 +181,8 @@ class SQLiteJournal:
     def sources(self) -> list[SourceRow]:
         with self._reading():
             rows = self._read("SELECT * FROM sources ORDER BY source")
-            return [SourceRow(r[0], tuple(json.loads(r[1])), r[2], r[3]) for r in rows]
+            found = [(r[0], parsed(r[1], f"sources, row {r[0]}", list), *r[2:]) for r in rows]
+            return [SourceRow(number, tuple(said), *rest) for number, said, *rest in found]
 
     def draws(self) -> list[DrawRow]:
         with self._reading():
@@ -188,18 +190,22 @@ class SQLiteJournal:
             for draw, target, members, active, *figures in self._read(
                 "SELECT * FROM moves ORDER BY draw, target"
             ):
-                row = MoveRow(target, tuple(json.loads(members)), bool(active), tuple(figures))
+                of = parsed(members, f"moves, draw {draw}, members of target {target}", list)
+                row = MoveRow(target, tuple(of), bool(active), tuple(figures))
                 moves.setdefault(draw, []).append(row)
             rows = self._read("SELECT * FROM draws ORDER BY draw")
+            why = [parsed(r[7], f"draws, row {r[0]}, why", dict) for r in rows]
             return [
-                DrawRow(*(*r[:7], json.loads(r[7]), r[8], tuple(moves.get(r[0], [])))) for r in rows
+                DrawRow(*(*r[:7], said, r[8], tuple(moves.get(r[0], []))))
+                for r, said in zip(rows, why, strict=True)
             ]
 
     def calls(self) -> list[CallRow]:
         with self._reading():
             answers: dict[int, list[AnswerRow]] = {}
             for row in self._read("SELECT * FROM answers ORDER BY question"):
-                details = None if row[8] is None else json.loads(row[8])
+                where = f"answers, question {row[0]}, details"
+                details = None if row[8] is None else parsed(row[8], where, dict)
                 answers.setdefault(row[1], []).append(replace(AnswerRow(*row[:8]), details=details))
             rows = self._read("SELECT call, cost, elapsed FROM calls ORDER BY position")
             return [CallRow(*(*r, tuple(answers.get(r[0], [])))) for r in rows]

@@ -27,8 +27,10 @@ function keep() {
 
 function csv() {
   const quoted = (value) => (/[",\n\r]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+  // a spreadsheet must not take an object's name for a formula; tables.py reads the name back
+  const inert = (value) => (/^'*[=+\-@\t\r]/.test(value) && !/^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/.test(value) ? `'${value}` : value);
   const rows = [...answers.values()].map((l) => [l.question, l.object, form.inspector, l.type === form.none ? "no" : "yes", l.type, l.time]);
-  return [form.columns, ...rows].map((row) => row.map(quoted).join(",") + "\n").join("");
+  return [form.columns, ...rows].map((row) => row.map(inert).map(quoted).join(",") + "\n").join("");
 }
 
 function download() {

@@ -11,10 +11,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from ..captions.rules import ERROR_TYPES
 from ..errors import InputError
 from ..files import write_text
+from ..tables import csv_lines, original
 from .items import NONE, Key
 
 COLUMNS = ("question", "object", "inspector", "error", "type", "time")
@@ -111,14 +113,13 @@ def later(folder: Path, labels: Iterable[Label]) -> list[Label]:
 
 def to_csv(labels: Iterable[Label]) -> str:
     """Labels as the text of a file."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for label in labels:
-        error = "yes" if label.error else "no"
-        time = label.time.isoformat(timespec="milliseconds")
-        writer.writerow((label.question, label.object, label.inspector, error, label.type, time))
-    return text.getvalue()
+    return csv_lines([COLUMNS, *map(_cells, labels)])
+
+
+def _cells(label: Label) -> tuple[Any, ...]:
+    error = "yes" if label.error else "no"
+    time = label.time.isoformat(timespec="milliseconds")
+    return label.question, label.object, label.inspector, error, label.type, time
 
 
 def check_known(labels: Mapping[Key, Label], known: Collection[Key], where: str) -> None:
@@ -150,7 +151,7 @@ def _read_own(path: Path) -> Labels:
 def _label(row: list[str], where: str) -> Label:
     if len(row) != len(COLUMNS):
         raise InputError(f"{where}: expected {len(COLUMNS)} fields, got {len(row)}")
-    question, name, inspector, error, type, time = row
+    question, name, inspector, error, type, time = map(original, row)
     if not re.fullmatch(r"\d{1,18}", question):
         raise InputError(f"{where}: question: expected its number, got {question!r}")
     if not name:

@@ -1,6 +1,6 @@
 """Endpoints that are called over plain HTTP, by httpx."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -30,14 +30,15 @@ class HttpEndpoint(Endpoint):
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
+        keys: Sequence[Key] = (),
         max_reply_bytes: int = MAX_REPLY_BYTES,
         **options: Any,
     ) -> None:
         httpx = _library()
         host = host_of(url)
-        self._headers, keys = _filled(headers or {})
+        self._headers, found = _filled(headers or {})
         self._url = url
-        super().__init__(host=host, keys=keys, **options)
+        super().__init__(host=host, keys=[*keys, *found], **options)
         most = self.limits.in_flight
         self._client = httpx.AsyncClient(
             **client_options(max_reply_bytes),
@@ -51,7 +52,8 @@ class HttpEndpoint(Endpoint):
 
         method = "GET" if content is None else "POST"
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        url = self._url.rstrip("/") + path if path else self._url
+        root, mark, query = self._url.partition("?")
+        url = (root.rstrip("/") + path if path else root) + mark + query
         request = self._client.build_request(method, url, content=content, headers=named)
         try:
             reply = await self._client.send(request)
@@ -90,7 +92,8 @@ def host_of(url: str) -> str:
     except ValueError as error:
         raise InputError(f"model.url: is no URL: {error}") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise InputError(f"model.url: expected http:// or https:// and a host, got {url!r}")
+        shown = url.partition("?")[0]  # a query may hold a key
+        raise InputError(f"model.url: expected http:// or https:// and a host, got {shown!r}")
     if parts.username or parts.password:
         raise InputError(f"model.url: expected no user or password before {host!r}, use headers")
     return host if port is None else f"{host}:{port}"

@@ -53,7 +53,7 @@ class HttpJson(HttpEndpoint):
         most_output_tokens: int = 0,
         **options: Any,
     ) -> None:
-        options.setdefault("name", url.rstrip("/").rpartition("/")[2])
+        options.setdefault("name", name_of_url(url))
         bound = Usage(most_input_tokens, most_output_tokens)
         names = _placeholders(request)
         answers = "one" if names & {"concept", "question", "options"} else "all"
@@ -101,6 +101,14 @@ def _count(body: Any, path: str | None) -> Any:
         return None if path is None else at(body, path)
     except LookupError:
         return None
+
+
+def name_of_url(url: str) -> str:
+    """What a model is called where only its address is known: the last part of the path.
+
+    No query: names are journaled and shown, and queries hold keys.
+    """
+    return url.partition("?")[0].partition("#")[0].rstrip("/").rpartition("/")[2]
 
 
 def at(body: Any, path: str) -> Any:

@@ -15,7 +15,7 @@ server's content filter is an answer like others, of no tokens where it counts n
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from ..errors import InputError
@@ -25,7 +25,7 @@ from .base import Prompt, Unanswered, Value
 from .chat_replies import p_yes, stated, yes_or_no
 from .endpoint import Endpoint
 from .http import host_of
-from .keys import from_environment
+from .keys import Key, from_environment
 from .picture import Encoding
 from .prices import Usage
 from .prompts import TEMPLATES, Template
@@ -65,6 +65,7 @@ class OpenAIChat(Endpoint):
         max_input_tokens: int = 4096,
         max_reply_bytes: int = MAX_REPLY_BYTES,
         options: Mapping[str, Any] | None = None,
+        keys: Sequence[Key] = (),
         **endpoint: Any,
     ) -> None:
         host = "api.openai.com" if base_url is None else host_of(base_url)
@@ -77,7 +78,7 @@ class OpenAIChat(Endpoint):
         endpoint.setdefault("name", model)
         super().__init__(
             host=host, answers=answers, bound=Usage(max_input_tokens, max_tokens),
-            keys=() if secret is None else (secret,), **endpoint,
+            keys=keys if secret is None else (secret, *keys), **endpoint,
         )  # fmt: skip
         self._model, self.template = model, template
         self._encoding, self._detail = encoding or Encoding(), detail

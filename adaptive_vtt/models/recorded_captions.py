@@ -9,6 +9,7 @@ import pandas as pd
 
 from ..errors import InputError, one_line
 from ..space import IDENTITY, QuestionSpace
+from ..tables import check_width, original
 from .base import Answer, Prompt, Unanswered
 
 KEYS = ("sample", "relation", "severity")
@@ -74,7 +75,9 @@ class RecordedCaptions:
             if file.suffix == ".json":
                 table = pd.DataFrame(_objects(file))
             else:
+                check_width(file)
                 table = pd.read_csv(file, dtype=str, keep_default_na=False)
+                table["sample"] = table["sample"].map(original)  # captions are words as they are
         except (OSError, ValueError, pd.errors.ParserError) as error:
             raise InputError(f"{file}: cannot read recorded captions: {one_line(error)}") from None
         return cls(table, name=name or file.stem, where=str(file))

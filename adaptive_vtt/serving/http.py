@@ -2,12 +2,17 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
 _HEAD = 64 * 1024
+_DIGITS = 15
+"""No body has a length of more digits."""
+_LOOPBACK = re.compile(r"(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(:\d{1,5})?")
+"""What a client on this machine may call this server."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class Request:
         """The body as a JSON object; raises Rejected for anything else."""
         try:
             found = json.loads(self.body)
+        except RecursionError:
+            raise Rejected(400, "the body is JSON nested too deep") from None
         except ValueError as error:
             raise Rejected(400, f"the body is no JSON: {error}") from None
         if not isinstance(found, dict):
@@ -73,15 +80,24 @@ class Rejected(Exception):
 
 
 async def read_request(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, most_bytes: int
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    most_bytes: int,
+    patience: float,
+    idle: float,
 ) -> Request | None:
     """The next request of a connection, None at its end.
 
-    Raises Rejected for what is no HTTP/1.1, for a body without a length (411) and for one
-    above ``most_bytes`` (413).
+    ``patience``: seconds that the head may take, and the body again; ``idle``: seconds until
+    the first byte. Raises TimeoutError where they pass, and Rejected for what is no HTTP/1.1,
+    for a Host that is not loopback (421), for a body without a length (411) and for one above
+    ``most_bytes`` (413).
     """
     try:
-        head = await reader.readuntil(b"\r\n\r\n")
+        async with asyncio.timeout(idle):
+            first_byte = await reader.readexactly(1)
+        async with asyncio.timeout(patience):
+            head = first_byte + await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
         return None
     except asyncio.LimitOverrunError:
@@ -91,17 +107,34 @@ async def read_request(
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
         raise Rejected(400, "expected a request of HTTP/1.1")
     headers = {n.strip().lower(): v.strip() for n, _, v in (line.partition(":") for line in lines)}
-    length = headers.get("content-length", "0")
-    if "transfer-encoding" in headers:
-        raise Rejected(411, "expected a Content-Length, not a Transfer-Encoding")
-    if not (length.isascii() and length.isdigit()):
-        raise Rejected(400, f"expected a number as Content-Length, got {length!r}")
-    if int(length) > most_bytes:
-        raise Rejected(413, f"expected a body of at most {most_bytes} bytes, got {length}")
+    _check_host(headers.get("host", ""))
+    length = _length(headers, most_bytes)
     if headers.get("expect", "").lower() == "100-continue":
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     try:
-        body = await reader.readexactly(int(length))
+        async with asyncio.timeout(patience):
+            body = await reader.readexactly(length)
     except asyncio.IncompleteReadError:
         return None
     return Request(words[0], words[1].partition("?")[0], headers, body)
+
+
+def _check_host(host: str) -> None:
+    """A page on the web must not reach this server under a name that leads here."""
+    if _LOOPBACK.fullmatch(host.lower()) is None:
+        got = repr(host[:60]) if host else "none"
+        raise Rejected(421, f"expected the Host localhost or 127.0.0.1, got {got}")
+
+
+def _length(headers: Mapping[str, str], most_bytes: int) -> int:
+    length = headers.get("content-length", "0")
+    if "transfer-encoding" in headers:
+        raise Rejected(411, "expected a Content-Length, not a Transfer-Encoding")
+    if not (length.isascii() and length.isdigit() and len(length) <= _DIGITS):
+        raise Rejected(
+            400,
+            f"expected a number of up to {_DIGITS} digits as Content-Length, got {length[:40]!r}",
+        )
+    if int(length) > most_bytes:
+        raise Rejected(413, f"expected a body of at most {most_bytes} bytes, got {length}")
+    return int(length)

@@ -34,7 +34,10 @@ class DemoServer:
     Speaks OpenAI's chat completions (/v1), the Open Inference Protocol (/v2) and plain JSON
     (/predict); GET /demo/statistics tells what was answered and billed. ``port`` 0 takes a
     free one. With ``key``, all but health and statistics need it, as "Authorization: Bearer
-    KEY". Bodies above ``most_bytes`` and images above ``most_pixels`` get 413.
+    KEY". Bodies above ``most_bytes`` and images above ``most_pixels`` get 413, and a Host other
+    than this machine's own names 421. A client is dropped that takes more than ``patience``
+    seconds to begin its first request, to send the head of one, to send its body, or to take
+    the answer; between requests, after ``idle`` seconds.
     Also a context manager. Raises InputError where the port cannot be had.
     """
 
@@ -48,11 +51,14 @@ class DemoServer:
         key: str | None = None,
         most_bytes: int = 32 * 2**20,
         most_pixels: int = MOST_PIXELS,
+        patience: float = 5.0,
+        idle: float = 60.0,
     ) -> None:
         self.brain, self.behaviour, self.model = brain, behaviour or Behaviour(), model
         self.statistics = Statistics()
         self.port = port
         self._key, self._most_bytes = key, most_bytes
+        self._patience, self._idle = patience, idle
         self._openai = OpenAI(brain, model, most_pixels)
         self._apis: tuple[Api, ...] = (
             self._openai, OpenInference(brain, model, most_pixels), Plain(brain, most_pixels)
@@ -124,27 +130,37 @@ class DemoServer:
         assert task is not None
         self._connections.add(task)
         try:
-            while await self._one(reader, writer):
-                pass
-        except (ConnectionError, asyncio.CancelledError):
-            pass  # the client has gone, or the server ends
+            wait = self._patience
+            while await self._one(reader, writer, wait):
+                wait = self._idle
+        except (ConnectionError, TimeoutError):
+            pass  # the client has gone, or stalls
+        except asyncio.CancelledError:
+            writer.transport.abort()  # the server ends
         finally:
             self._connections.discard(task)
             writer.close()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
+            with contextlib.suppress(ConnectionError, TimeoutError):
+                async with asyncio.timeout(self._patience):
+                    await writer.wait_closed()
+            writer.transport.abort()  # also where a client never takes what was sent
 
-    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Serves one request; says whether the connection stays open."""
+    async def _one(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, wait: float
+    ) -> bool:
+        """Serves one request, which begins within ``wait`` seconds; says whether the connection
+        stays open."""
+        patience = self._patience
         try:
-            request = await read_request(reader, writer, self._most_bytes)
+            request = await read_request(reader, writer, self._most_bytes, patience, wait)
         except Rejected as rejected:  # where the next request begins is not known
-            await _Call(_NONE, reader, writer, False).send(self._openai.error(rejected))
+            refusal = _Call(_NONE, reader, writer, False, patience)
+            await refusal.send(self._openai.error(rejected))
             return False
         if request is None:
             return False
         keep = request.headers.get("connection", "").lower() != "close"
-        call = _Call(request, reader, writer, keep)
+        call = _Call(request, reader, writer, keep, patience)
         api, route, arguments = self._find(request)
         if route is not None and route.paid:
             return await self._paid(call, api, route, arguments) and keep
@@ -246,12 +262,16 @@ _NONE = Request("", "", {}, b"")
 
 @dataclass(frozen=True)
 class _Call:
-    """One request and the connection it came by; ``keep``: whether that stays open."""
+    """One request and the connection it came by.
+
+    ``keep``: whether that stays open; ``patience``: seconds in which an answer is to be taken.
+    """
 
     request: Request
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     keep: bool
+    patience: float
 
     @property
     def gone(self) -> bool:
@@ -260,7 +280,8 @@ class _Call:
 
     async def send(self, response: Response) -> None:
         self.writer.write(b"".join(response.encoded(self.keep)))
-        await self.writer.drain()
+        async with asyncio.timeout(self.patience):
+            await self.writer.drain()
 
     def send_half(self, response: Response) -> None:
         head, body = response.encoded(keep_alive=False)

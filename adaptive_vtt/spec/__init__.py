@@ -11,6 +11,7 @@ from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec
 from .dataset import DatasetSpec, DetectorSpec
 from .model import ModelSpec
 from .oracle import OracleSpec
+from .secrets import refuse_secrets
 from .section import Section
 
 __all__ = [
@@ -58,15 +59,23 @@ DEMO = Spec.model_validate(
 )  # fmt: skip
 
 
+_MAY_HOLD_KEYS = tuple(
+    (name,) for name in ("url", "key", "headers", "options", "request", "command")
+)
+"""Fields of [model] whose values no message repeats."""
+
+
 def read_spec(path: Path) -> Spec:
-    """The spec at ``path``; raises InputError naming file and field."""
+    """The spec at ``path``; raises InputError naming file and field, also for a key in it."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is no TOML: {one_line(error)}") from None
-    return parse_spec(table, str(path))
+    spec = parse_spec(table, str(path))
+    refuse_secrets(spec.model, str(path))
+    return spec
 
 
 def parse_spec(table: dict[str, Any], where: str) -> Spec:
@@ -90,7 +99,10 @@ def _sentence(error: ValidationError, where: str) -> InputError:
         choices = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
         return unknown("value", str(first["input"]), choices, f"{where}: {field}")
     expected = first["msg"].removeprefix("Input should be ").lower()
-    return InputError(f"{where}: {field}: expected {expected}, got {first['input']!r}")
+    got = repr(first["input"])
+    if first["loc"][:1] == ("model",) and first["loc"][1:2] in _MAY_HOLD_KEYS:
+        got = f"{type(first['input']).__name__}, not repeated as it may hold a key"
+    return InputError(f"{where}: {field}: expected {expected}, got {got}")
 
 
 def _fields(path: list[str]) -> list[str]:

@@ -87,6 +87,13 @@ class DatasetSpec(Section):
     broken: Literal["refuse", "skip"] | None = Field(
         None, description="files that cannot be decoded are an error (default), or left out"
     )
+    allow_outside: bool | None = Field(
+        None,
+        description="table, coco, medvqa, voc: names of files may lead out of their folder (false)",
+    )
+    most_bytes: int | None = Field(
+        None, description="medmnist: a compressed array may unpack to no more bytes (2^31)", ge=1
+    )
     tasks: list[str] | None = Field(None, description="endobench: tasks to ask (default: all)")
     looks: bool | None = Field(None, description="endobench: predict by what images look like, too")
     questions: list[int] | None = Field(

@@ -46,7 +46,7 @@ class ModelSpec(Section):
     url: str | None = Field(
         None,
         description="openai: address ending in /v1 (default: OpenAI); open-inference: the "
-        "server's root; http: where to post",
+        "server's root; http: where to post; ${NAME} in it is read from the environment",
     )
     key: str | None = Field(
         None,
@@ -74,7 +74,9 @@ class ModelSpec(Section):
         None, description="openai: words of the prompt: zero-shot, few-shot or chain-of-thought"
     )
     per_call: Literal["one", "all"] | None = Field(
-        None, description="openai (one), subprocess (all): questions that one call answers"
+        None,
+        description="openai (one), subprocess (all): questions that one call answers; python: "
+        "what --dry-run, which imports no model, takes that to be (all)",
     )
     yes_from: Literal["auto", "logprobs", "structured", "words"] | None = Field(
         None, description="openai: where P(yes) comes from (auto: the first that works)"
@@ -89,7 +91,9 @@ class ModelSpec(Section):
         ge=0,
     )
     options: dict[str, Any] | None = Field(
-        None, description="openai: goes into the request as it is (temperature = 0)"
+        None,
+        description="openai: goes into the request (temperature = 0); ${NAME} in a text is read "
+        "from the environment",
     )
     image_format: Literal["png", "jpeg"] | None = Field(
         None, description="openai, http: how images are sent (png)"
@@ -99,13 +103,13 @@ class ModelSpec(Section):
     request: dict[str, Any] | None = Field(
         None,
         description="http: the JSON to post; {image}, {concepts}, {concept}, {question}, "
-        "{options} are filled in",
+        "{options} are filled in, and ${NAME} from the environment",
     )
     response: str | dict[str, str] | None = Field(
         None, description="http: where the answers stand, e.g. outputs.0.scores, or one per concept"
     )
     headers: dict[str, str] | None = Field(
-        None, description="http, open-inference: $NAME in a value is read from the environment"
+        None, description="http, open-inference: ${NAME} in a value is read from the environment"
     )
     input_tokens: str | None = Field(None, description="http: where the reply counts tokens sent")
     output_tokens: str | None = Field(None, description="http: where it counts those answered")

@@ -1,0 +1,354 @@
+"""Files that mean no good: names that lead out, formulas, bombs, absurd shapes and widths."""
+
+import base64
+import contextlib
+import csv
+import io
+import json
+import sqlite3
+import time
+import tracemalloc
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_vtt.datasets import from_coco, from_medvqa, from_voc, read_table
+from adaptive_vtt.datasets.npz import NpzArray
+from adaptive_vtt.errors import AvttError, InputError, JournalError
+from adaptive_vtt.journal import SQLiteJournal
+from adaptive_vtt.labelling.labels import Label, read_labels, to_csv
+from adaptive_vtt.law import Law
+from adaptive_vtt.pictures import png
+from adaptive_vtt.rows import AnswerRow, CallRow, DrawRow, SourceRow
+from adaptive_vtt.tables import MOST_COLUMNS, check_width, csv_text, inert, original, restored
+from adaptive_vtt.values import from_json, to_json
+
+PICTURE = png(np.zeros((8, 8, 3), np.uint8))
+
+# -- names that lead out of their folder ----------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of images beside one that is nobody's business."""
+    for name in ("data/images", "data/Annotations", "data/ImageSets/Main", "private"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "data" / "JPEGImages").symlink_to("images")
+    for name in ("data/images/inside.jpg", "private/outside.jpg"):
+        (tmp_path / name).write_bytes(PICTURE)
+    box = "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>4</xmax><ymax>4</ymax></bndbox>"
+    thing = f"<object><name>c</name>{box}</object>"
+    xml = f"<a><size><width>8</width><height>8</height></size>{thing}</a>"
+    for place in ("data/Annotations/inside", "private/outside"):
+        (tmp_path / f"{place}.xml").write_text(xml)
+    (tmp_path / "data" / "images" / "link.jpg").symlink_to(tmp_path / "private" / "outside.jpg")
+    (tmp_path / "data" / "Annotations" / "link.xml").write_text(xml)
+    return tmp_path / "data"
+
+
+def table(folder: Path, name: str, **options: Any) -> Any:
+    text = f"id,file,c\na,{name}.jpg,1\n"
+    (folder / "labels.csv").write_text(text)
+    return read_table(folder / "labels.csv", folder / "images", file_column="file", **options)
+
+
+def coco(folder: Path, name: str, **options: Any) -> Any:
+    image = {"id": 1, "file_name": f"{name}.jpg", "width": 8, "height": 8}
+    thing = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 4, 4]}
+    content = {"images": [image], "categories": [{"id": 1, "name": "c"}], "annotations": [thing]}
+    (folder / "coco.json").write_text(json.dumps(content))
+    return from_coco(folder / "coco.json", folder / "images", **options)
+
+
+def medvqa(folder: Path, name: str, **options: Any) -> Any:
+    label = {"Question": "Are there any polyps?", "AnswerType": "x", "Answer": ["no"]}
+    question = "Have all polyps been removed?"
+    label = {**label, "Question": question}
+    (folder / "gt.json").write_text(json.dumps([{"ImageID": name, "Labels": [label]}]))
+    return from_medvqa(folder, **options)
+
+
+def voc(folder: Path, name: str, **options: Any) -> Any:
+    (folder / "ImageSets" / "Main" / "val.txt").write_text(f"{name}\n")
+    return from_voc(folder, split="val", **options)
+
+
+LOADERS = (table, coco, medvqa, voc)
+OUTSIDE = (
+    "../../private/outside",
+    "{root}/private/outside",
+    "link",
+    "sub/../../../private/outside",
+)
+
+
+@pytest.mark.parametrize("load", LOADERS)
+def test_names_inside_their_folder_are_taken(load: Callable[..., Any], folder: Path) -> None:
+    (folder / "images" / "sub").mkdir()
+    (folder / "images" / "sub" / "deep.jpg").write_bytes(PICTURE)
+    assert len(load(folder, "inside")) == 1
+    if load is not voc:
+        assert len(load(folder, "sub/deep")) == 1
+        assert len(load(folder, "sub/../inside")) == 1
+
+
+@pytest.mark.parametrize("load", LOADERS)
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_names_that_lead_out_are_refused(load: Callable[..., Any], name: str, folder: Path) -> None:
+    written = name.format(root=folder.parent)
+    with pytest.raises(InputError, match=r"expected a file inside .*allow_outside = true") as error:
+        load(folder, written)
+    assert "outside" in str(error.value)
+
+
+@pytest.mark.parametrize("load", [table, coco, medvqa])
+@pytest.mark.parametrize("name", OUTSIDE[:3])
+def test_they_are_taken_where_that_is_allowed(
+    load: Callable[..., Any], name: str, folder: Path
+) -> None:
+    dataset = load(folder, name.format(root=folder.parent), allow_outside=True)
+    assert dataset.sample(0).image is not None
+
+
+def test_the_refusal_names_file_and_row(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"labels\.csv, row 1: .*'\.\./a\.jpg'"):
+        table(folder, "../a")
+    with pytest.raises(InputError, match=r"coco\.json, image 1: "):
+        coco(folder, "../a")
+    with pytest.raises(InputError, match=r"gt\.json, ImageID '\.\./a'"):
+        medvqa(folder, "../a")
+
+
+def test_a_folder_that_is_a_link_itself_is_its_own_inside(folder: Path) -> None:
+    (folder / "linked").symlink_to(folder / "images")
+    (folder / "labels.csv").write_text("id,c\ninside,1\n")
+    assert len(read_table(folder / "labels.csv", folder / "linked")) == 1
+
+
+# -- formulas -------------------------------------------------------------------------------
+
+CELLS = st.text(st.sampled_from("=+-@\t\r'a1.e\" ,"), max_size=8)
+
+
+@given(CELLS)
+def test_no_text_is_written_as_a_formula_and_all_come_back(cell: str) -> None:
+    written = inert(cell)
+    assert original(written) == cell
+    if written[:1] in tuple("=+-@\t\r"):
+        float(written)  # a number, and nothing else
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "'=1"])
+def test_formulas_get_an_apostrophe(cell: str) -> None:
+    assert inert(cell) == f"'{cell}"
+
+
+@pytest.mark.parametrize("cell", ["-1", "+2.5e-3", -1, 0.5, None, "a=b", "", "'s"])
+def test_numbers_and_other_texts_stay(cell: Any) -> None:
+    assert inert(cell) is cell
+
+
+def test_tables_come_back_as_they_were() -> None:
+    before = pd.DataFrame({"=id": ["=a", "'-b", "-1"], "loss": [-0.5, 1.0, 0.0]})
+    text = csv_text(before)
+    assert text.splitlines() == ["'=id,loss", "'=a,-0.5", "''-b,1.0", "-1,0.0"]
+    pd.testing.assert_frame_equal(
+        restored(pd.read_csv(io.StringIO(text), dtype={"'=id": str})), before
+    )
+
+
+def test_labels_of_an_object_called_like_a_formula(tmp_path: Path) -> None:
+    time_ = pd.Timestamp("2024-05-31T12:00:00Z").to_pydatetime()
+    label = Label(3, '=HYPERLINK("http://example.org")', "ann", "1.1", time_)
+    (tmp_path / "ann.csv").write_text(to_csv([label]))
+    cells = next(csv.reader(io.StringIO(to_csv([label]).splitlines()[1])))
+    assert cells[1].startswith("'=")
+    assert read_labels(tmp_path / "ann.csv") == [label]
+
+
+# -- arrays that are not what they say --------------------------------------------------------
+
+
+def npy(shape: tuple[int, ...], data: bytes = b"", kind: str = "|u1") -> bytes:
+    file = io.BytesIO()
+    header = {"descr": kind, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue() + data
+
+
+def archive(path: Path, content: bytes, compression: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", compression) as file:
+        file.writestr("x.npy", content)
+    return path
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize(
+    ("shape", "data", "sentence"),
+    [
+        ((3_000_000_000,), b"", "over the limit of 2147483648; a larger most_bytes|expected 3"),
+        ((10**9, 10**9, 10**9), b"", "over the limit|expected 1000000000000000000000000000 bytes"),
+        ((-4, 4), b"x" * 16, r"expected sides of 0 or more, got \(-4, 4\)"),
+        ((4, 4), b"x" * 15, r"expected 16 bytes, as its shape \(4, 4\).*got 15"),
+        ((4, 4), b"x" * 17, r"expected 16 bytes, .* got 17"),
+    ],
+)
+def test_declared_sizes_are_checked_before_anything_is_unpacked(
+    shape: tuple[int, ...], data: bytes, sentence: str, compression: int, tmp_path: Path
+) -> None:
+    path = archive(tmp_path / "a.npz", npy(shape, data), compression)
+    with pytest.raises(InputError, match=sentence):
+        NpzArray(path, "x")
+
+
+def test_a_bomb_takes_no_memory(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.npz", npy((30_000_000,), bytes(30_000_000)))
+    assert path.stat().st_size < 100_000
+    tracemalloc.start()
+    with pytest.raises(InputError, match="unpacks to 30000000 bytes, over the limit of 20000000"):
+        NpzArray(path, "x", most_bytes=20_000_000)
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+    assert NpzArray(path, "x", most_bytes=30_000_000).array.nbytes == 30_000_000
+
+
+def test_what_is_mapped_is_let_in_whatever_its_size(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.npz", npy((64,), bytes(64)), zipfile.ZIP_STORED)
+    assert len(NpzArray(path, "x", most_bytes=1)) == 64
+
+
+# -- wide tables ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [1, 300])
+def test_a_table_of_100_000_columns_is_refused_at_once(rows: int, tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    names = ",".join(["id", *(f"c{k}" for k in range(99_999))])
+    path.write_text(f"{names}\n" + ("a" + ",1" * 99_999 + "\n") * rows)
+    began = time.monotonic()
+    with pytest.raises(InputError, match=r"wide\.csv: expected at most 10000 columns, got 100000"):
+        read_table(path)
+    assert time.monotonic() - began < 0.5
+
+
+def test_a_table_of_the_most_columns_is_let_in(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    names = ",".join(["id", *(f"c{k}" for k in range(MOST_COLUMNS - 1))])
+    path.write_text(f"{names}\na" + ",1" * (MOST_COLUMNS - 1) + "\n")
+    check_width(path)
+    path.write_text(f"{names},more\na" + ",1" * MOST_COLUMNS + "\n")
+    with pytest.raises(InputError, match="got 10001"):
+        check_width(path)
+
+
+def test_a_header_without_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text("a" * (5 * 2**20))
+    with pytest.raises(InputError, match="expected a header of fewer than 4194304 characters"):
+        read_table(path)
+
+
+# -- damaged journals -------------------------------------------------------------------------
+
+
+def mask_said(height: Any, width: Any, data: bytes) -> dict[str, Any]:
+    return {"mask": base64.b64encode(data).decode(), "shape": [height, width]}
+
+
+HONEST = to_json(np.ones((4, 4), bool))
+DAMAGED = (
+    mask_said(-4, -4, zlib.compress(b"ab")),
+    mask_said(-1, 4, zlib.compress(b"ab")),
+    mask_said(10**9, 10**9, zlib.compress(b"ab")),
+    mask_said(4, 4, zlib.compress(bytes(10**7))),
+    mask_said(4, 4, zlib.compress(b"a")),
+    mask_said(4, 4, b"no zlib"),
+    mask_said(4.0, 4, zlib.compress(b"ab")),
+    mask_said(True, 4, zlib.compress(b"ab")),
+    {**HONEST, "shape": [4]},
+    {**HONEST, "shape": "44"},
+    {**HONEST, "mask": "*"},
+    {**HONEST, "mask": 7},
+    {**HONEST, "mask": HONEST["mask"][:-8]},
+    {"mask": HONEST["mask"]},
+    {},
+    None,
+    [],
+)
+
+
+@pytest.mark.parametrize("said", DAMAGED)
+def test_a_damaged_answer_gets_one_sentence_that_names_the_row(said: Any) -> None:
+    with pytest.raises(JournalError, match=r"^journal: sources, row 7: expected an answer"):
+        from_json(said, "journal: sources, row 7")
+
+
+ATOMS = st.none() | st.booleans() | st.floats() | st.text() | st.integers()
+FIELDS_SAID = st.sampled_from(["mask", "shape", "unanswered"])
+
+
+@given(
+    st.recursive(
+        ATOMS,
+        lambda inner: st.dictionaries(FIELDS_SAID, inner | st.lists(inner, max_size=2)),
+    )
+)
+def test_any_json_is_an_answer_or_a_journal_error(said: Any) -> None:
+    with contextlib.suppress(JournalError):
+        from_json(said)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 9))
+def test_masks_come_back_as_they_were(height: int, width: int, seed: int) -> None:
+    mask = np.random.default_rng(seed).random((height, width)) < 0.5
+    again = from_json(json.loads(json.dumps(to_json(mask))))
+    assert isinstance(again, np.ndarray)
+    assert np.array_equal(again, mask)
+
+
+READS: dict[str, Callable[[SQLiteJournal], Any]] = {
+    "facts": SQLiteJournal.facts,
+    "draws": SQLiteJournal.draws,
+    "answers": SQLiteJournal.calls,
+    "sources": SQLiteJournal.sources,
+}
+FIELDS = (("facts", "value"), ("draws", "why"), ("answers", "details"), ("sources", "answers"))
+
+
+@pytest.mark.parametrize(("place", "field"), FIELDS)
+@pytest.mark.parametrize("text", ["{", "", "[" * 100_000, "9" * 5000, b"\xff\xfe"])
+def test_damaged_json_in_a_journal_gets_one_sentence(
+    place: str, field: str, text: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "journal.db"
+    journal = SQLiteJournal(path)
+    journal.set_facts(seed=1)
+    law = Law(np.array([5]), np.array([1.0])).pack()
+    journal.add_draws([DrawRow(0, 5, 5, "a", 0, 1.0, law, {}, 0.0)])
+    answer = AnswerRow(5, 5, 1, 0.5, None, 0.0, 0.5, None, {"a": 1})
+    journal.add_calls([CallRow(5, 0.0, 0.0, (answer,))])
+    journal.add_sources([SourceRow(2, (0.5,), 0.0, 0.0)])
+    journal.close()
+    with sqlite3.connect(path) as db:
+        db.execute(f"UPDATE {place} SET {field} = ?", (text,))
+    db.close()
+    journal = SQLiteJournal(path)
+    with pytest.raises(JournalError, match=rf"journal: {place}, .*expected JSON.*damaged"):
+        READS[place](journal)
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    "packed", [b"", b"no zlib", zlib.compress(b"123"), zlib.compress(bytes(32))[:-2]]
+)
+def test_a_damaged_law_gets_one_sentence(packed: bytes) -> None:
+    with pytest.raises(AvttError, match="expected the law of a draw"):
+        Law.unpack(packed)
