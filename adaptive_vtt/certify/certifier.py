@@ -122,6 +122,7 @@ class Certifier:
         count = len(targets)
         self.space = space
         self.targets = targets
+        self.answers = answers
         self.half_width = half_width
         self.sizes = np.array([size(space, t) for t in targets], float)
         self.largest = np.array([largest(space, t, answers) for t in targets], float)
@@ -144,8 +145,14 @@ class Certifier:
 
     @property
     def certified(self) -> Bools:
-        """(K,): whether each interval is as narrow as asked."""
-        return self.sequences.half_width <= self.half_width
+        """(K,): whether each interval is as narrow as asked, and was never empty."""
+        return (self.sequences.half_width <= self.half_width) & ~self.sequences.emptied
+
+    def astray(self) -> Bools:
+        """(K,): whether each estimate had to be moved to lie within what the bets leave."""
+        return self.sequences.astray(
+            self.least / self.sizes, (self.most + self.waiting) / self.sizes
+        )
 
     def members(self, questions: Indices) -> Bools:
         """K x n: which targets each question belongs to."""
@@ -240,6 +247,7 @@ class Certifier:
         sequences, ratios = self.sequences, self.variance_ratios()
         draws = sequences.moves
         estimate = np.where(draws > 0, np.nan_to_num(sequences.estimate, nan=0.5), 0.5)
+        astray = self.astray()
         growth = np.maximum((sequences.half_width / self.half_width) ** 2 - 1, 0)
         return [
             {
@@ -249,6 +257,8 @@ class Certifier:
                 "upper": float(sequences.upper[k]),
                 "half_width": float(sequences.half_width[k]),
                 "certified": bool(self.certified[k]),
+                "emptied": bool(sequences.emptied[k]),
+                "astray": bool(astray[k]),
                 "size": int(self.sizes[k]),
                 "variance_ratio": float(ratios[k]),
                 "effective_draws": float(self.hits[k] / ratios[k]),

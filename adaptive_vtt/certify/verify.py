@@ -29,6 +29,7 @@ class Interval:
     lower: float
     upper: float
     estimate: float
+    emptied: bool = False
 
 
 def verify(journal: Journal) -> list[Interval]:
@@ -88,6 +89,7 @@ def _interval(
     size = certificate["sizes"][k]
     alpha = (1 - certificate["confidence"]) / len(certificate["sizes"])
     game = _Game(size, certificate["aim"], alpha, certificate["bets"])
+    lower, upper, emptied = 0.0, 1.0, False
     seen: set[int] = set()
     for draw in draws:
         row = draw.moves[k]
@@ -97,8 +99,12 @@ def _interval(
         least = sum(losses[q][0] for q in row.members)
         most = sum(losses[q][1] for q in row.members)
         game.play(row, least, most)
-    lower, upper = game.interval(len(seen))
-    return Interval(name, lower, upper, min(max(game.estimate(), lower), upper))
+        low, high = game.interval(len(seen))
+        if low <= high + LEAST:  # an interval that empties stays the last that was not
+            lower, upper = low, high
+        else:
+            emptied = True
+    return Interval(name, lower, upper, min(max(game.estimate(), lower), upper), emptied)
 
 
 class _Game:
