@@ -281,7 +281,7 @@ class Audit:
             self._seconds(), uncertainty, sequences and sequences.lower,
             sequences and sequences.upper, next_calls=next_calls, cost=self.cost,
             reserved=self._purse.reserved(len(self._queue) + next_calls),
-            emptied=sequences and sequences.emptied,
+            emptied=sequences and sequences.emptied, doubtful=certifier and certifier.doubtful,
         )  # fmt: skip
 
     def close(self) -> None:

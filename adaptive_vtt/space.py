@@ -46,8 +46,8 @@ class QuestionSpace:
     restricts every graded relation to these levels; ``oracle`` turns answers into outcomes
     (default: Correctness); ``seed`` decides how follow-ups are rendered, so that every audit
     of a space, whatever its own seed, asks about the same images. Raises InputError where
-    nothing can be asked. ``concepts`` are those that are judged, ``asked`` those a model is asked about; concept k is judged by the
-    answer to ``asked[asked_by[k]]``.
+    nothing can be asked. ``concepts`` are those that are judged, ``asked`` those a model is
+    asked about; concept k is judged by the answer to ``asked[asked_by[k]]``.
     """
 
     def __init__(

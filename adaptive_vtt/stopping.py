@@ -19,7 +19,8 @@ class State:
     every target's interval, None in audits that do not certify. ``next_calls``: the most
     calls that the next question may take, 2 where its source image may have to be asked
     about, too. ``cost`` is what was spent, ``reserved`` what calls on their way and the next
-    question may cost at most. ``emptied`` (K,): whether nothing was left of a target's interval.
+    question may cost at most. ``emptied`` (K,): whether nothing was left of a target's interval;
+    ``doubtful`` (K,): whether that, or its draws disagree with it.
     """
 
     calls: int
@@ -32,6 +33,7 @@ class State:
     cost: float = 0.0
     reserved: float = 0.0
     emptied: npt.NDArray[np.bool_] | None = None
+    doubtful: npt.NDArray[np.bool_] | None = None
 
     @property
     def widest(self) -> float:
@@ -167,7 +169,7 @@ class Certified(_Combinable):
     def reached(self, state: State) -> str | None:
         if state.lower is None or state.upper is None:
             return None
-        if contradicted(state) or ((state.upper - state.lower) / 2 > self.half_width).any():
+        if _doubted(state) or ((state.upper - state.lower) / 2 > self.half_width).any():
             return None
         return f"all {len(state.lower)} targets are certified to +-{self.half_width:g}"
 
@@ -185,7 +187,7 @@ class Decided(_Combinable):
         if state.lower is None or state.upper is None:
             return None
         inside = (state.lower <= self.at_most) & (state.upper > self.at_most)
-        if contradicted(state) or inside.any():
+        if _doubted(state) or inside.any():
             return None
         above = int((state.lower > self.at_most).sum())
         return f"every target is decided: {above} of {len(state.lower)} above {self.at_most:g}"
@@ -208,6 +210,11 @@ class WallClock(_Combinable):
 
     def __str__(self) -> str:
         return f"{self.seconds:g} seconds"
+
+
+def _doubted(state: State) -> bool:
+    """Whether draws and intervals disagree, so that nothing may be called certified yet."""
+    return state.doubtful is not None and bool(state.doubtful.any())
 
 
 def contradicted(state: State) -> str | None:

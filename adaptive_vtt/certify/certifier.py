@@ -145,8 +145,18 @@ class Certifier:
 
     @property
     def certified(self) -> Bools:
-        """(K,): whether each interval is as narrow as asked, and was never empty."""
-        return (self.sequences.half_width <= self.half_width) & ~self.sequences.emptied
+        """(K,): whether each interval is as narrow as asked, and the draws agree with it.
+
+        Where the model changes, an interval shrinks through every width before nothing is left
+        of it; what gives that away is that the draws' own mean lies outside. Such a target is
+        not certified before they agree again. To stop later is always allowed.
+        """
+        return (self.sequences.half_width <= self.half_width) & ~self.doubtful
+
+    @property
+    def doubtful(self) -> Bools:
+        """(K,): whether nothing was left of an interval, or the draws' mean lies outside it."""
+        return self.sequences.emptied | self.astray()
 
     def astray(self) -> Bools:
         """(K,): whether each estimate had to be moved to lie within what the bets leave."""

@@ -1,4 +1,4 @@
-"""What targets are made of, written into the journal, and read back without the data.
+"""What targets are made of, written into the journal, so that no data are needed to check it.
 
 A question is a number; which targets it belongs to follows from its sample, variant and
 concept. With the truths of every sample and the targets' masks in the journal, membership, sizes
@@ -49,9 +49,3 @@ def pack(array: npt.NDArray[Any]) -> dict[str, Any]:
     body = zlib.compress(np.ascontiguousarray(array).tobytes(), level=6)
     kind = array.dtype.newbyteorder("<").str
     return {"kind": kind, "shape": list(array.shape), "bytes": base64.b64encode(body).decode()}
-
-
-def unpack(packed: dict[str, Any]) -> npt.NDArray[Any]:
-    """The array that ``pack`` wrote."""
-    body = zlib.decompress(base64.b64decode(packed["bytes"]))
-    return np.frombuffer(body, packed["kind"]).reshape(packed["shape"])

@@ -14,6 +14,7 @@ from ..errors import JournalError
 from ..journal import Journal
 from ..law import Law
 from ..rows import EXCLUDED, DrawRow, MoveRow, seal_call, seal_draw, seal_source
+from .verify_draws import check_draws
 
 GRID = [i / 1000 for i in range(1001)]
 LEAST = 1e-9
@@ -36,13 +37,18 @@ def verify(journal: Journal) -> list[Interval]:
     """Checks every row, and recomputes every interval.
 
     Raises JournalError naming the first thing that is wrong: a draw that is missing, a row
-    that was altered, a law that does not sum to one, a question that counts for a target
+    that was altered, a law that does not sum to one, a draw that does not follow from the key
+    and its law (see ``verify_draws``), a question that counts for a target
     twice, an interval that is not what the rows come to.
     """
     draws = journal.draws()
     _check_draws(journal, draws)
+    facts = journal.facts()
+    certificate = facts.get("certificate") or {"unanswered": "loss"}
+    losses = _losses(journal, certificate["unanswered"] == "both")
+    check_draws(facts, draws, {c.call for c in journal.calls()}, losses)
     intervals = recompute(journal, draws)
-    stated = journal.facts().get("intervals")
+    stated = facts.get("intervals")
     if stated is not None:
         _compare(intervals, stated)
     return intervals
@@ -73,6 +79,10 @@ def _losses(journal: Journal, both: bool) -> dict[int, tuple[float, float]]:
     for call in journal.calls():
         for row in call.answers:
             if row.loss is not None:
+                if not 0 <= row.loss <= 1:  # NaN is not
+                    raise JournalError(
+                        f"verify: question {row.question}: expected a loss in 0..1, got {row.loss}"
+                    )
                 excluded = (row.unanswered or "").startswith(EXCLUDED)
                 open_ = row.answer is None and (both or excluded)
                 found[row.question] = (0.0, 1.0) if open_ else (row.loss, row.loss)

@@ -2,19 +2,22 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from ..audit import Audit
-from ..building import build_audit
+from ..building import build_parts
 from ..certify.verify import AGREE, Interval, verify
+from ..certify.verify_draws import unchecked
 from ..errors import InputError, JournalError
 from ..files import write_text
 from ..journal import Journal, SQLiteJournal
 from ..results import Result, summarise
 from ..spec import DEMO, Spec, parse_spec, read_spec
+from .neighbours import neighbours, warning
 from .progress import Live
 
 JOURNAL = "journal.db"
@@ -49,7 +52,7 @@ def begin(spec: Spec, base: Path, out: Path) -> Audit:
             f"{out}: holds an audit already; 'avtt resume {out}' goes on with it, "
             "another --out begins a new one"
         )
-    return _build(spec, base, out / JOURNAL)
+    return _build(spec, base, out / JOURNAL, neighbours(out, spec.audit.seed))
 
 
 def go_on(out: Path) -> Audit:
@@ -89,14 +92,17 @@ def check(out: Path) -> str:
     try:
         intervals = verify(journal)
         draws, calls = len(journal.draws()), len(journal.calls())
+        missing = unchecked(journal.facts())
     finally:
         journal.close()
     if (out / "result.json").is_file():
         _compare(intervals, out / "result.json")
     what = f"{draws} draws and {calls} answers are as they were written"
-    if not intervals:
-        return f"{what}; the audit certifies nothing"
-    return f"{what}; all {len(intervals)} intervals follow from them"
+    said = (
+        f"all {len(intervals)} intervals follow from them" if intervals else "nothing is certified"
+    )
+    drawn = "every draw follows from the audit's key" if missing is None else missing
+    return f"{what}; {said}; {drawn}"
 
 
 def _compare(intervals: list[Interval], path: Path) -> None:
@@ -136,9 +142,15 @@ def _write(journal: Journal, out: Path) -> Result:
     return result
 
 
-def _build(spec: Spec, base: Path, journal: Journal | Path) -> Audit:
-    notes = {"spec": spec.model_dump(), "base": os.path.abspath(base)}
-    return build_audit(spec, base, journal=journal, notes=notes)
+def _build(
+    spec: Spec, base: Path, journal: Journal | Path, used: Mapping[str, str] | None = None
+) -> Audit:
+    """``used``: fingerprints of spaces that a neighbouring run asked about with the same seed."""
+    notes: dict[str, Any] = {"spec": spec.model_dump(), "base": os.path.abspath(base)}
+    space, model, chosen = build_parts(spec, base)
+    if used and space.fingerprint in used:
+        notes["warnings"] = [warning(used[space.fingerprint])]
+    return Audit(space, model, **chosen, journal=journal, notes=notes)
 
 
 def _spec_of(journal: Journal, out: Path) -> tuple[Spec, Path]:
@@ -148,4 +160,7 @@ def _spec_of(journal: Journal, out: Path) -> tuple[Spec, Path]:
             f"{out / JOURNAL}: was not begun by 'avtt audit'; resume it from Python with "
             "adaptive_vtt.Audit(..., journal=...)"
         )
-    return parse_spec(facts["spec"], str(out / JOURNAL)), Path(facts["base"])
+    table = facts["spec"]
+    # of a version in which models followed the audit's seed
+    table["model"].setdefault("seed", table["audit"]["seed"])
+    return parse_spec(table, str(out / JOURNAL)), Path(facts["base"])

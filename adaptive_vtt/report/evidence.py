@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..errors import JournalError
 from ..journal import Journal
-from ..results import outcomes
+from ..results import outcomes, summarise
 from ..rows import AnswerRow, CallRow, DrawRow, SourceRow
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Evidence:
     pictures: dict[int, tuple[bytes, bytes]]
     table: pd.DataFrame
     sources: list[SourceRow] = field(default_factory=list)
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, journal: Journal) -> "Evidence":
@@ -45,7 +46,8 @@ class Evidence:
             raise JournalError("journal: no audit was begun in it, so there is nothing to report")
         calls, draws = journal.calls(), journal.draws()
         pictures, sources = journal.pictures(), journal.sources()
-        return cls(facts, draws, calls, pictures, outcomes(journal), sources)
+        warnings = summarise(journal).warnings
+        return cls(facts, draws, calls, pictures, outcomes(journal), sources, warnings)
 
     @property
     def concepts(self) -> list[str]:
