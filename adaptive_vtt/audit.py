@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -275,14 +276,12 @@ class Audit:
         """Where the audit stands."""
         uncertainty = self._questioner.open_uncertainty()
         certifier, next_calls = self._questioner.certifier, self._inquiry.most
-        sequences = certifier.sequences if certifier else None
-        return State(
+        state = State(
             len(self._lessons.order) + self._inquiry.calls, self._lessons.questions,
-            self._seconds(), uncertainty, sequences and sequences.lower,
-            sequences and sequences.upper, next_calls=next_calls, cost=self.cost,
+            self._seconds(), uncertainty, next_calls=next_calls, cost=self.cost,
             reserved=self._purse.reserved(len(self._queue) + next_calls),
-            emptied=sequences and sequences.emptied, doubtful=certifier and certifier.doubtful,
         )  # fmt: skip
+        return replace(state, **certifier.standing()) if certifier else state
 
     def close(self) -> None:
         """Releases the journal's file."""

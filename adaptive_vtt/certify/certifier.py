@@ -158,6 +158,14 @@ class Certifier:
         """(K,): whether nothing was left of an interval, or the draws' mean lies outside it."""
         return self.sequences.emptied | self.astray()
 
+    def standing(self) -> dict[str, Any]:
+        """What stopping rules read, by the names of ``State``'s fields."""
+        sequences = self.sequences
+        return {
+            "lower": sequences.lower, "upper": sequences.upper,
+            "emptied": sequences.emptied, "doubtful": self.doubtful,
+        }  # fmt: skip
+
     def astray(self) -> Bools:
         """(K,): whether each estimate had to be moved to lie within what the bets leave."""
         return self.sequences.astray(
