@@ -199,9 +199,9 @@ def test_resuming_pays_for_no_canary_twice(tmp_path):
 
 
 def test_a_negative_number_of_canaries_is_refused(space):
-    with pytest.raises(InputError, match="canaries: expected a number of at least 0, got -1"):
+    with pytest.raises(InputError, match=r"canaries: expected a number of at least 0, got -1"):
         Audit(space, ScriptedModel(), canaries=-1)
-    with pytest.raises(InputError, match="budget: expected at least 4 calls.* all canaries"):
+    with pytest.raises(InputError, match=r"budget: expected at least 4 calls.* all canaries"):
         Audit(space, ScriptedModel(), canaries=3, budget=3)
 
 

@@ -150,7 +150,7 @@ def test_resuming_with_another_version_is_refused(space):
     first, second = ScriptedModel(), ScriptedModel()
     first.version, second.version = "1", "2"
     Audit(space, first, journal=journal, budget=3).run()
-    with pytest.raises(JournalError, match="begun with another key.* version changed"):
+    with pytest.raises(JournalError, match=r"begun with another key.* version changed"):
         Audit(space, second, journal=journal)
 
 
@@ -167,7 +167,7 @@ def test_a_model_whose_content_changed_goes_on_with_a_warning():
 def test_an_audit_cannot_be_its_own_prior(tmp_path):
     losses, path = losses_of(0), tmp_path / "j.db"
     audited(losses, 3, calls=5, journal=path).close()
-    with pytest.raises(InputError, match="key of this audit.* give another seed"):
+    with pytest.raises(InputError, match=r"key of this audit.* give another seed"):
         audited(losses, 3, calls=9, journal=path, prior_journal=path)
 
 

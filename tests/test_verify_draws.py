@@ -120,7 +120,7 @@ def test_a_loss_out_of_range_is_noticed(monkeypatch):
     calls[0] = replace(calls[0], answers=answers)
     monkeypatch.setattr(journal, "calls", lambda: calls)
     monkeypatch.setattr("adaptive_vtt.certify.verify._check_draws", lambda *_: None)
-    with pytest.raises(JournalError, match="expected a loss in 0..1, got 1.5"):
+    with pytest.raises(JournalError, match=r"expected a loss in 0..1, got 1.5"):
         verify(journal)
 
 
