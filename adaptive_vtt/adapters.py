@@ -24,6 +24,8 @@ _ENCODING = {
     "image_format": "format", "image_quality": "quality", "max_image_bytes": "most_bytes",
 }  # fmt: skip
 _ENDPOINT = (*_LIMITS, *_RETRIES, *_PRICES, "max_reply_bytes")
+_COMMON = {"kind", "name", "seed", "version"}
+"""Fields that every kind has; "version" goes to those that take it, too."""
 _TENSORS = ("output", "concepts", "activation", "mean", "std")
 
 ADAPTERS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
@@ -46,13 +48,15 @@ ADAPTERS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 """Kind of model -> its class, the fields that it needs, and those that it takes."""
 
 
-def build_adapter(section: ModelSpec, base: Path, seed: int) -> ModelUnderTest:
+def build_adapter(section: ModelSpec, base: Path) -> ModelUnderTest:
     """The model of a section whose kind is in ADAPTERS.
 
     Raises InputError for a field that is missing or belongs to another kind.
     """
     made, needed, taken = ADAPTERS[section.kind]
-    given = section.model_dump(exclude={"kind", "name"}, exclude_none=True)
+    given = section.model_dump(exclude=_COMMON, exclude_none=True)
+    if "version" in taken and section.version is not None:
+        given["version"] = section.version
     for name in given:
         if name not in (*needed, *taken):
             raise InputError(f"model.{name}: is no field of kind {section.kind!r}")
@@ -60,7 +64,7 @@ def build_adapter(section: ModelSpec, base: Path, seed: int) -> ModelUnderTest:
         if name not in given:
             raise InputError(f"model.{name}: expected a value for this kind, got nothing")
     keys = _reveal(given)
-    options = _options(section.kind, given, base, seed)
+    options = _options(section.kind, given, base, section.seed)
     if keys:
         options["keys"] = keys
     if section.name is not None:

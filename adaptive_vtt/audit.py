@@ -2,12 +2,16 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from .audit_key import Origin, recall, same_key, seed_for
 from .belief import Belief
+from .canaries import Canaries
 from .certify import Move
 from .certify.plan import Filters, Plan
+from .certify.population import describe_population
 from .errors import JournalError, OrderError
 from .failing import Failing
 from .inquiry import Inquiry
@@ -22,7 +26,7 @@ from .questioner import Draw, Questioner
 from .queue import Call as Call
 from .queue import Queue
 from .results import Result, summarise
-from .rows import DrawRow, MoveRow
+from .rows import DrawRow
 from .running import Progress as Progress
 from .running import progress_of, run_model
 from .settings import (
@@ -32,10 +36,11 @@ from .settings import (
     check_readings,
     describe_settings,
     describe_space,
+    rendering_seed,
     same_audit,
 )
 from .space import QuestionSpace
-from .stopping import State, StoppingRule, limits_of
+from .stopping import State, StoppingRule, contradicted, limits_of
 from .strategies import Strategy
 from .strategies import get as get_strategy
 
@@ -50,15 +55,14 @@ DEFAULT_TARGETS = ("concepts", "relations")
 class Audit:
     """Asks a model adaptively chosen questions until a stopping rule is met.
 
-    ``strategy``: a name or a Strategy. ``budget``: at most so many calls, ever.
-    ``max_cost``: at most so much money, calls on their way at their worst price included.
-    ``fail_on_error``: ``run`` ends with ModelError when more than this share of the calls it
-    made (20 or more) stays unanswered; None: never. Resuming counts anew.
-    ``stop``: any StoppingRule, beside these. ``journal``: a path (created, or continued if an
-    audit with the same settings stands there), a Journal, what opens one, or None for memory.
-    ``notes``: anything JSON, kept in a new journal beside the settings. ``candidates``: how
-    many unseen questions are looked at per draw. ``batch``: calls asked at a time by
-    ``run``, with beliefs frozen.
+    ``strategy``: a name or a Strategy. ``budget``: at most so many calls, ever. ``max_cost``: at
+    most so much money, calls on their way at their worst price included. ``fail_on_error``:
+    ``run`` ends with ModelError when more than this share of the calls it made (20 or more)
+    stays unanswered; None: never. Resuming counts anew. ``stop``: any StoppingRule, beside
+    these. ``journal``: a path (created, or continued if an audit with the same settings stands
+    there), a Journal, what opens one, or None for memory. ``notes``: anything JSON can hold,
+    kept in a new journal. ``candidates``: how many unseen questions are looked at per draw.
+    ``batch``: calls asked at a time by ``run``, with beliefs frozen.
 
     ``half_width`` (and ``at_most``) make the audit certify its ``targets`` (names as in
     ``certify.named_targets``, filters in ``where``): it stops when every interval is as
@@ -69,6 +73,10 @@ class Audit:
     name -> answers of a cheaper model (``proxies.Proxies``); ``prior_journal``: an audit of
     an earlier version of the model on the same space. ``surrogate``: False predicts losses
     by each target's mean alone.
+
+    ``seed``: random choices follow from it and from what is audited (``audit_key``); None is the
+    journal's where one is continued, else fresh. ``canaries``: so many answered questions are
+    asked again, to notice a model that changes.
 
     Two readings of the paper: ``form``, whether uncertainty integrates standard deviations
     or variances (surrogates.AnswerGP); ``history``, whether predictability conditions on
@@ -99,7 +107,8 @@ class Audit:
         surrogate: bool = True,
         form: Literal["std", "variance"] = "std",
         history: Literal["truth", "answer"] = "truth",
-        seed: int = 0,
+        seed: int | None = None,
+        canaries: int = 0,
         journal: JournalSource = None,
         notes: Mapping[str, Any] | None = None,
         floor: float | None = None,
@@ -125,28 +134,37 @@ class Audit:
         name = strategy if isinstance(strategy, str) else type(strategy).__name__
         chosen = get_strategy(strategy) if isinstance(strategy, str) else strategy
         memory = space.oracle.memory(space)
-        cheaper = Proxies(space, seed, proxies or {}, prior_journal, memory)
-        belief = plan.belief(
-            space, model.answers, seed=seed, device=device, proxies=cheaper, surrogate=surrogate,
-            memory=memory, form=form, history=history,
-        )  # fmt: skip
-        self._questioner = Questioner(
-            space, chosen, seed=seed, floor=floor, candidates=candidates, answers=model.answers,
-            belief=belief,
-        )  # fmt: skip
-        self._judge = Judge(space, model.answers, seed)
-        self._queue = Queue()
-        self._inquiry = Inquiry(self._judge.sources, self._queue, belief.sources)
-        lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
-        self._lessons = Lessons(self._questioner, plan.unanswered == "both", lag)
-        self._purse, self._failing = Purse(model, max_cost), Failing(fail_on_error, name_of(model))
-        check_budget(budget, self._inquiry.most)
-        self._failed = self._astray = False
-        self._clock, self._elapsed, self._since = clock, 0.0, clock()
+        facts = recall(journal)
+        seed = seed_for(seed, facts)
+        rendered = rendering_seed(facts) if "space" in facts else space.seed
+        cheaper = Proxies(space, rendered, proxies or {}, prior_journal, memory)
         settings = describe_settings(
             space, model, chosen, strategy=name, seed=seed, floor=floor, candidates=candidates,
             surrogate=surrogate, proxies=cheaper.names, form=form, history=history,
         )  # fmt: skip
+        self._origin = Origin.of(
+            facts, model, cheaper.prior_key, settings=settings, space=space.fingerprint,
+            plan=plan.meaning(), proxies=cheaper.content,
+        )  # fmt: skip
+        key = self._origin.key
+        belief = plan.belief(
+            space, model.answers, seed=key, device=device, proxies=cheaper, surrogate=surrogate,
+            memory=memory, form=form, history=history,
+        )  # fmt: skip
+        self._questioner = Questioner(
+            space, chosen, seed=key, floor=floor, candidates=candidates, answers=model.answers,
+            belief=belief,
+        )  # fmt: skip
+        self._judge = Judge(space, model.answers, rendered)
+        self._queue = Queue()
+        lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
+        self._lessons = Lessons(self._questioner, plan.unanswered == "both", lag)
+        self._purse, self._failing = Purse(model, max_cost), Failing(fail_on_error, name_of(model))
+        self._canaries = Canaries(key, canaries, self._judge, self._queue, self._lessons)
+        self._inquiry = Inquiry(self._judge.sources, self._queue, belief.sources, self._canaries)
+        check_budget(budget, self._inquiry.most)
+        self._failed = self._astray = False
+        self._clock, self._elapsed, self._since = clock, 0.0, clock()
         with opened(journal) as self.journal:
             self._begin(settings, notes or {})
 
@@ -222,6 +240,8 @@ class Audit:
     def stopped(self) -> str | None:
         """Why the audit has ended, or None."""
         state = self.state()
+        if reason := contradicted(state):
+            return reason
         if state.exhausted and not len(self._queue):
             return "every question was asked"
         return next((reason for r in self._rules if (reason := r.reached(state))), None)
@@ -255,19 +275,13 @@ class Audit:
     def state(self) -> State:
         """Where the audit stands."""
         uncertainty = self._questioner.open_uncertainty()
-        certifier = self._questioner.certifier
-        next_calls = self._inquiry.most
-        return State(
-            len(self._lessons.order) + self._inquiry.calls,
-            self._lessons.questions,
-            self._seconds(),
-            uncertainty,
-            certifier.sequences.lower if certifier else None,
-            certifier.sequences.upper if certifier else None,
-            next_calls=next_calls,
-            cost=self.cost,
+        certifier, next_calls = self._questioner.certifier, self._inquiry.most
+        state = State(
+            len(self._lessons.order) + self._inquiry.calls, self._lessons.questions,
+            self._seconds(), uncertainty, next_calls=next_calls, cost=self.cost,
             reserved=self._purse.reserved(len(self._queue) + next_calls),
-        )
+        )  # fmt: skip
+        return replace(state, **certifier.standing()) if certifier else state
 
     def close(self) -> None:
         """Releases the journal's file."""
@@ -303,7 +317,8 @@ class Audit:
         self._astray = False
         if not rows and not len(self._queue):
             self._lessons.learn()
-            self._end()
+            if not self._canaries.rest():
+                self._end()
 
     def _await(self, row: DrawRow) -> None:
         """Queues the draw's call behind that of its source, where there is one to make."""
@@ -311,30 +326,13 @@ class Audit:
         self._queue.put(Call(row.call, row.draw, self._judge.prompt(row.call)), after=source)
 
     def _row(self, draw: Draw) -> DrawRow:
-        sample, _, _ = self.space.parts(draw.question)
-        return DrawRow(
-            draw=draw.number,
-            question=draw.question,
-            call=draw.call,
-            sample=self.space.dataset.sample_id(int(sample)),
-            learned=self._lessons.learned,
-            probability=draw.probability,
-            law=draw.law.pack(),
-            why=self._questioner.explain(draw),
-            elapsed=self._seconds(),
-            moves=self._moves(draw),
-        )
-
-    def _moves(self, draw: Draw) -> tuple[MoveRow, ...]:
-        certifier = self._questioner.certifier
-        if certifier is None or draw.move is None:
-            return ()
         questions = self._judge.questions_of(draw.call)
-        return draw.move.rows(questions, certifier.members(questions))
+        return self._questioner.row(draw, questions, self._lessons.learned, self._seconds())
 
     def _take(self, row: DrawRow, move: Move | None = None) -> None:
         self._lessons.order.append(row.call)
         self._questioner.take(self._judge.questions_of(row.call), move)
+        self._canaries.after(len(self._lessons.order))
 
     # -- learning ----------------------------------------------------------------------
 
@@ -365,8 +363,7 @@ class Audit:
 
     def _tell_sources(self, answers: Mapping[int, Answer | Unanswered]) -> None:
         seconds = self._seconds()
-        sources = self._judge.sources
-        rows = [sources.row(-1 - n, a, seconds) for n, a in answers.items()]
+        rows = [self._inquiry.row(n, a, seconds) for n, a in answers.items()]
         if not rows:
             return
         self._failed = True
@@ -386,18 +383,21 @@ class Audit:
     # -- beginning, going on, ending ---------------------------------------------------
 
     def _begin(self, settings: dict[str, Any], notes: Mapping[str, Any]) -> None:
-        facts = self.journal.facts()
-        certificate = self.plan.describe(self._questioner.certifier)
+        facts, certifier = self.journal.facts(), self._questioner.certifier
+        certificate = self.plan.describe(certifier)
         self._purse.recall(facts)  # of a journal that was set aside, too
         if "space" not in facts:
             self.journal.set_facts(
                 space=describe_space(self.space), settings=settings, stop=self.rules,
-                certificate=certificate, **self._purse.facts(), **notes,
+                certificate=certificate, population=describe_population(certifier),
+                **self._origin.facts(), **self._purse.facts(), **notes,
             )  # fmt: skip
             return
         same_audit(facts, self.space, {**settings, "certificate": certificate})
+        same_key(facts, key=self._origin.key)
         self._replay()
-        self.journal.set_facts(stop=self.rules, ended=None, intervals=None, **self._purse.facts())
+        told = {**self._origin.changes(facts), **self._purse.facts()}
+        self.journal.set_facts(stop=self.rules, ended=None, intervals=None, **told)
 
     def _replay(self) -> None:
         """Goes through the journal in the order in which things were drawn and learnt."""
@@ -415,12 +415,16 @@ class Audit:
             self._lessons.order.append(row.call)
             move = Move.of(row.moves) if row.moves else None
             self._questioner.restore(self._judge.questions_of(row.call), move)
+            self._canaries.after(len(self._lessons.order))
             if row.call not in calls:
                 self._await(row)
-        self._purse.lose(call.number for call in self._queue.ready())
         if calls and hasattr(self.model, "trusted"):
             self.model.trusted = True
         self._lessons.catch_up()
+        if self.stopped is not None and not len(self._queue):
+            self._lessons.learn()
+            self._canaries.rest()
+        self._purse.lose(call.number for call in self._queue.ready())
         times = [d.elapsed for d in draws] + [c.elapsed for c in calls.values()]
         self._elapsed = max(times, default=0.0)
 

@@ -66,7 +66,7 @@ class Belief:
         self,
         space: QuestionSpace,
         *,
-        seed: int,
+        seed: int | str,
         device: str = "cpu",
         losses: QuestionGP | None = None,
         certifier: Certifier | None = None,

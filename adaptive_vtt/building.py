@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from .adapters import ADAPTERS, build_adapter
 from .audit import Audit
+from .audit_key import CONTENT, hash_file
 from .captions.building import build_captioner, build_oracle, build_relations, detected
 from .datasets import (
     Dataset,
@@ -70,16 +71,36 @@ def build_space(spec: Spec, base: Path) -> QuestionSpace:
         build_relations(spec.space, dataset),
         severities=spec.space.severities,
         oracle=_oracle(spec.oracle, base, dataset),
+        seed=spec.space.seed,
     )
 
 
 def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
-    """The model of a spec; relative paths start at ``base``."""
+    """The model of a spec, with its version; relative paths start at ``base``."""
+    model, version = _model(spec, base, dataset), spec.model.version
+    if version is None and not (hasattr(model, "version") or hasattr(model, "content")):
+        version = _content(spec.model, base)
+    if version is not None:
+        model.version = version  # type: ignore[attr-defined]  # models are plain classes
+    return model
+
+
+def _content(section: ModelSpec, base: Path) -> str | None:
+    """A version by hashing the file that holds the model; None where there is none."""
+    files = {"python": section.target, "recorded": section.answers, "onnx": section.path}
+    name = files.get(section.kind)
+    if name is None:
+        return None
+    path = base / (name.rpartition(":")[0] if section.kind == "python" else name)
+    return CONTENT + hash_file(path) if path.is_file() else None
+
+
+def _model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
     section = spec.model
     if section.kind == "captioner":
-        return build_captioner(section, dataset, spec.audit.seed)
+        return build_captioner(section, dataset)
     if section.kind in ADAPTERS:
-        return build_adapter(section, base, spec.audit.seed)
+        return build_adapter(section, base)
     if section.kind == "recorded":
         answers = base / _need(section.answers, "model.answers")
         if spec.oracle.kind in CAPTIONS:
@@ -87,7 +108,7 @@ def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
         return _recorded(answers, section.name)
     target = _need(section.target, "model.target")
     if section.kind == "simulated":
-        return Simulated.paper(target, dataset, seed=spec.audit.seed)
+        return Simulated.paper(target, dataset, seed=section.seed)
     model = load(target, base=base)
     if section.name is not None and hasattr(model, "name"):
         model.name = section.name

@@ -20,7 +20,7 @@ from .files import file_names, safe_name, whole_folder, write_bytes, write_text
 from .journal import Journal
 from .pictures import png
 from .results import outcomes
-from .settings import same_audit
+from .settings import rendering_seed, same_audit
 from .space import QuestionSpace
 from .tables import csv_text
 
@@ -92,7 +92,7 @@ def export_failures(
     with whole_folder(Path(out)) as folder:
         written = _Folder(folder, _labelled(space).concepts)
         for number, name in names.items():
-            written.add(_failing(space, number, facts["settings"]["seed"], name))
+            written.add(_failing(space, number, rendering_seed(facts), name))
         answers = table.assign(id=[names[number] for number in numbers.tolist()])
         masks = written.finish(answers[[*ANSWER_COLUMNS]])
     return Exported(len(names), len(table), masks)

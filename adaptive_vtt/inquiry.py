@@ -1,5 +1,7 @@
-"""Hearing of a source image, and of whatever versions of it, before its follow-ups."""
+"""Calls beside those that are drawn: about source images before their follow-ups, and canaries."""
 
+from .canaries import Canaries, is_canary
+from .models.base import Answer, Unanswered
 from .queue import Call, Queue
 from .rows import SourceRow
 from .sourcing import Sources
@@ -8,13 +10,15 @@ from .sourcing import Sources
 class Inquiry:
     """Puts calls about source images into the queue, each once.
 
-    ``begun``: the sources asked about, whether answered or not.
+    ``begun``: the sources asked about, whether answered or not. What is told of canaries goes
+    on to them.
     """
 
-    def __init__(self, sources: Sources, queue: Queue, begun: set[int]) -> None:
+    def __init__(self, sources: Sources, queue: Queue, begun: set[int], canaries: Canaries) -> None:
         self.sources = sources
         self.begun = begun
         self._queue = queue
+        self._canaries = canaries
 
     def before(self, question: int, draw: int) -> int | None:
         """Queues what has to be heard before ``question`` can be asked; its source, if any."""
@@ -25,8 +29,17 @@ class Inquiry:
         self._put(source, draw)
         return source
 
+    def row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
+        """The answer to the call of this number, ready for the journal."""
+        if is_canary(number):
+            return self._canaries.row(number, answer, elapsed)
+        return self.sources.row(-1 - number, answer, elapsed)
+
     def heard(self, row: SourceRow) -> None:
         """Takes the answer to a call; what was said may call for (more) versions."""
+        if row.canary:
+            self._canaries.heard(row)
+            return
         draw = self._queue.expect(-1 - row.source).draw
         self.sources.know(row)
         self._queue.done(-1 - row.source)
@@ -34,19 +47,22 @@ class Inquiry:
 
     def recall(self, row: SourceRow) -> None:
         """An answer that the journal tells of."""
+        if row.canary:
+            self._canaries.recall(row)
+            return
         self.sources.know(row)
         self.begun.add(self.sources.root(row.source))
 
     @property
     def calls(self) -> int:
-        """Calls about source images, made or waiting."""
-        return len(self.sources.known) + self._queue.parts
+        """Calls about source images and canaries, made or waiting."""
+        return len(self.sources.known) + self._queue.parts + self._canaries.calls
 
     @property
     def most(self) -> int:
         """The most calls that another question, and what is asked already, may yet take."""
         fresh = self.sources.most if len(self.begun) < self.sources.count else 0
-        return 1 + fresh + sum(map(self._unheard, self._queue.awaited))
+        return 1 + fresh + sum(map(self._unheard, self._queue.awaited)) + self._canaries.left
 
     def _unheard(self, source: int) -> int:
         """How many versions may yet have to be asked about, beside those that wait."""

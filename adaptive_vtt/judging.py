@@ -26,11 +26,14 @@ class Judge:
     """Knows what one call covers, what to send, and what the answer is worth.
 
     With ``answers`` "all" a call is about one image and all concepts, and is numbered by
-    the image; with "one" it is one question, numbered as such. Raises InputError where the
+    the image; with "one" it is one question, numbered as such. ``seed``: that of the
+    follow-ups, if not the space's own. Raises InputError where the
     oracle has to see all concepts at once and the model answers one.
     """
 
-    def __init__(self, space: QuestionSpace, answers: Literal["one", "all"], seed: int) -> None:
+    def __init__(
+        self, space: QuestionSpace, answers: Literal["one", "all"], seed: int | None = None
+    ) -> None:
         self.space = space
         self.answers = answers
         self.seed = seed
@@ -72,15 +75,19 @@ class Judge:
         where = (question.sample_id, question.relation, question.severity)
         return Prompt(follow_up.image, concepts, *where, asks_of(sample, concepts))
 
-    def row(self, call: int, answer: Answer | Unanswered, elapsed: float) -> CallRow:
-        """The judged answer, ready for the journal."""
+    def judged(self, call: int, answer: Answer | Unanswered) -> tuple[AnswerRow, ...]:
+        """Every question that the call answers, with what the answer says and is worth."""
         questions = self.all_questions_of(call)
         if self.answers == "one":
             values = _values(answer, 1)
         else:
             said = _values(answer, len(self.space.asked))
             values = tuple(said[k] for k in self.space.asked_by)
-        rows = self._judged(call, questions, values)
+        return self._judged(call, questions, values)
+
+    def row(self, call: int, answer: Answer | Unanswered, elapsed: float) -> CallRow:
+        """The judged answer, ready for the journal."""
+        rows = self.judged(call, answer)
         failed = any(r.loss is not None and r.loss >= 0.5 for r in rows)
         pictures = self._picture(call) if failed else None
         return CallRow(call, answer.cost, elapsed, rows, pictures)

@@ -54,7 +54,7 @@ class Pool:
         self,
         space: QuestionSpace,
         *,
-        seed: int,
+        seed: int | str,
         limit: int = 4096,
         answers: Literal["one", "all"] = "one",
     ) -> None:
@@ -74,12 +74,17 @@ class Pool:
         return int(self.space.size) - len(self._seen)
 
     def candidates(self, draw: int) -> Candidates:
-        """The candidates of draw number ``draw``."""
+        """The candidates of draw number ``draw``, in the order of their calls.
+
+        That order is also the order of the journaled law, so that whoever has the key and
+        the law can repeat the draw.
+        """
         table = self._listed.columns() if self._listed else self._sampled(draw)
+        by_call = table[0] if self.answers == "one" else table[1]
+        table = table[:, np.argsort(by_call, kind="stable")]
         if self.answers == "one":
             unit, call = _counting(table.shape[1]), table[0]
-        else:  # in the order of their calls, so that one question per call is just counting
-            table = table[:, np.argsort(table[1], kind="stable")]
+        else:
             call, unit = np.unique(table[1], return_inverse=True)
         return Candidates(*(torch.from_numpy(column) for column in (*table, unit, call)))
 

@@ -33,12 +33,12 @@ def count_pictures(space: QuestionSpace) -> int:
 
 
 def write_pictures(
-    space: QuestionSpace, seed: int, out: Path, advance: Callable[[], object] = lambda: None
+    space: QuestionSpace, out: Path, advance: Callable[[], object] = lambda: None
 ) -> int:
     """Writes every picture into ``out``/images, and ``out``/answers.csv with a row for each:
     sample, relation, severity, file, and an empty column per concept. How many were written.
 
-    ``seed``: that of the audit to come. ``out`` must be new, or empty; it is there whole or
+    ``out`` must be new, or empty; it is there whole or
     not at all. Raises InputError for more than MOST pictures, and samples without images.
     """
     if not space.dataset.has_images:
@@ -47,7 +47,7 @@ def write_pictures(
         raise InputError(f"pictures: expected at most {MOST}, got {count_pictures(space)}")
     rows: list[tuple[str, str, int]] = []
     with whole_folder(out) as folder:
-        for sample, relation, severity, image in _every(space, seed):
+        for sample, relation, severity, image in _every(space):
             rows.append((sample, relation, severity))
             write_bytes(folder / "images" / f"{len(rows)}.png", png(image))
             advance()
@@ -60,7 +60,7 @@ def write_pictures(
     return len(rows)
 
 
-def _every(space: QuestionSpace, seed: int) -> Iterator[Shown]:
+def _every(space: QuestionSpace) -> Iterator[Shown]:
     oracle, concepts = space.oracle, len(space.concepts)
     for index in range(len(space.dataset)):
         sample = space.dataset.sample(index)
@@ -73,6 +73,6 @@ def _every(space: QuestionSpace, seed: int) -> Iterator[Shown]:
         for variant, chosen in enumerate(space.variants):
             image = index * len(space.variants) + variant
             if space.eligible(image * concepts + np.arange(concepts)).any():
-                made = space.follow_up(image, seed).image
+                made = space.follow_up(image).image
                 assert made is not None
                 yield sample.id, chosen.relation.name, chosen.severity, made

@@ -4,6 +4,7 @@ A proxy's expected loss on a question becomes a feature of the question GP. It m
 wrong as it likes: predictions move effort, never what is certified.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,12 +15,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from .audit_key import version_of
 from .errors import InputError
 from .journal import read_journal
 from .memory import Memory
 from .models import PythonModel, Recorded
 from .models.base import Answer, ModelUnderTest, Prompt
-from .models.checking import checked
+from .models.checking import checked, name_of
 from .space import QuestionSpace
 
 Floats = npt.NDArray[np.float64]
@@ -32,6 +34,9 @@ class _Proxy(Protocol):
     def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
         """(n,) expected losses in [0, 1]."""
 
+    def content(self) -> str:
+        """What the losses follow from, as far as it can be told: for the audit's key."""
+
 
 class Proxies:
     """P proxies as one function: (sample, variant, concept, truth) (n,) each -> n x P.
@@ -40,7 +45,8 @@ class Proxies:
     ``models.Recorded``, a model, or a callable as for ``models.PythonModel`` (asked about
     follow-up images as candidates come up, each image once). ``prior_journal`` is the
     journal of an earlier audit of the same space; it knows what was asked there. ``memory``:
-    what the oracle's details teach, which changes as the audit goes on.
+    what the oracle's details teach, which changes as the audit goes on. ``seed``: that of the
+    follow-ups.
     Raises InputError for arrays of another shape, answers that are missing or NaN, and a
     journal of another space.
     """
@@ -61,12 +67,19 @@ class Proxies:
         guessing = getattr(space.dataset, "guessing", None)
         if guessing is not None:
             self._proxies["guessing"] = _Guessing(guessing, space)
+        self.prior_key: str | None = None
         if prior_journal is not None:
-            self._proxies["prior journal"] = _Prior(Path(prior_journal), space)
+            prior = _Prior(Path(prior_journal), space)
+            self._proxies["prior journal"], self.prior_key = prior, prior.key
 
     @property
     def names(self) -> list[str]:
         return [*self._proxies, *(self._memory.names if self._memory else ())]
+
+    @property
+    def content(self) -> list[tuple[str, str]]:
+        """Name and content of each, for the audit's key."""
+        return [(name, proxy.content()) for name, proxy in self._proxies.items()]
 
     def __call__(self, sample: Tensor, variant: Tensor, concept: Tensor, truth: Tensor) -> Tensor:
         parts = (p.cpu().numpy() for p in (sample, variant, concept))
@@ -109,6 +122,9 @@ class _Table:
     def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
         return np.abs(self._values[question] - truth)
 
+    def content(self) -> str:
+        return _hashed(self._values)
+
 
 class _Guessing:
     """The error of who knows nothing and guesses, where questions have options."""
@@ -119,6 +135,9 @@ class _Guessing:
     def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
         sample, _, concept = self._space.parts(question)
         return self._errors[sample, concept]
+
+    def content(self) -> str:
+        return _hashed(self._errors)
 
 
 class _Asked:
@@ -136,6 +155,9 @@ class _Asked:
         concept = question % len(self._space.concepts)
         pairs = zip(images.tolist(), concept.tolist(), strict=True)
         return np.abs(np.array([self._known[i][c] for i, c in pairs]) - truth)
+
+    def content(self) -> str:
+        return f"{name_of(self._model)} {version_of(self._model)}"
 
     def _ask(self, images: Sequence[int]) -> None:
         answers = checked(self._model, [self._prompt(image) for image in images])
@@ -164,7 +186,9 @@ class _Prior:
 
     def __init__(self, path: Path, space: QuestionSpace) -> None:
         journal = read_journal(path)
-        then = journal.facts().get("space", {})
+        facts = journal.facts()
+        then = facts.get("space", {})
+        self.key: str | None = facts.get("key")
         if then.get("fingerprint") != space.fingerprint:
             raise InputError(
                 f"prior journal {str(path)!r}: expected an audit of this space "
@@ -182,3 +206,13 @@ class _Prior:
             return np.full(len(question), NEUTRAL)
         place = np.searchsorted(self._questions, question).clip(max=len(self._questions) - 1)
         return np.where(self._questions[place] == question, self._losses[place], NEUTRAL)
+
+    def content(self) -> str:
+        return f"{self.key} {_hashed(self._questions, self._losses)}"
+
+
+def _hashed(*arrays: npt.NDArray[Any]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

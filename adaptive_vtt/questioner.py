@@ -15,6 +15,7 @@ from .datasets.base import Indices
 from .law import Law, mix
 from .pool import Candidates, Pool
 from .randomness import generator
+from .rows import DrawRow, MoveRow
 from .space import QuestionSpace
 from .strategies import Strategy
 
@@ -35,7 +36,8 @@ class Draw:
 
 
 class Questioner:
-    """Draws calls and learns from their outcomes. Everything follows from the seed.
+    """Draws calls and learns from their outcomes. Everything follows from the seed, a number or
+    an audit's key.
 
     ``belief`` may carry a certifier; then every draw is worth a move of its sequences, and
     ``floor`` must be above 0.
@@ -46,7 +48,7 @@ class Questioner:
         space: QuestionSpace,
         strategy: Strategy,
         *,
-        seed: int = 0,
+        seed: int | str = 0,
         floor: float = 0.0,
         candidates: int = 4096,
         answers: Literal["one", "all"] = "one",
@@ -92,6 +94,25 @@ class Questioner:
             float(law.probabilities[place]),
             law,
             self._move(candidates, law, place),
+        )
+
+    def row(self, draw: Draw, questions: Indices, learned: int, elapsed: float) -> DrawRow:
+        """The draw for the journal; ``questions`` are those of its call."""
+        sample, _, _ = self.space.parts(draw.question)
+        moves: tuple[MoveRow, ...] = ()
+        if self.certifier is not None and draw.move is not None:
+            moves = draw.move.rows(questions, self.certifier.members(questions))
+        return DrawRow(
+            draw=draw.number,
+            question=draw.question,
+            call=draw.call,
+            sample=self.space.dataset.sample_id(int(sample)),
+            learned=learned,
+            probability=draw.probability,
+            law=draw.law.pack(),
+            why=self.explain(draw),
+            elapsed=elapsed,
+            moves=moves,
         )
 
     def explain(self, draw: Draw) -> dict[str, float | int]:

@@ -8,8 +8,10 @@ import numpy.typing as npt
 from numpy.random.bit_generator import ISeedSequence
 
 
-def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
+def generator(seed: int | str, purpose: str, *numbers: int) -> np.random.Generator:
     """A counter-based generator (Philox) keyed by (seed, purpose, numbers).
+
+    ``seed``: a number, or the key of an audit (``audit_key``).
 
     The same key gives the same stream on every machine, in any order of use; this is
     what lets a killed audit go on with the same draws.

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .canaries import Repeated, repeated
 from .captions.findings import Findings, found
+from .cautions import cautions
 from .certify import Bounds, Certifier, derive
 from .certify.verify import recompute
 from .journal import Journal
@@ -31,6 +33,10 @@ class Result:
     read, None where there are none. ``lost``: calls that were on their way when the audit was
     interrupted, and may have been paid for twice. ``captions``: what was found in captions.
     ``head``: the journal's, which follows from every row of it (journal/chain.py).
+    ``canaries``: how many answers asked again differ. ``warnings``: what to know before
+    trusting the rest, a sentence each. In audits that certify, ``targets`` also says whether
+    an interval ``emptied``, whether the estimate went ``astray`` and had to be moved into it,
+    and how many questions were ``excluded`` as they did not count.
     """
 
     targets: pd.DataFrame
@@ -44,6 +50,8 @@ class Result:
     lost: int = 0
     captions: Findings | None = None
     head: str = ""
+    canaries: Repeated | None = None
+    warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The result for JSON; what is unknown is null."""
@@ -59,6 +67,8 @@ class Result:
             "lost": self.lost,
             "captions": None if self.captions is None else self.captions.as_dict(),
             "journal_head": self.head,
+            "canaries": None if self.canaries is None else self.canaries.as_dict(),
+            "warnings": list(self.warnings),
         }
 
 
@@ -149,6 +159,7 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
         targets = _certified(journal, facts, certifier, draws, calls)
         rows = targets.itertuples()
         rates = {str(t.target): Bounds(t.estimate, t.lower, t.upper) for t in rows}
+    canaries = repeated(sources, calls)
     return Result(
         targets=targets,
         calls=len(draws) + len(sources),
@@ -159,6 +170,8 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
         derived=derive(facts, rates),
         lost=facts.get("interrupted", 0),
         captions=found(calls, draws),
+        canaries=canaries,
+        warnings=tuple(cautions(facts, targets, canaries)),
         scoring=facts["settings"].get("oracle", {}).get("regime"),
         head=journal.head,
     )
@@ -181,16 +194,21 @@ def _certified(
                 "lower": i.lower,
                 "upper": i.upper,
                 "half_width": (i.upper - i.lower) / 2,
-                "certified": (i.upper - i.lower) / 2 <= aim,
+                "certified": (i.upper - i.lower) / 2 <= aim and not i.emptied,
+                "emptied": i.emptied,
             }
             for i in recompute(journal, draws, calls)
         ]
-    answered = {c.call for c in calls}
-    asked = [0] * len(rows)
+    answered = {c.call: c for c in calls}
+    asked, excluded = [0] * len(rows), [0] * len(rows)
     for draw in draws:
-        for move in draw.moves if draw.call in answered else ():
+        if draw.call not in answered:
+            continue
+        out = {a.question for a in answered[draw.call].answers if a.excluded}
+        for move in draw.moves:
             asked[move.target] += len(move.members)
-    return pd.DataFrame(rows).assign(questions=asked)
+            excluded[move.target] += len(out.intersection(move.members))
+    return pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
 
 
 def _targets(table: pd.DataFrame, rates: Mapping[str, int]) -> pd.DataFrame:

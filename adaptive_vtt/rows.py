@@ -76,9 +76,17 @@ class CallRow:
 
 @dataclass(frozen=True)
 class SourceRow:
-    """The answer about a source image, as JSON values; see ``values`` and ``sourcing.Sources``."""
+    """The answer about a source image, as JSON values; see ``values`` and ``sourcing.Sources``.
+
+    A number below 0 is a canary, the call -1 - source asked again; see ``canaries``.
+    """
 
     source: int
     answers: tuple[Any, ...]
     cost: float
     elapsed: float
+
+    @property
+    def canary(self) -> bool:
+        """Whether it is the answer to a call asked again."""
+        return self.source < 0

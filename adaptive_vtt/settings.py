@@ -52,11 +52,11 @@ def check_cost(model: ModelUnderTest, max_cost: float | None) -> None:
 
 
 def check_budget(budget: int | None, question: int) -> None:
-    """Raises InputError for a budget that is not enough for one question."""
+    """Raises InputError for a budget that is not enough for one question and all canaries."""
     if budget is not None and 0 < budget < question:
         raise InputError(
             f"budget: expected at least {question} calls, which one question may take with all "
-            f"that has to be asked about its source image; got {budget}"
+            f"that has to be asked about its source image, and all canaries; got {budget}"
         )
 
 
@@ -111,7 +111,14 @@ def describe_space(space: QuestionSpace) -> dict[str, Any]:
         "variants": [[v.relation.name, v.severity] for v in space.variants],
         "size": space.size,
         "cell_counts": space.cell_counts.tolist(),
+        "seed": space.seed,
     }
+
+
+def rendering_seed(facts: dict[str, Any]) -> int:
+    """The seed of a journal's follow-ups: its space's, or, in journals of versions before spaces
+    had one, the audit's."""
+    return int(facts["space"].get("seed", facts["settings"]["seed"]))
 
 
 def same_audit(facts: dict[str, Any], space: QuestionSpace, settings: dict[str, Any]) -> None:

@@ -44,9 +44,10 @@ class QuestionSpace:
 
     ``relations`` are names or Relation objects (default: identity alone); ``severities``
     restricts every graded relation to these levels; ``oracle`` turns answers into outcomes
-    (default: Correctness). Raises InputError where nothing can be asked. ``concepts`` are
-    those that are judged, ``asked`` those a model is asked about; concept k is judged by the
-    answer to ``asked[asked_by[k]]``.
+    (default: Correctness); ``seed`` decides how follow-ups are rendered, so that every audit
+    of a space, whatever its own seed, asks about the same images. Raises InputError where
+    nothing can be asked. ``concepts`` are those that are judged, ``asked`` those a model is
+    asked about; concept k is judged by the answer to ``asked[asked_by[k]]``.
     """
 
     def __init__(
@@ -56,7 +57,9 @@ class QuestionSpace:
         *,
         severities: Iterable[int] | None = None,
         oracle: Oracle | None = None,
+        seed: int = 0,
     ) -> None:
+        self.seed = seed
         self.oracle = adapted(oracle if oracle is not None else Correctness())
         self.dataset = dataset = self.oracle.view(dataset)
         self.concepts = dataset.concepts
@@ -217,22 +220,26 @@ class QuestionSpace:
 
     # -- follow-up images --------------------------------------------------------------
 
-    def follow_up(self, image: int, seed: int) -> FollowUp:
+    def follow_up(self, image: int, seed: int | None = None) -> FollowUp:
         """The follow-up image of this number: a function of (seed, image) alone."""
         return self.pair(image, seed)[1]
 
-    def pair(self, image: int, seed: int) -> tuple[Sample, FollowUp]:
-        """The source sample and the follow-up of this number."""
+    def pair(self, image: int, seed: int | None = None) -> tuple[Sample, FollowUp]:
+        """The source sample and the follow-up of this number.
+
+        ``seed``: the space's own, unless another is given, as for a journal of an earlier
+        version (``settings.rendering_seed``).
+        """
         sample, variant = divmod(image, len(self.variants))
         chosen = self.variants[variant]
         source = self.dataset.sample(sample)
-        rng = generator(seed, "follow-up", image)
+        rng = generator(self.seed if seed is None else seed, "follow-up", image)
         return source, chosen.relation.apply(source, chosen.severity, rng)
 
     @cached_property
     def fingerprint(self) -> str:
         """A short hash of the dataset, the variants, the options of relations that say them
-        (``describe``), and what applies to what."""
+        (``describe``), what applies to what, and the seed of the follow-ups where it is not 0."""
         digest = hashlib.blake2b(digest_size=12)
         digest.update(self.dataset.fingerprint.encode())
         digest.update(repr([v.name for v in self.variants]).encode())
@@ -240,6 +247,7 @@ class QuestionSpace:
         options = {n: r.describe for n, r in relations.items() if hasattr(r, "describe")}
         digest.update(repr(options).encode() if options else b"")
         digest.update(self.applicable.tobytes())
+        digest.update(f"seed {self.seed}".encode() if self.seed else b"")
         return digest.hexdigest()
 
     def __repr__(self) -> str:

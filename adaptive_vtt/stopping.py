@@ -19,7 +19,8 @@ class State:
     every target's interval, None in audits that do not certify. ``next_calls``: the most
     calls that the next question may take, 2 where its source image may have to be asked
     about, too. ``cost`` is what was spent, ``reserved`` what calls on their way and the next
-    question may cost at most.
+    question may cost at most. ``emptied`` (K,): whether nothing was left of a target's interval;
+    ``doubtful`` (K,): whether that, or its draws disagree with it.
     """
 
     calls: int
@@ -31,6 +32,8 @@ class State:
     next_calls: int = 1
     cost: float = 0.0
     reserved: float = 0.0
+    emptied: npt.NDArray[np.bool_] | None = None
+    doubtful: npt.NDArray[np.bool_] | None = None
 
     @property
     def widest(self) -> float:
@@ -166,7 +169,7 @@ class Certified(_Combinable):
     def reached(self, state: State) -> str | None:
         if state.lower is None or state.upper is None:
             return None
-        if ((state.upper - state.lower) / 2 > self.half_width).any():
+        if _doubted(state) or ((state.upper - state.lower) / 2 > self.half_width).any():
             return None
         return f"all {len(state.lower)} targets are certified to +-{self.half_width:g}"
 
@@ -183,7 +186,8 @@ class Decided(_Combinable):
     def reached(self, state: State) -> str | None:
         if state.lower is None or state.upper is None:
             return None
-        if ((state.lower <= self.at_most) & (state.upper > self.at_most)).any():
+        inside = (state.lower <= self.at_most) & (state.upper > self.at_most)
+        if _doubted(state) or inside.any():
             return None
         above = int((state.lower > self.at_most).sum())
         return f"every target is decided: {above} of {len(state.lower)} above {self.at_most:g}"
@@ -206,6 +210,26 @@ class WallClock(_Combinable):
 
     def __str__(self) -> str:
         return f"{self.seconds:g} seconds"
+
+
+def _doubted(state: State) -> bool:
+    """Whether draws and intervals disagree, so that nothing may be called certified yet."""
+    return state.doubtful is not None and bool(state.doubtful.any())
+
+
+def contradicted(state: State) -> str | None:
+    """Why an audit ends whose answers contradict each other: no further question can mend that.
+
+    All pseudo-outcomes of a target have one mean as long as the losses stay as they are, so an
+    interval that empties says that they did not (or, with the probability that is allowed for
+    misses, that chance did it). Asking on would spend the budget on a target that cannot be
+    certified any more.
+    """
+    count = 0 if state.emptied is None else int(state.emptied.sum())
+    if not count:
+        return None
+    targets = "one target" if count == 1 else f"{count} targets"
+    return f"the model's answers changed during the audit: nothing is left for {targets}"
 
 
 def limits_of(calls: int | None, cost: float | None) -> list[StoppingRule]:

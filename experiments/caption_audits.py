@@ -134,7 +134,7 @@ def certifying(count: int, half_width: float, seeds: int) -> pd.DataFrame:
     for seed in range(seeds):
         bench = Bench.of(count, seed)
         space = bench.space()
-        questions, losses = all_losses(space, bench.captioner, seed)
+        questions, losses = all_losses(space, bench.captioner)
         rates = means(space, named_targets(space, ["relations"], None), questions, losses)
         for name, options in (
             ("uniform", {"strategy": "random", "surrogate": False}),

@@ -44,11 +44,10 @@ def recorded(answers: Path) -> tuple[Spec, tuple[float, ...]]:
     here = Path()
     space = build_space(DEMO, here)
     model = build_model(DEMO, here, space.dataset)
-    seed = DEMO.audit.seed
-    write_text(answers, all_answers(space, model, seed).to_csv(index=False))
+    write_text(answers, all_answers(space, model).to_csv(index=False))
     section = {"kind": "recorded", "answers": str(answers)}
     spec = _with(DEMO, model=section, audit={"budget": None})
-    questions, losses = all_losses(space, build_model(spec, here, space.dataset), seed)
+    questions, losses = all_losses(space, build_model(spec, here, space.dataset))
     truth = means(space, targets_of(space, DEMO.certify), questions, losses)
     return spec, tuple(truth.tolist())
 

@@ -67,10 +67,10 @@ class Material:
     left_out: int
 
 
-def answers_of(dataset: Dataset, severities: Sequence[int], seed: int = 0) -> pd.DataFrame:
+def answers_of(dataset: Dataset, severities: Sequence[int]) -> pd.DataFrame:
     """The Dice of every source and follow-up image of ``dataset``, as Recorded reads them."""
     space = QuestionSpace(dataset, ["medtest"], severities=severities, oracle=_oracle())
-    return all_answers(space, PythonModel(predict), seed)
+    return all_answers(space, PythonModel(predict))
 
 
 def replayed(
@@ -86,7 +86,7 @@ def replayed(
     kept = from_table([sample.image for sample in samples], labels, name=dataset.name)
     relations = [StandIn(relation.name, severities) for relation in resolve(["medtest"])]
     space, model = QuestionSpace(kept, relations, oracle=_oracle()), Recorded(answers)
-    efr = means(space, named_targets(space, TARGETS), *all_losses(space, model, 0))
+    efr = means(space, named_targets(space, TARGETS), *all_losses(space, model))
     return Material(space, model, efr, len(zero))
 
 

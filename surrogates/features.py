@@ -35,7 +35,7 @@ TRUTH_SCALE = 0.5
 
 
 def sample_features(
-    dataset: Dataset, seed: int, *, most_images: int = MOST_IMAGES
+    dataset: Dataset, seed: int | str, *, most_images: int = MOST_IMAGES
 ) -> Callable[[Tensor], Tensor]:
     """A function from sample numbers (n,) to features (n, d), float64.
 

@@ -16,6 +16,12 @@ settings.load_profile("repeatable")
 torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits of tests repeat where they give no seed; those of users do not."""
+    monkeypatch.setattr("adaptive_vtt.audit_key.fresh_seed", lambda: 0)
+
+
 @pytest.fixture
 def space() -> QuestionSpace:
     """6 samples x 6 variants x 2 concepts, with images: 72 questions, 36 calls of "all"."""

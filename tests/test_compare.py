@@ -99,7 +99,7 @@ def test_the_truth_pass_gives_the_mean_loss_of_every_target(recorded):
     space = build_space(spec, recorded)
     model = build_model(spec, recorded, space.dataset)
     steps: list[int] = []
-    questions, losses = all_losses(space, model, 0, steps.append)
+    questions, losses = all_losses(space, model, steps.append)
     assert sum(steps) == 2 * SAMPLES
     assert len(questions) == space.size == 4 * SAMPLES
     truth = means(space, targets_of(space, spec.certify), questions, losses)
@@ -112,9 +112,9 @@ def test_answers_kept_by_the_pass_replay_as_the_model_itself(recorded):
     spec = spec_in(recorded)
     space = build_space(spec, recorded)
     model = build_model(spec, recorded, space.dataset)
-    kept = Recorded(all_answers(space, model, 0))
-    again = all_losses(space, kept, 0)
-    assert again[1].tolist() == all_losses(space, model, 0)[1].tolist()
+    kept = Recorded(all_answers(space, model))
+    again = all_losses(space, kept)
+    assert again[1].tolist() == all_losses(space, model)[1].tolist()
 
 
 def test_calls_of_a_huge_space_are_counted_and_not_listed():

@@ -99,7 +99,7 @@ def test_table_reads_back_with_the_images_and_truths_that_were_judged(tmp_path: 
     for i in range(len(found)):
         sample, _, change = found.sample_id(i).partition("--")
         number = 2 * "abcd".index(sample) + (change == "sinking-1")
-        seen = space.follow_up(number, 5).image
+        seen = space.follow_up(number).image
         assert np.array_equal(found.sample(i).image, seen)
 
 

@@ -33,7 +33,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = QuestionSpace(
         scenes(4), reic.relations(follow_ups=2), oracle=ReducedCaptions(occlusion=False)
     )
-    assert write_pictures(small, 0, folder) == 4 + small.size
+    assert write_pictures(small, folder) == 4 + small.size
     table = pd.read_csv(folder / "answers.csv", dtype=str)
     images = [cv2.imread(str(folder / "images" / name))[:, :, ::-1] for name in table["file"]]
     captioner = faulty(seed=1)  # type: ignore[arg-type]

@@ -278,9 +278,9 @@ def test_a_segmenter_is_audited_at_every_threshold_in_one_call() -> None:
 
 def test_answers_of_a_segmenter_replay_as_their_scores() -> None:
     made = QuestionSpace(masked(), ["identity", Shift(), Half()], oracle=MaskDrop())
-    kept = Recorded(all_answers(made, PythonModel(segmenter), 0))
-    again, losses = all_losses(made, kept, 0)
-    assert losses.tolist() == all_losses(made, PythonModel(segmenter), 0)[1].tolist()
+    kept = Recorded(all_answers(made, PythonModel(segmenter)))
+    again, losses = all_losses(made, kept)
+    assert losses.tolist() == all_losses(made, PythonModel(segmenter))[1].tolist()
     assert len(again) == made.size
     assert calls_of(made, kept) == 5 + 10
 

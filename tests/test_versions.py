@@ -136,7 +136,7 @@ def test_an_interrupted_audit_goes_on_and_pays_for_no_version_twice(
 
 def test_everything_can_be_asked_through_for_the_truth() -> None:
     model = ScriptedModel(answers="one")
-    questions, losses = all_losses(space(), model, seed=0)
+    questions, losses = all_losses(space(), model)
     assert len(questions) == len(losses) == space().size
     assert len(asked(model)) == len(set(asked(model)))
 

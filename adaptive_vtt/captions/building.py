@@ -21,7 +21,8 @@ _FIELDS = {
     "caption-classes": (*_OPTIONS, *_WORDS, "classes"),
 }
 _CAPTIONER = (
-    "omission", "misclassification", "fabrication", "price_per_call", "name", "sight",
+    "omission", "misclassification", "fabrication", "price_per_call", "name", "sight", "seed",
+    "version",
 )  # fmt: skip
 _DETECTORS = {
     "onnx": ("path", "labels", "layout", "threshold", "overlap", "size"),
@@ -53,11 +54,13 @@ def build_oracle(section: OracleSpec, base: Path, dataset: Dataset) -> OracleDef
     return ReducedCaptions(reader, same, **given)
 
 
-def build_captioner(section: ModelSpec, dataset: Dataset, seed: int) -> "TemplateCaptioner":
+def build_captioner(section: ModelSpec, dataset: Dataset) -> "TemplateCaptioner":
     """The captioner that errs as set, over drawn scenes or, by their masks, over phantoms."""
     from ..models.template_captioner import TemplateCaptioner
 
     options = _given(section, _CAPTIONER, "model")
+    seed = options.pop("seed")
+    options.pop("version", None)
     name = options.pop("name", TemplateCaptioner.name)
     if options.pop("sight", "colours") == "masks":
         from ..datasets.registering import RegisteredSight
@@ -94,7 +97,7 @@ def build_relations(section: SpaceSpec, dataset: Dataset) -> list[str | Relation
 
     Raises InputError for an option whose relation is not there.
     """
-    options = section.model_dump(exclude={"relations", "severities"}, exclude_none=True)
+    options = section.model_dump(exclude={"relations", "severities", "seed"}, exclude_none=True)
     used: set[str] = set()
 
     def given(*names: str) -> dict[str, Any]:

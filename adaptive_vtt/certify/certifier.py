@@ -122,6 +122,7 @@ class Certifier:
         count = len(targets)
         self.space = space
         self.targets = targets
+        self.answers = answers
         self.half_width = half_width
         self.sizes = np.array([size(space, t) for t in targets], float)
         self.largest = np.array([largest(space, t, answers) for t in targets], float)
@@ -144,8 +145,32 @@ class Certifier:
 
     @property
     def certified(self) -> Bools:
-        """(K,): whether each interval is as narrow as asked."""
-        return self.sequences.half_width <= self.half_width
+        """(K,): whether each interval is as narrow as asked, and the draws agree with it.
+
+        Where the model changes, an interval shrinks through every width before nothing is left
+        of it; what gives that away is that the draws' own mean lies outside. Such a target is
+        not certified before they agree again. To stop later is always allowed.
+        """
+        return (self.sequences.half_width <= self.half_width) & ~self.doubtful
+
+    @property
+    def doubtful(self) -> Bools:
+        """(K,): whether nothing was left of an interval, or the draws' mean lies outside it."""
+        return self.sequences.emptied | self.astray()
+
+    def standing(self) -> dict[str, Any]:
+        """What stopping rules read, by the names of ``State``'s fields."""
+        sequences = self.sequences
+        return {
+            "lower": sequences.lower, "upper": sequences.upper,
+            "emptied": sequences.emptied, "doubtful": self.doubtful,
+        }  # fmt: skip
+
+    def astray(self) -> Bools:
+        """(K,): whether each estimate had to be moved to lie within what the bets leave."""
+        return self.sequences.astray(
+            self.least / self.sizes, (self.most + self.waiting) / self.sizes
+        )
 
     def members(self, questions: Indices) -> Bools:
         """K x n: which targets each question belongs to."""
@@ -240,6 +265,7 @@ class Certifier:
         sequences, ratios = self.sequences, self.variance_ratios()
         draws = sequences.moves
         estimate = np.where(draws > 0, np.nan_to_num(sequences.estimate, nan=0.5), 0.5)
+        astray = self.astray()
         growth = np.maximum((sequences.half_width / self.half_width) ** 2 - 1, 0)
         return [
             {
@@ -249,6 +275,8 @@ class Certifier:
                 "upper": float(sequences.upper[k]),
                 "half_width": float(sequences.half_width[k]),
                 "certified": bool(self.certified[k]),
+                "emptied": bool(sequences.emptied[k]),
+                "astray": bool(astray[k]),
                 "size": int(self.sizes[k]),
                 "variance_ratio": float(ratios[k]),
                 "effective_draws": float(self.hits[k] / ratios[k]),

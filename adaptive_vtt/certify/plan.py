@@ -51,6 +51,16 @@ class Plan:
                 f"floor: expected a share above 0 where targets are certified, got {floor}"
             )
 
+    def meaning(self) -> dict[str, Any]:
+        """What of it decides what draws are about: for the audit's key."""
+        return {
+            "certifies": self.certifies,
+            "confidence": self.confidence,
+            "targets": self.targets,
+            "where": self.where,
+            "unanswered": self.unanswered,
+        }
+
     def rule(self) -> StoppingRule | None:
         """Certified or decided, whichever is asked for; both where both are."""
         rules: list[Any] = []
@@ -67,7 +77,7 @@ class Plan:
         space: QuestionSpace,
         answers: Literal["one", "all"],
         *,
-        seed: int,
+        seed: int | str,
         device: str,
         proxies: "Proxies",
         surrogate: bool,

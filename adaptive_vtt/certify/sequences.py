@@ -22,6 +22,8 @@ CAP = 0.9
 EAGERNESS = 1.2
 """Bets are best for excluding a mean this many half-widths away."""
 LEAST_VARIANCE = 1e-9
+EDGE = 1e-9
+"""Ends of an interval may pass each other by rounding, by no more than this."""
 SPARSE = 0.9
 """Excluded means are thrown out once they are a tenth of all."""
 MOST_SKEW = 3.0
@@ -34,6 +36,10 @@ class Sequences:
 
     Intervals only ever shrink; each is one grid cell wider than what the bets exclude. Means
     outside an interval never come back, so only those inside are kept, all targets in a row.
+
+    ``emptied`` (K,): whether nothing was left of an interval at some moment. While the losses
+    do not change that has probability ``alpha``, so it is evidence that they did; the interval
+    then stays the last that was not empty, and certifies nothing.
     """
 
     def __init__(self, aims: Floats, alpha: float, grid: int = GRID) -> None:
@@ -51,6 +57,7 @@ class Sequences:
         self._bet_upper = np.ones(count)
         self.lower = np.zeros(count)
         self.upper = np.ones(count)
+        self.emptied = np.zeros(count, dtype=np.bool_)
         # how far past pseudo-outcomes strayed, in units of the variance foreseen for them
         self._strayed = np.full(count, PRIOR)
         self._precision = np.zeros(count)
@@ -61,7 +68,7 @@ class Sequences:
     @property
     def half_width(self) -> Floats:
         """(K,): half the length of each interval."""
-        return (self.upper - self.lower) / 2
+        return np.maximum(self.upper - self.lower, 0) / 2
 
     @property
     def estimate(self) -> Floats:
@@ -70,10 +77,20 @@ class Sequences:
         The weights are foreseen precisions relative to a coin of the expected mean: absolute
         ones would weigh most what came while the mean happened to look small.
         """
+        return np.where(self._said[0] > 0, np.clip(self._plain(), self.lower, self.upper), np.nan)
+
+    def astray(self, least: Floats, most: Floats) -> npt.NDArray[np.bool_]:
+        """(K,): whether the estimate, before it is kept within the interval, lies outside what
+        the bets leave; ``least`` and ``most`` are what a finite pool still allows it to be."""
+        mean = np.clip(np.nan_to_num(self._plain(), nan=0.5), least, np.maximum(least, most))
+        outside = (mean < self._bet_lower - EDGE) | (mean > self._bet_upper + EDGE)
+        return outside & (self._said[0] > 0)
+
+    def _plain(self) -> Floats:
+        """(K,): the weighted mean of the pseudo-outcomes; NaN before any."""
         weight, total = self._said
-        with np.errstate(invalid="ignore"):
-            mean = total / weight
-        return np.where(weight > 0, np.clip(mean, self.lower, self.upper), np.nan)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(total / weight)
 
     @property
     def centre(self) -> Floats:
@@ -120,8 +137,11 @@ class Sequences:
 
     def bound(self, least: Floats, most: Floats) -> None:
         """Cuts the intervals to [least, most]: what the rest of a finite pool still allows."""
-        self.lower = np.maximum(self._bet_lower, least)
-        self.upper = np.minimum(self._bet_upper, most)
+        lower, upper = np.maximum(self._bet_lower, least), np.minimum(self._bet_upper, most)
+        left = lower <= upper + EDGE
+        self.lower = np.where(left, lower, self.lower)
+        self.upper = np.where(left, upper, self.upper)
+        self.emptied |= ~left
 
     def _bets(self, foreseen: Floats) -> Floats:
         """The best bet against each mean, by variance and skew.
@@ -149,13 +169,16 @@ class Sequences:
         inside = np.exp(self._rising) + np.exp(self._falling) < 2 / self.alpha
         inside &= self._possible()
         row, mean = self._row[inside], self._mean[inside]
+        empty = np.ones(len(self.aims), dtype=np.bool_)
         if len(row):
             starts = np.flatnonzero(np.diff(row, prepend=-1))
             some = row[starts]  # a target with nothing left (probability alpha) stays as it is
+            empty[some] = False
             first = np.minimum.reduceat(mean, starts) - self._cell
             last = np.maximum.reduceat(mean, starts) + self._cell
             self._bet_lower[some] = np.maximum(self._bet_lower[some], first)
             self._bet_upper[some] = np.minimum(self._bet_upper[some], last)
+        self.emptied |= empty
         kept = self._possible()
         if kept.sum() < SPARSE * len(kept):
             self._row, self._mean = self._row[kept], self._mean[kept]

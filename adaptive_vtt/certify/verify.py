@@ -15,6 +15,7 @@ from ..journal import Journal, check_chain
 from ..journal.schema3 import check_old_seals
 from ..law import Law
 from ..rows import EXCLUDED, CallRow, DrawRow, MoveRow
+from .verify_draws import check_draws
 
 GRID = [i / 1000 for i in range(1001)]
 LEAST = 1e-9
@@ -30,24 +31,28 @@ class Interval:
     lower: float
     upper: float
     estimate: float
+    emptied: bool = False
 
 
 def verify(journal: Journal) -> list[Interval]:
     """Checks every row, and recomputes every interval.
 
     Raises JournalError naming the first thing that is wrong: a damaged file, a row that is
-    missing, was added or was altered, a law that does not sum to one, a question that counts
-    for a target twice, an interval that is not what the rows come to. Finds damage and careless
-    edits; against someone who rewrites the whole chain, compare ``journal.head`` with a copy
-    kept elsewhere.
+    missing, was added or was altered, a law that does not sum to one, a draw that does not
+    follow from the key and its law (see ``verify_draws``), a question that counts for a target
+    twice, an interval that is not what the rows come to. Finds damage and careless edits;
+    against someone who rewrites the whole chain, compare ``journal.head`` with a copy kept
+    elsewhere.
     """
     journal.check_storage()
-    draws, calls = journal.draws(), journal.calls()
+    draws, calls, facts = journal.draws(), journal.calls(), journal.facts()
     check_chain(journal, draws, calls)
     check_old_seals(journal)
     _check_draws(draws, calls)
+    certificate = facts.get("certificate") or {"unanswered": "loss"}
+    losses = _losses(calls, certificate["unanswered"] == "both")
+    check_draws(facts, draws, {c.call for c in calls}, losses)
     intervals = recompute(journal, draws, calls)
-    facts = journal.facts()
     if facts.get("intervals") is not None:
         _compare(intervals, facts["intervals"], facts["certificate"]["aim"])
     return intervals
@@ -84,6 +89,10 @@ def _losses(calls: list[CallRow], both: bool) -> dict[int, tuple[float, float]]:
     for call in calls:
         for row in call.answers:
             if row.loss is not None:
+                if not 0 <= row.loss <= 1:  # NaN is not
+                    raise JournalError(
+                        f"verify: question {row.question}: expected a loss in 0..1, got {row.loss}"
+                    )
                 excluded = (row.unanswered or "").startswith(EXCLUDED)
                 open_ = row.answer is None and (both or excluded)
                 found[row.question] = (0.0, 1.0) if open_ else (row.loss, row.loss)
@@ -100,6 +109,7 @@ def _interval(
     size = certificate["sizes"][k]
     alpha = (1 - certificate["confidence"]) / len(certificate["sizes"])
     game = _Game(size, certificate["aim"], alpha, certificate["bets"])
+    lower, upper, emptied = 0.0, 1.0, False
     seen: set[int] = set()
     for draw in draws:
         row = draw.moves[k]
@@ -109,8 +119,12 @@ def _interval(
         least = sum(losses[q][0] for q in row.members)
         most = sum(losses[q][1] for q in row.members)
         game.play(row, least, most)
-    lower, upper = game.interval(len(seen))
-    return Interval(name, lower, upper, min(max(game.estimate(), lower), upper))
+        low, high = game.interval(len(seen))
+        if low <= high + LEAST:  # an interval that empties stays the last that was not
+            lower, upper = low, high
+        else:
+            emptied = True
+    return Interval(name, lower, upper, min(max(game.estimate(), lower), upper), emptied)
 
 
 class _Game:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..certify.verify import AGREE, verify
+from ..certify.verify_draws import unchecked
 from ..errors import JournalError
 from ..journal import Journal, read_journal
 from ..results import summarise
@@ -28,7 +29,8 @@ def check(out: Path, head: str | None = None) -> str:
         _check_report(journal, out / "report.html")
         rows, calls = len(journal.links()), len(journal.calls())
         what = f"all {rows} rows, {calls} answers among them, are as they were written"
-        end = f"head {journal.head}"
+        drawn = unchecked(journal.facts()) or "every draw follows from the audit's key"
+        end = f"{drawn}; head {journal.head}"
     if not intervals:
         return f"{what}; the audit certifies nothing; {end}"
     return f"{what}; all {len(intervals)} intervals follow from them; {end}"

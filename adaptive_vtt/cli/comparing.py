@@ -169,7 +169,7 @@ def _recorded(spec: Spec, base: Path, space: QuestionSpace, out: Path, quiet: bo
             "--exhaust: expected a model whose call answers every concept, got one answer per call"
         )
     with _Bar("asking everything", calls, quiet) as advance:
-        answers = all_answers(space, model, spec.audit.seed, advance)
+        answers = all_answers(space, model, advance)
     write_text(out / ANSWERS, csv_text(answers))
     replay = {"kind": "recorded", "answers": str((out / ANSWERS).resolve()), "target": None}
     return spec.model_copy(update={"model": spec.model.model_copy(update=replay)})
@@ -184,7 +184,7 @@ def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[fl
     if calls > MOST_CALLS:
         return None
     with _Bar("finding the truth", calls, quiet) as advance:
-        questions, losses = all_losses(space, model, spec.audit.seed, advance)
+        questions, losses = all_losses(space, model, advance)
     return [float(m) for m in means(space, targets_of(space, spec.certify), questions, losses)]
 
 

@@ -58,7 +58,12 @@ def audit(
     require_certified: Annotated[
         bool, typer.Option("--require-certified", help="Exit with 3 if a target is not certified.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(help="Same seed, same audit.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Same seed, same audit; by default a new one each time.")
+    ] = None,
+    canaries: Annotated[
+        int | None, typer.Option(help="Answered questions asked again, to notice a changed model.")
+    ] = None,
     plan: Annotated[
         bool, typer.Option("--dry-run", help="Say what it may take and cost; ask nothing.")
     ] = False,
@@ -82,6 +87,7 @@ def audit(
         "confidence": confidence,
         "targets": _names(targets),
         "seed": seed,
+        "canaries": canaries,
     }
     with interruptible(out):
         from .running import begin, read, run_and_report

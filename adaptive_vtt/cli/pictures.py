@@ -17,7 +17,7 @@ def pictures(path: Path, out: Path) -> None:
     space = build_space(spec, path.parent)
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("writing pictures", total=count_pictures(space))
-        written = write_pictures(space, spec.audit.seed, out, lambda: bar.advance(task))
+        written = write_pictures(space, out, lambda: bar.advance(task))
     typer.echo(
         f"wrote {out}: {written} pictures; fill in {out / TABLE}, and name it as model.answers "
         "with kind = 'recorded'"

@@ -98,6 +98,15 @@ class Live:
                 console.print(NOTHING_CHECKED, markup=False)
         if "more_calls" in result.targets and not result.targets["certified"].all():
             console.print(_not_certified(result.targets), markup=False)
+        if result.canaries is not None:
+            again = result.canaries
+            console.print(
+                f"{again.calls} calls were asked again: {again.differ} of {again.answers} answers "
+                "differ",
+                markup=False,
+            )
+        for warning in result.warnings:
+            console.print(f"warning: {warning}", markup=False)
         console.print(f"report: {out / 'report.html'}", markup=False)
 
 

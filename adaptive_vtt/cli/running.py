@@ -27,6 +27,7 @@ from ..results import Result, summarise
 from ..resuming import check_before_code, check_program, notes_of
 from ..space import QuestionSpace
 from ..spec import DEMO, Spec, parse_spec, read_spec
+from .neighbours import neighbours, warning
 from .progress import Live
 
 JOURNAL = "journal.db"
@@ -64,7 +65,15 @@ def begin(spec: Spec, base: Path, out: Path) -> Audit:
             f"{out}: holds an audit already; 'avtt resume {out}' goes on with it, "
             "another --out begins a new one"
         )
-    return _build(spec, base, partial(begin_anew, out / JOURNAL))
+    warnings: list[str] = []
+
+    def note_seed(space: QuestionSpace) -> None:
+        used = neighbours(out, spec.audit.seed)
+        if space.fingerprint in used:
+            warnings.append(warning(used[space.fingerprint]))
+
+    journal = partial(begin_anew, out / JOURNAL)
+    return _build(spec, base, journal, note_seed, warnings=warnings)
 
 
 def go_on(out: Path) -> Audit:
@@ -120,9 +129,11 @@ def _build(
     spec: Spec,
     base: Path,
     journal: JournalSource,
-    check: Callable[[QuestionSpace], None] | None = None,
+    check: Callable[[QuestionSpace], None],
+    **notes: Any,
 ) -> Audit:
-    notes = notes_of(spec.model_dump(), os.path.abspath(base))
+    """``check`` sees the space before any code that the spec names is imported."""
+    notes.update(notes_of(spec.model_dump(), os.path.abspath(base)))
     return build_audit(spec, base, check=check, journal=journal, notes=notes)
 
 
@@ -133,4 +144,7 @@ def _spec_of(journal: Journal, out: Path) -> tuple[Spec, Path]:
             f"{out / JOURNAL}: was not begun by 'avtt audit'; resume it from Python with "
             "adaptive_vtt.Audit(..., journal=...)"
         )
-    return parse_spec(facts["spec"], str(out / JOURNAL)), Path(facts["base"])
+    table = facts["spec"]
+    # of a version in which models followed the audit's seed
+    table["model"].setdefault("seed", table["audit"]["seed"])
+    return parse_spec(table, str(out / JOURNAL)), Path(facts["base"])

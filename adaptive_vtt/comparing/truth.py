@@ -29,7 +29,7 @@ def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:
     Above MOST_CALLS those about source images are left out: nothing that large is listed.
     """
     calls = space.images if model.answers == "all" else space.size
-    judge = Judge(space, model.answers, seed=0)
+    judge = Judge(space, model.answers)
     if calls > MOST_CALLS or not judge.sources.count:
         return calls
     return calls + len(_sources(judge, _calls(space, model)))
@@ -56,13 +56,12 @@ def targets_of(space: QuestionSpace, certify: CertifySpec) -> list[Target]:
 def all_losses(
     space: QuestionSpace,
     model: ModelUnderTest,
-    seed: int,
     advance: Callable[[int], object] = lambda calls: None,
 ) -> tuple[Indices, Floats]:
     """Every eligible question, in order, and its loss."""
     questions = np.sort(space.nth(np.arange(space.size)))
     losses = np.empty(len(questions))
-    for rows in judged(Judge(space, model.answers, seed), model, advance):
+    for rows in judged(Judge(space, model.answers), model, advance):
         known = {row.question: row.loss for row in rows if row.loss is not None}
         losses[np.searchsorted(questions, list(known))] = list(known.values())
     return questions, losses
@@ -71,7 +70,6 @@ def all_losses(
 def all_answers(
     space: QuestionSpace,
     model: ModelUnderTest,
-    seed: int,
     advance: Callable[[int], object] = lambda calls: None,
 ) -> pd.DataFrame:
     """Every answer as ``models.Recorded`` reads them, masks as their scores; NaN: none.
@@ -79,7 +77,7 @@ def all_answers(
     Source images stand there too where the oracle needs them. Raises InputError where masks
     are compared with each other: those cannot be recorded as numbers.
     """
-    judge = Judge(space, model.answers, seed)
+    judge = Judge(space, model.answers)
     table = np.full((space.total // len(space.concepts), len(space.asked)), np.nan)
     for rows in judged(judge, model, advance):
         for row in rows:

@@ -9,7 +9,7 @@ from ..datasets.base import Image
 from ..errors import AvttError
 from ..journal import Journal
 from ..pictures import jpeg
-from ..settings import same_audit
+from ..settings import rendering_seed, same_audit
 from ..space import QuestionSpace
 from .items import Item
 
@@ -41,7 +41,7 @@ class Pictures:
         facts = journal.facts()
         if space is not None:
             same_audit(facts, space, {})
-        self._seed = int(facts["settings"]["seed"])
+        self._seed = rendering_seed(facts)
         self._space = space
         self._kept = journal.pictures()
 

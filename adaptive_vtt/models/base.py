@@ -52,9 +52,9 @@ class Answer:
 class ModelUnderTest(Protocol):
     """``answers`` is "all" where one call answers every concept of an image, else "one".
 
-    A model may also carry ``name`` (for reports), ``needs_image`` (default True) and
-    ``most_cost``, which no call exceeds, all its retries included; an audit needs that to
-    keep to a cap on cost.
+    A model may also carry ``name`` (for reports), ``version`` (a text; models that are not the
+    same must differ in name or version), ``needs_image`` (default True) and ``most_cost``, which
+    no call exceeds, all its retries included; an audit needs that to keep to a cap on cost.
     """
 
     answers: Literal["one", "all"]

@@ -1,5 +1,6 @@
 """A Python callable, or a torch module, as a model under test."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -75,6 +76,14 @@ class TorchModel:
                     parts.append(said)
                     done += len(batch)
         return [*to_answers(torch.cat(parts).numpy(), prompts, f"model {self.name!r}")]
+
+    def content(self) -> str:
+        """A short hash of the parameters: a module that was trained on is another model."""
+        digest = hashlib.blake2b(digest_size=8)
+        for name, values in self.module.state_dict().items():
+            digest.update(name.encode())
+            digest.update(values.detach().cpu().contiguous().flatten().numpy().tobytes())
+        return digest.hexdigest()
 
     def _fits(self, images: list[Image]) -> "torch.Tensor | None":
         """P(yes) of a batch, or None for one of several images that needs too much memory."""

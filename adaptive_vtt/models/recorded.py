@@ -1,5 +1,6 @@
 """Answers somebody recorded, replayed: audits and comparisons without calls."""
 
+import hashlib
 from collections.abc import Sequence
 from typing import Literal
 
@@ -50,6 +51,12 @@ class Recorded:
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         return [self._answer(prompt) for prompt in prompts]
+
+    def content(self) -> str:
+        """A short hash of all answers: other answers are another model."""
+        digest = hashlib.blake2b(repr((self._columns, self._rows)).encode(), digest_size=8)
+        digest.update(self._values.tobytes())
+        return digest.hexdigest()
 
     def _answer(self, prompt: Prompt) -> Answer | Unanswered:
         row = self._rows.get((prompt.sample_id, prompt.relation, prompt.severity))

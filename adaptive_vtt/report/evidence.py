@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..errors import JournalError
 from ..journal import Journal
-from ..results import judged
+from ..results import judged, summarise
 from ..rows import AnswerRow, CallRow, DrawRow, SourceRow
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Evidence:
     table: pd.DataFrame
     sources: list[SourceRow] = field(default_factory=list)
     head: str = ""
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, journal: Journal) -> "Evidence":
@@ -46,8 +47,8 @@ class Evidence:
             raise JournalError("journal: no audit was begun in it, so there is nothing to report")
         calls, draws = journal.calls(), journal.draws()
         pictures, sources = journal.pictures(), journal.sources()
-        told = judged(facts, draws, calls)
-        return cls(facts, draws, calls, pictures, told, sources, journal.head)
+        told, warnings = judged(facts, draws, calls), summarise(journal).warnings
+        return cls(facts, draws, calls, pictures, told, sources, journal.head, warnings)
 
     @property
     def concepts(self) -> list[str]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from ..canaries import repeated
 from ..rows import EXCLUDED
 from .certified import words
 from .evidence import Evidence
@@ -37,6 +38,7 @@ def section(evidence: Evidence) -> Section:
         unanswered=int(evidence.table["answer"].isna().sum()),
         adaptive=evidence.adaptive,
         settings=_settings(evidence),
+        warnings=[w.rstrip(".") for w in evidence.warnings],
     )
     return Section("Overview", "overview", html)
 
@@ -109,6 +111,9 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     if excluded:
         note = "nothing to compare with; counted as right below and wrong above"
         tiles.append(Tile("Excluded", amount(excluded), note))
+    if again := repeated(evidence.sources, evidence.calls):
+        note = f"of {amount(again.answers)} answers asked again to notice a model that changes"
+        tiles.append(Tile("Canaries that differ", amount(again.differ), note))
     if lost := evidence.facts.get("interrupted"):
         note = "on their way when the audit was interrupted; perhaps paid for twice"
         tiles.append(Tile("Asked again", amount(lost), note))
@@ -117,9 +122,10 @@ def _tiles(evidence: Evidence) -> list[Tile]:
 
 def _calls_note(evidence: Evidence) -> str:
     every = "every concept at once" if evidence.settings["answers"] == "all" else "one question"
-    if not evidence.sources:
-        return f"each answers {every}"
-    return f"{amount(len(evidence.sources))} of them about source images"
+    about = len([row for row in evidence.sources if not row.canary])
+    note = f"{amount(about)} of them about source images" if about else f"each answers {every}"
+    again = len(evidence.sources) - about
+    return f"{note}; {amount(again)} canaries" if again else note
 
 
 def _settings(evidence: Evidence) -> list[tuple[str, str]]:

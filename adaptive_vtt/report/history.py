@@ -146,11 +146,11 @@ class _Game:
             first, last = _ends(inside, GRID[kept])
             lower.append(np.maximum.accumulate(np.maximum(first, lower[-1][-1])))
             upper.append(np.minimum.accumulate(np.minimum(last, upper[-1][-1])))
-        low, high = np.concatenate(lower), np.concatenate(upper)
-        return (
-            np.maximum(low, np.concatenate([[0.0], self.floor])),
-            np.minimum(high, np.concatenate([[1.0], self.ceiling])),
-        )
+        low = np.maximum(np.concatenate(lower), np.concatenate([[0.0], self.floor]))
+        high = np.minimum(np.concatenate(upper), np.concatenate([[1.0], self.ceiling]))
+        # an interval that empties stays the last that was not
+        last = np.maximum.accumulate(np.where(low <= high + sequences.EDGE, np.arange(len(low)), 0))
+        return low[last], high[last]
 
     def _growth(self, part: slice, grid: Floats, aim: float) -> tuple[Floats, Floats]:
         """Logarithms, draws x grid, of what each draw multiplies K+ and K- by."""

@@ -47,7 +47,7 @@ DEMO = Spec.model_validate(
                 "brightness_down", "contrast_down", "rotation",
             ]
         },
-        "audit": {"budget": 3000},
+        "audit": {"budget": 3000, "seed": 0},
         "certify": {
             "half_width": 0.08,
             "targets": [

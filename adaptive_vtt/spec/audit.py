@@ -17,6 +17,7 @@ class SpaceSpec(Section):
     severities: list[int] | None = Field(
         None, description="levels of the graded relations (default: all)", min_length=1
     )
+    seed: int = Field(0, description="same seed, same follow-up images")
     follow_ups: int | None = Field(
         None, description="reic: candidates of each image and relation (12)", ge=1
     )
@@ -51,7 +52,12 @@ class AuditSpec(Section):
         gt=0,
         le=1,
     )
-    seed: int = Field(0, description="same seed, same audit")
+    seed: int | None = Field(
+        None, description="same seed, same audit (default: a new one each time, journaled)"
+    )
+    canaries: int = Field(
+        0, description="answered questions asked again, to notice a model that changes", ge=0
+    )
     floor: float | None = Field(
         None,
         description="share of the law that is even (default: 0.2 to certify, else 0)",

@@ -115,7 +115,14 @@ class ModelSpec(Section):
     output_tokens: str | None = Field(None, description="http: where it counts those answered")
     most_input_tokens: int | None = Field(None, description="http: a call sends no more", ge=0)
     most_output_tokens: int | None = Field(None, description="http: a call answers no more", ge=0)
-    version: str | None = Field(None, description="open-inference: of the model")
+    version: str | None = Field(
+        None,
+        description="of the model (default: a hash of its file): a changed model is another one; "
+        "open-inference: the version to ask for",
+    )
+    seed: int = Field(
+        0, description="simulated, captioner, calls over a network: same seed, same model"
+    )
     output: str | None = Field(None, description="open-inference, onnx: the output to read")
     concepts: list[str] | None = Field(
         None, description="open-inference, onnx: what the output's columns are (dataset's order)"

@@ -16,6 +16,7 @@ from ..journal import Journal
 from ..models.base import Unanswered
 from ..oracles.words import ACCEPT, ContainsTruth
 from ..results import Result
+from ..settings import rendering_seed
 from ..space import IDENTITY, QuestionSpace
 from .medvqa import INSTRUMENTS, NAMES
 
@@ -72,7 +73,7 @@ def instrument_readings(
     reading: accept, accuracy among the answers in the journal (a raw figure, with no
     certificate) and answers. ``space``: the audit's own, as names come from its follow-ups.
     """
-    seed = int(journal.facts()["settings"]["seed"])
+    seed = rendering_seed(journal.facts())
     said = [
         (row.question, row.said)
         for call in journal.calls()

@@ -1,0 +1,65 @@
+"""What a reader of a result has to be told before trusting it, one sentence each."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from .canaries import TOLERANCE, Repeated
+
+NAMED = 3
+"""So many targets are named in a sentence."""
+
+
+def cautions(
+    facts: Mapping[str, Any], targets: pd.DataFrame, canaries: Repeated | None
+) -> list[str]:
+    """The sentences; ``targets`` as in ``results.Result``, ``facts`` of its journal."""
+    found = list(facts.get("warnings", []))
+    if facts.get("model_changed"):
+        found.append(
+            "the model's file or parameters changed since the audit began; a certificate is about "
+            "one model, so begin a new audit unless the change cannot alter any answer"
+        )
+    if emptied := _names(targets, "emptied"):
+        found.append(
+            f"nothing is left of the interval of {emptied}: the model's answers changed during "
+            "the audit, so it is not certified; the last interval that was not empty is shown"
+        )
+    if astray := _names(targets, "astray"):
+        found.append(
+            f"the estimate of {astray} had to be moved to lie within its interval: by chance, or "
+            "because the model's answers changed during the audit (canaries would tell)"
+        )
+    if canaries is not None and canaries.differ:
+        found.append(
+            f"{canaries.differ} of {canaries.answers} answers asked again differ by more than "
+            f"{TOLERANCE:g}: a model whose answers vary by chance does that, and so does one that "
+            "changed during the audit, for which no certificate holds"
+        )
+    if excluded := _excluded(targets):
+        found.append(
+            f"questions that turned out not to count: {excluded}; the estimate takes each as 1/2, "
+            "the interval as 0 to 1"
+        )
+    return found
+
+
+def _names(targets: pd.DataFrame, column: str) -> str:
+    """The targets for which ``column`` is true, in words; "" for none."""
+    if column not in targets:
+        return ""
+    names = targets.loc[targets[column].astype(bool), "target"].tolist()
+    return _listed([repr(name) for name in names])
+
+
+def _excluded(targets: pd.DataFrame) -> str:
+    if "excluded" not in targets:
+        return ""
+    some = targets[targets["excluded"] > 0].sort_values("excluded", ascending=False)
+    return _listed([f"{row.excluded} of {row.target!r}" for row in some.itertuples()])
+
+
+def _listed(words: list[str]) -> str:
+    more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
+    return ", ".join(words[:NAMED]) + more

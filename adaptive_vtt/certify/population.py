@@ -1,0 +1,51 @@
+"""What targets are made of, written into the journal, so that no data are needed to check it.
+
+A question is a number; which targets it belongs to follows from its sample, variant and
+concept. With the truths of every sample and the targets' masks in the journal, membership, sizes
+and the number of calls can be recomputed from the journal alone (``verify_draws``).
+"""
+
+import base64
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from .certifier import Certifier
+    from .targets import Target
+
+MOST_SAMPLES = 2_000_000
+"""Of larger datasets nothing is written: the journal would be mostly truths."""
+
+
+def describe_population(certifier: "Certifier | None") -> dict[str, Any] | None:
+    """For the journal: truths by profile row, the row of every sample, what applies to what, and
+    the masks of every target. None where nothing is certified, or the dataset is too large."""
+    if certifier is None or len(certifier.space.dataset) > MOST_SAMPLES:
+        return None
+    space = certifier.space
+    truths, _ = space.dataset.profile
+    return {
+        "answers": certifier.answers,
+        "truths": pack(truths.astype(np.int8)),
+        "rows": pack(space.dataset.profile_row(np.arange(len(space.dataset))).astype(np.int32)),
+        "applicable": pack(space.applicable),
+        "targets": [_masks(target) for target in certifier.targets],
+    }
+
+
+def _masks(target: "Target") -> dict[str, Any]:
+    rows = None if target.rows is None else pack(target.rows)
+    return {
+        "variants": pack(target.variants), "concepts": pack(target.concepts),
+        "sides": pack(target.sides), "rows": rows,
+    }  # fmt: skip
+
+
+def pack(array: npt.NDArray[Any]) -> dict[str, Any]:
+    """An array as JSON: its kind, shape, and compressed bytes."""
+    body = zlib.compress(np.ascontiguousarray(array).tobytes(), level=6)
+    kind = array.dtype.newbyteorder("<").str
+    return {"kind": kind, "shape": list(array.shape), "bytes": base64.b64encode(body).decode()}

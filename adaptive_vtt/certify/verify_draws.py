@@ -1,0 +1,244 @@
+"""Every draw anew: from the audit's key, the law, and what the journal says of the targets.
+
+Code of its own, as in ``verify``: no space, no candidates, no engine. What is checked of draw t:
+
+- the call is what the key's random number picks from the law by inverse transform, and it was
+  not drawn before;
+- the questions that count for a target are those that its definition selects;
+- ``active`` says whether a candidate touches the target, and scale * q = M / m;
+- lo, hi, the bound of the tilt and the variance foreseen are what the past fixed;
+- lo <= a+ and a- <= hi, with the losses that came back, and the tilt lies within its bound.
+
+A journal of a version before keys tells neither key nor targets; ``unchecked`` says so.
+"""
+
+import base64
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import JournalError
+from ..law import Law
+from ..randomness import generator
+from ..rows import DrawRow, MoveRow
+
+Bools = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+Losses = Mapping[int, tuple[float, float]]
+
+AGREE = 1e-7
+"""Sums taken in another order differ by rounding; relative to their size, by no more than this."""
+FIRST_REACH = 0.5
+"""Bounds of the first draw, as a share of a target's questions."""
+MOST_TABLE = 2**26
+"""Membership of all calls is worked out once where that takes no more bytes than this."""
+UNKNOWN = -1
+
+
+def unchecked(facts: Mapping[str, Any]) -> str | None:
+    """What of the draws cannot be recomputed from a journal with these facts; None: nothing."""
+    if "key" not in facts:
+        return (
+            "the draws, and which questions count for which target, cannot be recomputed: "
+            "the journal is of an earlier version"
+        )
+    if facts.get("certificate") and not facts.get("population"):
+        return (
+            "which questions count for which target cannot be recomputed: the dataset is too "
+            "large for its truths to stand in the journal"
+        )
+    return None
+
+
+def check_draws(
+    facts: Mapping[str, Any], draws: Sequence[DrawRow], answered: set[int], losses: Losses
+) -> None:
+    """Raises JournalError naming the first draw that is not what key, law and targets make it.
+
+    ``answered``: the calls with answers; ``losses``: question -> loss at least and at most.
+    """
+    if "key" not in facts:
+        return
+    population = facts.get("population")
+    targets = None if not population else _Targets(population, facts)
+    drawn: set[int] = set()
+    for draw in draws:
+        law = Law.unpack(draw.law)
+        _check_choice(facts["key"], draw, law, drawn)
+        drawn.add(draw.call)
+        if targets is not None:
+            targets.check(draw, law, losses if draw.call in answered else None)
+
+
+def _check_choice(key: str, draw: DrawRow, law: Law, drawn: set[int]) -> None:
+    ends = np.cumsum(law.probabilities)
+    point = generator(key, "draw", draw.draw).random() * ends[-1]
+    place = min(int((ends <= point).sum()), len(ends) - 1)
+    if law.calls[place] != draw.call:
+        raise JournalError(
+            f"verify: draw {draw.draw} is call {draw.call}, but the key and the law come to call "
+            f"{law.calls[place]}"
+        )
+    if draw.call in drawn:
+        raise JournalError(f"verify: draw {draw.draw} is a call that was drawn before")
+
+
+class _Targets:
+    """Membership by number, and what the past draws fix; arrays over targets are (K,)."""
+
+    def __init__(self, population: dict[str, Any], facts: Mapping[str, Any]) -> None:
+        self.truths, self.rows = _array(population["truths"]), _array(population["rows"])
+        self.applicable = _array(population["applicable"])
+        self.variants, self.concepts = self.applicable.shape
+        self.masks = population["targets"]
+        self.per_call = self.concepts if population["answers"] == "all" else 1
+        self.within = [self._within(masks) for masks in self.masks]
+        self.wanted = [self._wanted(masks) for masks in self.masks]
+        self.sizes = np.array([self._size(k) for k in range(len(self.masks))], float)
+        if self.sizes.tolist() != facts["certificate"]["sizes"]:
+            raise JournalError("verify: the targets' sizes are not what their definitions come to")
+        self.calls = np.array([self._calls(k) for k in range(len(self.masks))], float)
+        self.largest = np.array([self._largest(k) for k in range(len(self.masks))], float)
+        self.unseen = self.sizes.copy()
+        self.reach = np.full((3, len(self.masks)), FIRST_REACH)  # down, up, tilt
+        self.foreseen = 0.25 * self.sizes * self.calls.max(initial=1.0)
+        self.least = np.zeros(len(self.masks))
+        total = len(self.rows) * self.variants * self.concepts // self.per_call
+        small = total * len(self.masks) <= MOST_TABLE
+        self._table = self._touching(np.arange(total)) if small else None
+
+    def check(self, draw: DrawRow, law: Law, losses: Losses | None) -> None:
+        """One draw, and, where its call was answered, what came back."""
+        questions = draw.call * self.per_call + np.arange(self.per_call)
+        inside = self._inside(questions)
+        candidates = law.calls
+        table = self._touching(candidates) if self._table is None else self._table[candidates]
+        touching = np.asarray(table.sum(axis=0, dtype=np.int64))
+        if len(draw.moves) != len(self.masks):
+            raise JournalError(f"verify: draw {draw.draw} has not one move for every target")
+        for k, move in enumerate(draw.moves):
+            where = f"verify: draw {draw.draw}, target {k}"
+            if list(move.members) != questions[inside[:, k]].tolist():
+                raise JournalError(f"{where}: its questions are not those that the target selects")
+            self._check_figures(k, move, float(touching[k]), draw.probability, where)
+            if losses is not None and move.active:
+                _check_bounds(move, losses, where)
+        self._advance(draw, inside.sum(axis=0))
+
+    def _check_figures(
+        self, k: int, move: MoveRow, touching: float, probability: float, where: str
+    ) -> None:
+        """What is fixed by the draws before and the number of candidates that touch the target."""
+        figures = dict(zip(_NAMES, move.figures, strict=True))
+        room = max(self.unseen[k], 1)
+        down, up, tilt = self.reach[:, k]
+        expected = {
+            "scale": self.calls[k] / max(touching, 1) / probability,
+            "lo": -down * room,
+            "hi": self.calls[k] * self.largest[k] + up * room,
+            "tilt_bound": tilt * room,
+            "foreseen": self.foreseen[k],
+        }
+        if move.active != (touching > 0):
+            raise JournalError(
+                f"{where}: {int(touching)} candidates touch it, against what it says"
+            )
+        for name, value in expected.items():
+            if not _close(figures[name], value):
+                raise JournalError(f"{where}: {name} should be {value:g}, got {figures[name]:g}")
+        if not abs(figures["tilt"]) <= figures["tilt_bound"] * (1 + AGREE) + AGREE:
+            raise JournalError(f"{where}: its tilt passes the bound")
+
+    def _advance(self, draw: DrawRow, count: Indices) -> None:
+        figures = np.array([move.figures for move in draw.moves])
+        self.reach, self.foreseen = figures[:, 11:14].T, figures[:, 14]
+        self.unseen = self.unseen - count
+        self.calls = self.calls - (count > 0)
+
+    # -- what targets select -----------------------------------------------------------
+
+    def _wanted(self, masks: dict[str, Any]) -> Bools:
+        """Profile rows x concepts: truths and samples of the target."""
+        sides, concepts = _array(masks["sides"]), _array(masks["concepts"])
+        known = self.truths != UNKNOWN
+        wanted = known & sides[np.where(known, self.truths, 0)] & concepts
+        return wanted if masks["rows"] is None else wanted & _array(masks["rows"])[:, None]
+
+    def _within(self, masks: dict[str, Any]) -> Bools:
+        """Variants x concepts: what applies, of the target's variants."""
+        return np.asarray(self.applicable & _array(masks["variants"])[:, None])
+
+    def _copies(self) -> Indices:
+        return np.bincount(self.rows, minlength=len(self.truths))
+
+    def _size(self, k: int) -> int:
+        per_concept = self._copies() @ self.wanted[k].astype(np.int64)
+        return int(per_concept @ self.within[k].sum(axis=0))
+
+    def _calls(self, k: int) -> int:
+        """How many calls bring an answer to a question of the target."""
+        if self.per_call == 1:
+            return self._size(k)
+        copies = self._copies()
+        return sum(
+            int(copies[(self.wanted[k] & applies).any(axis=1)].sum()) for applies in self.within[k]
+        )
+
+    def _largest(self, k: int) -> int:
+        """The most questions of the target that one call answers."""
+        if self.per_call == 1:
+            return 1
+        return max(int((self.wanted[k] & a).sum(axis=1).max()) for a in self.within[k])
+
+    def _inside(self, questions: Indices) -> Bools:
+        """n x K: which targets each question belongs to."""
+        image, concept = np.divmod(questions, self.concepts)
+        sample, variant = np.divmod(image, self.variants)
+        row = self.rows[sample]
+        return np.stack(
+            [
+                wanted[row, concept] & within[variant, concept]
+                for wanted, within in zip(self.wanted, self.within, strict=True)
+            ],
+            axis=1,
+        )
+
+    def _touching(self, calls: Indices) -> Bools:
+        """n x K: which targets each call touches."""
+        questions = calls[:, None] * self.per_call + np.arange(self.per_call)
+        inside = self._inside(questions.ravel())
+        return np.asarray(inside.reshape(len(calls), self.per_call, -1).any(axis=1))
+
+
+_NAMES = (
+    "low_base", "high_base", "low_predicted", "high_predicted", "scale", "lo", "hi", "foreseen",
+    "tilt", "tilt_bound", "uniform", "next_down", "next_up", "next_tilt", "next_foreseen",
+)  # fmt: skip
+
+
+def _check_bounds(move: MoveRow, losses: Losses, where: str) -> None:
+    """lo <= N a+ - S and N a- - S <= hi."""
+    figures = dict(zip(_NAMES, move.figures, strict=True))
+    least = sum(losses[q][0] for q in move.members)
+    most = sum(losses[q][1] for q in move.members)
+    low = figures["low_base"] + figures["scale"] * (least - figures["low_predicted"])
+    high = figures["high_base"] + figures["scale"] * (most - figures["high_predicted"])
+    slack = AGREE * max(abs(figures["lo"]), abs(figures["hi"]), 1.0)
+    if low < figures["lo"] - slack or high > figures["hi"] + slack:
+        raise JournalError(f"{where}: its pseudo-outcome passes the bounds that its bets went by")
+
+
+def _array(packed: dict[str, Any]) -> npt.NDArray[Any]:
+    """An array as ``population.pack`` wrote it; raises JournalError where it is damaged."""
+    try:
+        body = zlib.decompress(base64.b64decode(packed["bytes"]))
+        return np.frombuffer(body, packed["kind"]).reshape(packed["shape"])
+    except (ValueError, KeyError, TypeError, zlib.error):
+        raise JournalError("verify: the targets' definitions in the journal are damaged") from None
+
+
+def _close(found: float, expected: float) -> bool:
+    return abs(found - expected) <= AGREE * max(abs(expected), 1.0)

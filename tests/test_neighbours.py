@@ -1,0 +1,18 @@
+"""A seed that a run beside a new one has used draws a warning."""
+
+from adaptive_vtt import Audit
+from adaptive_vtt.cli.neighbours import neighbours, warning
+from adaptive_vtt.testing import ScriptedModel
+
+
+def test_a_neighbour_of_the_same_space_and_seed_is_found(space, tmp_path):
+    for name, seed in (("first", 3), ("second", 4)):
+        path = tmp_path / name / "journal.db"
+        Audit(space, ScriptedModel(), seed=seed, budget=2, journal=path).close()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "journal.db").write_text("no journal")
+    assert neighbours(tmp_path / "third", 3) == {space.fingerprint: "first"}
+    assert neighbours(tmp_path / "first", 3) == {}
+    assert neighbours(tmp_path / "third", 5) == {}
+    assert neighbours(tmp_path / "third", None) == {}
+    assert "give another seed, or none" in warning("first")

@@ -1,0 +1,208 @@
+"""Two audits never share draws by accident: what voids a certificate, repeated in small.
+
+400 questions with losses 0 or 1, drawn uniformly; 95 % intervals, so that an honest audit misses
+with a probability of at most .05. Three misses or more in 6 audits have probability .002, five or
+more in 12 have .0002.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import adaptive_vtt as avtt
+from adaptive_vtt import Audit, audit_key
+from adaptive_vtt.errors import InputError, JournalError
+from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
+from adaptive_vtt.models import PythonModel, Recorded, TorchModel
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+
+FRESH = audit_key.fresh_seed
+NAMES = [f"s{number:04d}" for number in range(400)]
+
+
+def pool() -> avtt.QuestionSpace:
+    labels = pd.DataFrame({"c": np.ones(len(NAMES), int)}, index=NAMES)
+    return avtt.QuestionSpace(avtt.datasets.from_table(None, labels))
+
+
+def model(losses: np.ndarray) -> Recorded:
+    return Recorded(pd.DataFrame({"c": 1 - losses}, index=NAMES), name="same name")
+
+
+def audited(losses: np.ndarray, seed: int, calls: int = 100, **options: object) -> Audit:
+    audit = Audit(
+        pool(), model(losses), strategy="random", half_width=0.01, targets=["overall"],
+        budget=calls, seed=seed, **options,
+    )  # fmt: skip
+    audit.run()
+    return audit
+
+
+def missed(audit: Audit, truth: float) -> bool:
+    (row,) = audit.result().targets.itertuples()
+    return not row.lower - 1e-9 <= truth <= row.upper + 1e-9
+
+
+def losses_of(repeat: int) -> np.ndarray:
+    return (np.random.default_rng(repeat).random(len(NAMES)) < 0.3).astype(float)
+
+
+def test_a_prior_journal_of_the_same_seed_leaves_the_certificate_valid(tmp_path: Path):
+    """With draws keyed by the seed alone, 8 of 20 such audits missed."""
+    misses = 0
+    for repeat in range(6):
+        losses, path = losses_of(repeat), tmp_path / f"{repeat}.db"
+        with audited(losses, repeat, journal=path) as first:
+            drawn = [row.call for row in first.journal.draws()]
+        second = audited(losses, repeat, prior_journal=path)
+        assert [row.call for row in second.journal.draws()] != drawn
+        misses += missed(second, float(losses.mean()))
+    assert misses <= 2
+
+
+def test_a_mended_model_is_not_asked_the_mended_questions_alone():
+    """With draws keyed by the seed alone, 10 of 10 such audits missed."""
+    misses = 0
+    for repeat in range(12):
+        losses = losses_of(repeat)
+        first = audited(losses, repeat, surrogate=False)
+        drawn = [row.call for row in first.journal.draws()]
+        mended = losses.copy()
+        mended[drawn] = 0
+        second = audited(mended, repeat, surrogate=False)
+        misses += missed(second, float(mended.mean()))
+    assert misses <= 4
+
+
+# -- seeds and keys -----------------------------------------------------------------------
+
+
+def test_an_audit_without_a_seed_has_draws_of_its_own(space, monkeypatch):
+    monkeypatch.setattr(audit_key, "fresh_seed", FRESH)
+    facts = [Audit(space, ScriptedModel()).journal.facts() for _ in range(2)]
+    assert facts[0]["settings"]["seed"] != facts[1]["settings"]["seed"]
+    assert facts[0]["key"] != facts[1]["key"]
+
+
+def test_resuming_takes_the_seed_from_the_journal(space, tmp_path, monkeypatch):
+    monkeypatch.setattr(audit_key, "fresh_seed", FRESH)
+    path = tmp_path / "j.db"
+    with Audit(space, ScriptedModel(), budget=5, journal=path) as audit:
+        audit.run()
+        before = audit.journal.facts()
+    with Audit(space, ScriptedModel(), budget=9, journal=path) as audit:
+        assert audit.run().calls == 9
+        after = audit.journal.facts()
+    assert (before["key"], before["settings"]) == (after["key"], after["settings"])
+    with pytest.raises(JournalError, match="was begun with seed"):
+        Audit(space, ScriptedModel(), journal=path, seed=1)
+
+
+def test_the_key_follows_from_whatever_an_audit_is_made_of(space):
+    table = np.full((6, 6, 2), 0.5)
+    certified = {"half_width": 0.1, "targets": ["overall"]}
+    variants = [
+        {},
+        {"seed": 1},
+        {"strategy": "random"},
+        {"proxies": {"p": table}, **certified},
+        {"proxies": {"p": table + 0.1}, **certified},
+        certified,
+        {**certified, "targets": ["relations"]},
+    ]
+    keys = [Audit(space, ScriptedModel(), **options).journal.facts()["key"] for options in variants]
+    assert len(set(keys)) == len(keys)
+
+
+def test_what_only_says_when_to_stop_is_no_part_of_the_key(space):
+    def key(**options: object) -> str:
+        audit = Audit(space, ScriptedModel(), targets=["overall"], **options)
+        return str(audit.journal.facts()["key"])
+
+    assert key(half_width=0.1) == key(half_width=0.05, budget=7) == key(half_width=0.1, at_most=0.2)
+
+
+def test_a_model_of_another_version_gets_other_draws(space):
+    keys = set()
+    for version in (None, "1", "2"):
+        scripted = ScriptedModel()
+        if version:
+            scripted.version = version
+        keys.add(Audit(space, scripted).journal.facts()["key"])
+    assert len(keys) == 3
+
+
+def test_a_module_that_was_trained_on_is_another_version():
+    import torch
+
+    module = torch.nn.Linear(2, 1)
+    before = audit_key.version_of(TorchModel(module, device="cpu"))
+    with torch.no_grad():
+        module.weight.add_(1)
+    assert audit_key.version_of(TorchModel(module, device="cpu")) != before
+    assert audit_key.version_of(PythonModel(len)) is None
+
+
+def test_resuming_with_another_version_is_refused(space):
+    journal = MemoryJournal()
+    first, second = ScriptedModel(), ScriptedModel()
+    first.version, second.version = "1", "2"
+    Audit(space, first, journal=journal, budget=3).run()
+    with pytest.raises(JournalError, match=r"begun with another key.* version changed"):
+        Audit(space, second, journal=journal)
+
+
+def test_a_model_whose_content_changed_goes_on_with_a_warning():
+    journal = MemoryJournal()
+    losses = losses_of(0)
+    options = {"journal": journal, "budget": 5, "strategy": "random"}
+    Audit(pool(), model(losses), **options).run()
+    result = Audit(pool(), model(1 - losses), **{**options, "budget": 9}).run()
+    assert result.calls == 9
+    assert "file or parameters changed since the audit began" in result.warnings[0]
+
+
+def test_an_audit_cannot_be_its_own_prior(tmp_path):
+    losses, path = losses_of(0), tmp_path / "j.db"
+    audited(losses, 3, calls=5, journal=path).close()
+    with pytest.raises(InputError, match=r"key of this audit.* give another seed"):
+        audited(losses, 3, calls=9, journal=path, prior_journal=path)
+
+
+# -- the population -----------------------------------------------------------------------
+
+
+def test_audits_of_every_seed_ask_about_the_same_images():
+    space = avtt.QuestionSpace(tiny_dataset(6, 2), ["gaussian_noise"])
+    seen = []
+    for seed in (1, 2):
+        audit = Audit(space, ScriptedModel(), seed=seed)
+        seen.append({call.number: call.image.tobytes() for call in audit.ask(space.images)})
+    assert seen[0] == seen[1]
+
+
+def test_a_space_with_a_seed_of_its_own_has_other_images_and_another_fingerprint():
+    spaces = [avtt.QuestionSpace(tiny_dataset(6, 2), ["gaussian_noise"], seed=s) for s in (0, 1)]
+    plain = avtt.QuestionSpace(tiny_dataset(6, 2), ["gaussian_noise"])
+    assert plain.fingerprint == spaces[0].fingerprint != spaces[1].fingerprint
+    images = [made.follow_up(3).image for made in spaces]
+    assert not np.array_equal(*images)
+
+
+def test_a_journal_of_an_earlier_version_goes_on_with_its_own_images_and_streams(tmp_path):
+    """Before keys, follow-ups and draws followed from the audit's seed."""
+    space, path = avtt.QuestionSpace(tiny_dataset(6, 2), ["gaussian_noise"]), tmp_path / "j.db"
+    with Audit(space, ScriptedModel(), seed=7, budget=3, journal=path) as audit:
+        audit.run()
+    journal = SQLiteJournal(path)
+    then = journal.facts()["space"]
+    then.pop("seed")
+    journal.set_facts(space=then)
+    journal._db.execute("DELETE FROM facts WHERE name IN ('key', 'model_version', 'population')")
+    journal.close()
+    with Audit(space, ScriptedModel(), seed=7, budget=6, journal=path) as audit:
+        (call,) = audit.ask()
+        assert np.array_equal(call.image, space.follow_up(call.number, seed=7).image)
+        assert "key" not in audit.journal.facts()
