@@ -47,7 +47,7 @@ class Size(NamedTuple):
     every: int
 
 
-FULL, QUICK, TINY = Size(200, 10, 200, 1), Size(16, 1, 20, 7), Size(1, 0, 2, 200)
+FULL, QUICK, TINY = Size(200, 10, 200, 1), Size(16, 1, 20, 7), Size(1, 0, 1, 200)
 Suite = Callable[[Path, Size, np.random.Generator], list[Row]]
 SUITES: dict[str, Suite] = {
     "kills": lambda folder, size, rng: kills(folder, size.kills, rng),

@@ -32,10 +32,10 @@ class Forgery:
     make: Callable[[Path], bool]
 
 
-def honest_runs(folder: Path) -> list[Path]:
+def honest_runs(folder: Path, most: int) -> list[Path]:
     """Finished audits to damage: certificates with pictures, and with source answers."""
     runs = []
-    for kind in (audits.everything(), consistent()):
+    for kind in (audits.everything(), consistent())[:most]:
         spec = audits.write_folder(folder / "honest", kind, budget=BUDGET)
         runs.append(folder / f"honest-{kind.name}")
         audits.quietly(["audit", str(spec), "--out", str(runs[-1])], **{ASKED: f"{spec}.log"})
@@ -47,9 +47,12 @@ def consistent() -> Kind:
 
 
 def forgeries(folder: Path, flips: int, every: int, rng: np.random.Generator) -> list[Row]:
-    """``flips`` random flips, and every ``every``-th single forgery, of two finished audits."""
+    """``flips`` random flips, and every ``every``-th single forgery, of two finished audits.
+
+    One flip is of one audit alone.
+    """
     scratch, found = folder / "forged", dict[str, list[tuple[Forgery, str]]]()
-    runs = honest_runs(folder)
+    runs = honest_runs(folder, flips)
     for run in runs:
         kinds = {
             "bytes flipped in the journal": [flip(rng) for _ in range(flips // len(runs))],
@@ -114,7 +117,8 @@ def facts(run: Path) -> Iterator[Forgery]:
     Lists count by their first entry: their others are alike.
     """
     with audits.copied(run / "journal.db") as db:
-        found = [(name, json.loads(value)) for name, value in db.execute("SELECT * FROM facts")]
+        stated = db.execute("SELECT name, value FROM facts").fetchall()
+    found = [(name, json.loads(value)) for name, value in stated]
     for name, value in found:
         yield Forgery(f"without {name}", _sql("DELETE FROM facts WHERE name = ?", name))
         for path in leaves(value):
@@ -138,11 +142,11 @@ def results(run: Path) -> Iterator[Forgery]:
 
 
 def cells(run: Path, rng: np.random.Generator) -> Iterator[Forgery]:
-    """One cell of every column of every table other than the facts, and one row of each."""
+    """One cell of every column of every table, and one row of each."""
     with audits.copied(run / "journal.db") as db:
         for table in audits.names(db):
             count = db.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0]
-            if table == "facts" or not count:
+            if not count:
                 continue
             place = int(rng.integers(count))
             yield Forgery(f"a row of {table}", _row_edit(table, place, None))

@@ -21,6 +21,8 @@ MOST_MEGABYTES = 400.0
 """An audit under attack may take so much more than one of an honest server."""
 HONEST = sum(count * price for count, price in zip(USAGE, PRICES, strict=True)) / 1e6
 WORST = sum(count * price for count, price in zip(BOUND, PRICES, strict=True)) / 1e6
+STAPLES = ("count below zero", "gzip bomb", "redirect 307")
+"""Attacks that a quick campaign tries, too."""
 CAP = 12 * WORST
 """Money for a dozen attempts, of the two dozen calls the audit would make."""
 
@@ -42,15 +44,23 @@ def kind(name: str, url: str) -> Kind:
 
 
 def hostile(folder: Path, every: int) -> list[Row]:
-    """Every ``every``-th attack against both kinds of endpoint."""
+    """Every ``every``-th attack, and the staples, against both kinds of endpoint."""
     found: list[tuple[Attack, str, Row]] = []
     with audits.served(serve) as url:
         for name in ("openai", "http"):
             spec = audits.write_folder(folder / "hostile", kind(name, url), budget=BUDGET)
-            for number in range(0, len(ATTACKS), every):
+            for number in chosen(every):
                 run = folder / f"hostile-{name}-{number}"
                 found.append((ATTACKS[number], name, one(spec, run, url, number)))
     return summary(found)
+
+
+def chosen(every: int) -> list[int]:
+    """The numbers of the attacks to try; the first alone, where ``every`` exceeds them all."""
+    return [
+        number for number, attack in enumerate(ATTACKS)
+        if number % every == 0 or (attack.name in STAPLES and every < len(ATTACKS))
+    ]  # fmt: skip
 
 
 def one(spec: Path, run: Path, url: str, number: int) -> Row:

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.experiments import resilience_audits as audits
+from adaptive_vtt.experiments import resilience_server
 from adaptive_vtt.experiments.resilience_audits import Ended
 from adaptive_vtt.experiments.resilience_forgeries import changed, edited, leaves
-from adaptive_vtt.experiments.resilience_hostile import CAP, HONEST, over
+from adaptive_vtt.experiments.resilience_hostile import CAP, HONEST, STAPLES, chosen, over
 from adaptive_vtt.experiments.resilience_secrets import forms, written
 from adaptive_vtt.experiments.resilience_server import ATTACKS, Asked, Sent
 
@@ -55,7 +56,10 @@ def test_a_kill_loses_no_row_and_asks_nothing_journaled_again(rows: list[dict[st
 
 @pytest.mark.parametrize("asked", [CHAT, PLAIN], ids=["chat", "plain"])
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name[:40])
-def test_every_attack_makes_something_to_send(attack: Any, asked: Asked) -> None:
+def test_every_attack_makes_something_to_send(
+    attack: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resilience_server, "BOMB", 2**20)
     sent = attack.reply(asked)
     assert isinstance(sent, Sent)
     assert sent.cut or isinstance(sent.body, bytes) or callable(sent.body)
@@ -63,6 +67,11 @@ def test_every_attack_makes_something_to_send(attack: Any, asked: Asked) -> None
 
 def test_attacks_have_names_of_their_own() -> None:
     assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)
+
+
+def test_quick_campaign_tries_the_staples_and_full_one_everything() -> None:
+    assert chosen(1) == [*range(len(ATTACKS))]
+    assert {*STAPLES} < {ATTACKS[number].name for number in chosen(7)}
 
 
 # -- what counts as lost ----------------------------------------------------------------------
