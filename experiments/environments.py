@@ -32,12 +32,13 @@ PYTHONS = ("3.11", "3.12", "3.13")
 HELD = {"torch": "2.13.0"}
 """Not simply the newest: torch is held at a version of which registries offer a plain CPU build."""
 SMOKE = (
-    "tests/contracts", "tests/test_algorithm1.py", "tests/test_audit.py", "tests/test_cli.py",
-    "tests/test_concurrency.py", "tests/test_datasets.py", "tests/test_http_json.py",
-    "tests/test_import.py", "tests/test_journal.py", "tests/test_killed.py", "tests/test_onnx.py",
-    "tests/test_openai_chat.py", "tests/test_parquet.py", "tests/test_question_gp.py",
-    "tests/test_report.py", "tests/test_space.py", "tests/test_specs.py",
+    "tests/contracts/test_models.py", "tests/contracts/test_strategies.py",
+    "tests/contracts/test_surrogates.py", "tests/test_audit.py", "tests/test_cli.py",
+    "tests/test_http_json.py", "tests/test_import.py", "tests/test_journal.py",
+    "tests/test_killed.py", "tests/test_onnx.py", "tests/test_openai_chat.py",
+    "tests/test_parquet.py", "tests/test_report.py", "tests/test_specs.py",
 )  # fmt: skip
+"""Every dependency at work: tests of models, journal, reports and the command line."""
 HEAD = """\
 # Made by 'make lock': every package that 'make demo' and 'make test' install, on Linux with
 # Python {pythons}. Packages that only some of them need do no harm to the others.
@@ -128,7 +129,7 @@ def try_out(root: Path, python: str, name: str, pins: Path, tests: Sequence[str]
     Raises SystemExit where one of the two fails.
     """
     there = environment(root, name, python)
-    install = [there, "-m", "pip", "install", "--quiet", "-c", pins]
+    install: list[Path | str] = [there, "-m", "pip", "install", "--quiet", "-c", pins]
     _run([*install, "setuptools"])
     _run([*install, "--no-build-isolation", "-e", f"{root}[test]"])
     print(f"{name}: installed; now the tests", flush=True)

@@ -163,9 +163,9 @@ class Running:
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)
 
-    def ended(self, patience: float = PATIENCE) -> Ended:
-        """Waits until it ends; after ``patience`` seconds more it is killed."""
-        until, hung = time.monotonic() + patience, False
+    def ended(self) -> Ended:
+        """Waits until it ends; after ``PATIENCE`` seconds more it is killed."""
+        until, hung = time.monotonic() + PATIENCE, False
         while self.alive():
             if time.monotonic() > until:
                 hung = True
@@ -189,9 +189,9 @@ def started(arguments: Sequence[str], **environment: str) -> Running:
     return Running(pid, Path(name))
 
 
-def ran(arguments: Sequence[str], patience: float = PATIENCE, **environment: str) -> Ended:
+def ran(arguments: Sequence[str], **environment: str) -> Ended:
     """``avtt`` with these arguments, run to its end."""
-    return started(arguments, **environment).ended(patience)
+    return started(arguments, **environment).ended()
 
 
 def quietly(arguments: Sequence[str], **environment: str) -> None:
