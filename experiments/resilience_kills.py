@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,8 +47,10 @@ class Disturbed:
 def kills(folder: Path, moments: int, rng: np.random.Generator) -> list[Row]:
     """``moments`` kills and signals, spread over four kinds of audit; or fewer, of the first."""
     found: list[tuple[Kind, Disturbed]] = []
-    with endpoint(folder / "shapes") as url:
-        kinds = [*audits.python_kinds(), chat(url)][:moments]
+    kinds = audits.python_kinds()[:moments]
+    with ExitStack() as stack:
+        if moments > len(kinds):
+            kinds.append(chat(stack.enter_context(endpoint(folder / "shapes"))))
         for kind in kinds:
             spec = audits.write_folder(folder / "shapes", kind, budget=BUDGET, pause=PAUSE)
             run = folder / f"{kind.name}-whole"

@@ -32,7 +32,7 @@ if __name__ == "__main__":
 def rows() -> list[dict[str, Any]]:
     """The table of the smallest campaign there is."""
     command = [sys.executable, "-c", TINY]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return list(json.loads(done.stdout))
 
