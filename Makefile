@@ -1,16 +1,23 @@
 # make demo: set up, audit the bundled model on the bundled images, leave runs/demo/report.html
 # make test: set up, lint, type-check, test          make bench: the papers' figures and benchmarks
+# make lock: constraints.txt anew                     make test-lowest, make test-pythons: what else
+#                                                     pyproject.toml promises to run on
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # The tests and the demo are many tiny tensors; threads only get in each other's way.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test bench lint clean
+# Before anything is installed, the package is imported from here.
+ENVIRONMENTS := PYTHONPATH=$(CURDIR) $(PYTHON) -m adaptive_vtt.experiments.environments
+
+.PHONY: demo test bench lint clean lock test-lowest test-pythons
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	$(PIP) setuptools
+	$(PIP) --no-build-isolation -e '.[test]'
 	touch $@
 
 demo: $(VENV)/.ready
@@ -24,6 +31,15 @@ lint: $(VENV)/.ready
 
 test: lint
 	$(BIN)/python -m pytest -n 2
+
+lock:
+	$(ENVIRONMENTS) lock
+
+test-lowest:
+	$(ENVIRONMENTS) lowest
+
+test-pythons:
+	$(ENVIRONMENTS) pythons
 
 bench: $(VENV)/.ready
 	$(BIN)/python -m adaptive_vtt.experiments.figure3 --out bench
@@ -39,9 +55,10 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m adaptive_vtt.experiments.phantom_audit --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.endobench_tasks --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.endpoints --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.resilience --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.caption_tables --json bench/caption_tables.json
 	$(BIN)/python -m adaptive_vtt.experiments.caption_audits --json bench/caption_audits.json
 	$(BIN)/python -m adaptive_vtt.experiments.certificates --out bench
 
 clean:
-	rm -rf $(VENV) runs bench build dist *.egg-info
+	rm -rf $(VENV) .venvs runs bench build dist *.egg-info

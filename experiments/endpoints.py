@@ -23,9 +23,8 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from multiprocessing import Process, get_context
 from pathlib import Path
 from typing import Any
@@ -46,6 +45,8 @@ from adaptive_vtt.randomness import generator
 from adaptive_vtt.serving import Behaviour, DemoBrain, DemoServer
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import TiledDataset
+
+from .resilience_audits import served
 
 Row = dict[str, Any]
 FRAMES, SIDE = 200, 128
@@ -76,19 +77,6 @@ def serve(port: Any, behaviour: Behaviour) -> None:
         signal.pause()
 
 
-@contextmanager
-def served(behaviour: Behaviour) -> Iterator[str]:
-    """The address of a demo endpoint in a process of its own."""
-    here, there = get_context("spawn").Pipe()
-    process = get_context("spawn").Process(target=serve, args=(there, behaviour), daemon=True)
-    process.start()
-    try:
-        yield f"http://127.0.0.1:{here.recv()}"
-    finally:
-        process.terminate()
-        process.join()
-
-
 def chat(url: str, **options: Any) -> OpenAIChat:
     return OpenAIChat(
         "demo-endoscopist", base_url=f"{url}/v1", encoding=Encoding("jpeg"),
@@ -100,7 +88,7 @@ def chat(url: str, **options: Any) -> OpenAIChat:
 def throughput(quick: bool) -> list[Row]:
     calls, rows = (256 if quick else 1280), []
     for name, half_width in (("explores", None), ("certifies", 0.01)):
-        with served(Behaviour(latency=1.0)) as url:
+        with served(serve, Behaviour(latency=1.0)) as url:
             model = chat(url, limits=Limits(in_flight=FLIGHT))
             space = QuestionSpace(frames(), RELATIONS)
             audit = Audit(space, model, budget=calls, candidates=1024, half_width=half_width)
@@ -284,7 +272,7 @@ def kills(quick: bool) -> list[Row]:
     moments, context = (6 if quick else 100), get_context("fork")
     behaviour = Behaviour(latency=0.05, spread=0.5, limited=0.03, broken=0.03)
     rng, killed, audits, same, lost = np.random.default_rng(0), 0, 0, 0, 0
-    with tempfile.TemporaryDirectory() as folder, served(behaviour) as url:
+    with tempfile.TemporaryDirectory() as folder, served(serve, behaviour) as url:
         whole = _ended(context, url, f"{folder}/whole.db", 0, [])
         before = _requests(url)
         while killed < moments:

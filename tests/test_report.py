@@ -688,7 +688,7 @@ def test_cost_is_shown_with_its_cap_and_failures_by_kind() -> None:
     assert (trace["x"][-1], trace["y"][-1]) == (result.calls, pytest.approx(result.cost))
     assert chart["seconds"]["layout"]["shapes"][0]["y0"] == 30
     text = Tags(page).text
-    excluded = int(evidence.table["unanswered"].str.startswith("excluded").fillna(False).sum())
+    excluded = int(evidence.table["unanswered"].str.startswith("excluded", na=False).sum())
     assert excluded
     for row in (f"the source image was not answered {excluded} ", "attempts 31", "http 429 4"):
         assert row in " ".join(text.split())

@@ -97,7 +97,7 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     table = evidence.table
     asked, size = len(table), evidence.facts["space"]["size"]
     answered = int(table["answer"].notna().sum())
-    excluded = int(table["unanswered"].str.startswith(EXCLUDED).fillna(False).sum())
+    excluded = int(table["unanswered"].str.startswith(EXCLUDED, na=False).sum())
     calls = len(evidence.calls) + len(evidence.sources)
     tiles = [
         *_certified_tiles(evidence),

@@ -1,0 +1,218 @@
+"""Damage and forgery: flipped bytes, edited rows, facts and results. ``avtt verify`` must notice.
+
+An edit that leaves every table as it was (a flip in unused space) may pass; any other must end
+with exit code 2 and a sentence.
+"""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import resilience_audits as audits
+from .resilience_audits import ASKED, Kind
+from .resilience_kills import Row, row
+
+BUDGET = 24
+MOST_FLIPS = 8
+"""Bytes that are flipped at a time."""
+
+
+@dataclass(frozen=True)
+class Forgery:
+    """A named edit of a run folder; ``make`` gives False where it has nothing to edit."""
+
+    name: str
+    make: Callable[[Path], bool]
+
+
+def honest_runs(folder: Path, most: int) -> list[Path]:
+    """Finished audits to damage: certificates with pictures, and with source answers."""
+    runs = []
+    for kind in (audits.everything(), consistent())[:most]:
+        spec = audits.write_folder(folder / "honest", kind, budget=BUDGET)
+        runs.append(folder / f"honest-{kind.name}")
+        audits.quietly(["audit", str(spec), "--out", str(runs[-1])], **{ASKED: f"{spec}.log"})
+    return runs
+
+
+def consistent() -> Kind:
+    return next(kind for kind in audits.python_kinds() if kind.oracle == "consistency")
+
+
+def forgeries(folder: Path, flips: int, every: int, rng: np.random.Generator) -> list[Row]:
+    """``flips`` random flips, and every ``every``-th single forgery, of two finished audits.
+
+    One flip is of one audit alone.
+    """
+    scratch, found = folder / "forged", dict[str, list[tuple[Forgery, str]]]()
+    runs = honest_runs(folder, flips)
+    for run in runs:
+        kinds = {
+            "bytes flipped in the journal": [flip(rng) for _ in range(flips // len(runs))],
+            "facts forged": [*facts(run)][::every],
+            "cells forged, rows deleted": [*cells(run, rng)][::every],
+            "fields of result.json forged": [*results(run)][::every],
+        }
+        for what, forged in kinds.items():
+            tried = [(f, fate(f, run, scratch)) for f in forged]
+            found.setdefault(what, []).extend((f, seen) for f, seen in tried if seen != "nothing")
+    return [_row(what, tried) for what, tried in found.items()]
+
+
+def _row(what: str, tried: list[tuple[Forgery, str]]) -> Row:
+    lost = [f"{forgery.name} {seen}" for forgery, seen in tried if seen != "noticed"]
+    return row(f"{what}: verify notices", len(tried), len(lost), "; ".join(lost))
+
+
+def fate(forgery: Forgery, run: Path, scratch: Path) -> str:
+    """What became of a forgery of a copy: noticed, passed, crashed, or nothing to notice."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    shutil.copytree(run, scratch)
+    before = content(scratch)
+    if not forgery.make(scratch) or content(scratch) == before:
+        return "nothing"
+    ended = audits.ran(["verify", str(scratch)])
+    if ended.crashed or ended.hung:
+        return "crashed"
+    return "noticed" if ended.code else "passed"
+
+
+def content(run: Path) -> Any:
+    """Everything that the journal and result.json say; None for a journal that cannot be read."""
+    result = (run / "result.json").read_text("utf-8")
+    try:
+        with audits.copied(run / "journal.db") as db:
+            tables = [(n, db.execute(f'SELECT * FROM "{n}"').fetchall()) for n in audits.names(db)]
+            return result, repr(tables), db.execute("PRAGMA integrity_check").fetchall()
+    except sqlite3.Error:
+        return None
+
+
+# -- what is forged ---------------------------------------------------------------------------
+
+
+def flip(rng: np.random.Generator) -> Forgery:
+    """A few random bits of the journal's file."""
+
+    def make(run: Path) -> bool:
+        data = bytearray((run / "journal.db").read_bytes())
+        for place in rng.integers(0, len(data), int(rng.integers(1, MOST_FLIPS + 1))):
+            data[place] ^= 1 << int(rng.integers(0, 8))
+        (run / "journal.db").write_bytes(data)
+        return True
+
+    return Forgery("flip", make)
+
+
+def facts(run: Path) -> Iterator[Forgery]:
+    """Every leaf of every fact, one at a time, and every fact taken away.
+
+    Lists count by their first entry: their others are alike.
+    """
+    with audits.copied(run / "journal.db") as db:
+        stated = db.execute("SELECT name, value FROM facts").fetchall()
+    found = [(name, json.loads(value)) for name, value in stated]
+    for name, value in found:
+        yield Forgery(f"without {name}", _sql("DELETE FROM facts WHERE name = ?", name))
+        for path in leaves(value):
+            text = json.dumps(edited(value, path))
+            yield Forgery(
+                ".".join([name, *map(str, path)]),
+                _sql("UPDATE facts SET value = ? WHERE name = ?", text, name),
+            )
+
+
+def results(run: Path) -> Iterator[Forgery]:
+    """Every leaf of result.json, one at a time."""
+    stated = json.loads((run / "result.json").read_text("utf-8"))
+    for path in leaves(stated):
+
+        def make(forged: Path, path: tuple[Any, ...] = path) -> bool:
+            (forged / "result.json").write_text(json.dumps(edited(stated, path)))
+            return True
+
+        yield Forgery(".".join(map(str, path)), make)
+
+
+def cells(run: Path, rng: np.random.Generator) -> Iterator[Forgery]:
+    """One cell of every column of every table, and one row of each."""
+    with audits.copied(run / "journal.db") as db:
+        for table in audits.names(db):
+            count = db.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0]
+            if not count:
+                continue
+            place = int(rng.integers(count))
+            yield Forgery(f"a row of {table}", _row_edit(table, place, None))
+            for column in audits.columns(db, table):
+                yield Forgery(f"{table}.{column}", _row_edit(table, place, column))
+
+
+def _sql(statement: str, *values: Any) -> Callable[[Path], bool]:
+    def make(run: Path) -> bool:
+        with closing(sqlite3.connect(run / "journal.db")) as db, db:
+            return db.execute(statement, values).rowcount > 0
+
+    return make
+
+
+def _row_edit(table: str, place: int, column: str | None) -> Callable[[Path], bool]:
+    """Changes one cell of the row at ``place``, or deletes the row."""
+
+    def make(run: Path) -> bool:
+        with closing(sqlite3.connect(run / "journal.db")) as db, db:
+            names = audits.columns(db, table)
+            old = db.execute(f'SELECT * FROM "{table}" LIMIT 1 OFFSET ?', (place,)).fetchone()
+            where = " AND ".join(f'"{name}" IS ?' for name in names)
+            if column is None:
+                db.execute(f'DELETE FROM "{table}" WHERE {where}', old)
+                return True
+            new = changed(old[names.index(column)])
+            db.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE {where}', (new, *old))
+            return True
+
+    return make
+
+
+# -- small changes ----------------------------------------------------------------------------
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths to every value that is no object and no list; of lists, into the first entry."""
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from leaves(inner, (*path, name))
+    elif isinstance(value, list) and value:
+        yield from leaves(value[0], (*path, 0))
+    else:
+        yield path
+
+
+def edited(value: Any, path: tuple[Any, ...]) -> Any:
+    """A copy of ``value`` with what stands at ``path`` changed."""
+    if not path:
+        return changed(value)
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = edited(value[path[0]], path[1:])
+    return copy
+
+
+def changed(value: Any) -> Any:
+    """Another value of the same kind, near the old one."""
+    kinds: dict[type, Callable[[Any], Any]] = {
+        bool: lambda old: not old,
+        int: lambda old: old + 1_000_003,
+        float: lambda old: old * 0.9 + 0.01,
+        bytes: lambda old: bytes([old[0] ^ 1]) + old[1:] if old else b"\0",
+        str: lambda old: old[:-1] + ("b" if old.endswith("a") else "a"),
+        list: lambda old: [1],
+        dict: lambda old: {"x": 1},
+        type(None): lambda old: 0.5,
+    }
+    return kinds[type(value)](value)
