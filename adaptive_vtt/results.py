@@ -14,7 +14,7 @@ from .certify import Bounds, Certifier, derive
 from .certify.verify import recompute
 from .journal import Journal
 from .oracles.base import SIDES
-from .rows import EXCLUDED, CallRow, DrawRow
+from .rows import EXCLUDED, CallRow, DrawRow, SourceRow
 
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
 
@@ -156,7 +156,7 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
     named = facts["settings"].get("oracle", {}).get("rates", SIDES)
     targets, rates = _targets(table, named), {}
     if facts.get("certificate"):
-        targets = _certified(journal, facts, certifier, draws, calls)
+        targets = _certified(facts, certifier, draws, calls)
         rows = targets.itertuples()
         rates = {str(t.target): Bounds(t.estimate, t.lower, t.upper) for t in rows}
     canaries = repeated(sources, calls)
@@ -177,8 +177,15 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
     )
 
 
+def warned(
+    facts: dict[str, Any], draws: list[DrawRow], calls: list[CallRow], sources: list[SourceRow]
+) -> tuple[str, ...]:
+    """``Result.warnings`` from the rows of a journal."""
+    targets = _certified(facts, None, draws, calls) if facts.get("certificate") else pd.DataFrame()
+    return tuple(cautions(facts, targets, repeated(sources, calls)))
+
+
 def _certified(
-    journal: Journal,
     facts: dict[str, Any],
     certifier: Certifier | None,
     draws: list[DrawRow],
@@ -194,10 +201,11 @@ def _certified(
                 "lower": i.lower,
                 "upper": i.upper,
                 "half_width": (i.upper - i.lower) / 2,
-                "certified": (i.upper - i.lower) / 2 <= aim and not i.emptied,
+                "certified": (i.upper - i.lower) / 2 <= aim and not (i.emptied or i.astray),
                 "emptied": i.emptied,
+                "astray": i.astray,
             }
-            for i in recompute(journal, draws, calls)
+            for i in recompute(facts["certificate"], draws, calls)
         ]
     answered = {c.call: c for c in calls}
     asked, excluded = [0] * len(rows), [0] * len(rows)

@@ -95,7 +95,7 @@ FORGERIES = {
         "the fact 'ended' was altered",
     ),
     "no integer": ("UPDATE draws SET probability = 'x' WHERE draw = 1", "draw 1 was altered"),
-    "no JSON": ("UPDATE facts SET value = '{' WHERE name = 'space'", "cannot be read: Expecting"),
+    "no JSON": ("UPDATE facts SET value = '{' WHERE name = 'space'", "'space': expected JSON"),
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 import adaptive_vtt as avtt
-from adaptive_vtt.certify.verify import recompute
+from adaptive_vtt.certify.verify import Interval, recompute
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import PythonModel
@@ -310,6 +310,12 @@ def test_certified_intervals_are_those_of_the_result(answered: int) -> None:
             assert found == pytest.approx(known)
 
 
+def recomputed(journal: Journal, draws: int | None = None) -> list[Interval]:
+    """The intervals after so many draws, or all."""
+    certificate = journal.facts()["certificate"]
+    return recompute(certificate, journal.draws()[:draws], journal.calls())
+
+
 def model_calls(journal: Journal) -> int:
     return len(journal.calls())
 
@@ -317,7 +323,7 @@ def model_calls(journal: Journal) -> int:
 @pytest.mark.parametrize("moment", [0, 1, 30, 60])
 def test_widths_are_what_the_rows_come_to(certified: Journal, moment: int) -> None:
     tracks = Evidence.of(certified).history
-    rows = recompute(certified, certified.draws()[:moment])
+    rows = recomputed(certified, moment)
     assert [t.lower[moment] for t in tracks] == pytest.approx([r.lower for r in rows], abs=1e-9)
     assert [t.upper[moment] for t in tracks] == pytest.approx([r.upper for r in rows], abs=1e-9)
     figure = block(render(certified), "widths-chart-data")["linear"]
@@ -333,7 +339,7 @@ def test_long_histories_are_exact_over_their_chunks() -> None:
     model = ScriptedModel(answers="one")
     options = {"targets": ["overall", "concepts"], "surrogate": False, "candidates": 32}
     journal = audit(dataset, model, ["identity"], budget=300, half_width=0.01, **options)
-    tracks, rows = Evidence.of(journal).history, recompute(journal)
+    tracks, rows = Evidence.of(journal).history, recomputed(journal)
     assert [t.lower[-1] for t in tracks] == pytest.approx([r.lower for r in rows], abs=1e-9)
     assert [t.upper[-1] for t in tracks] == pytest.approx([r.upper for r in rows], abs=1e-9)
     stated = journal.facts()["intervals"]
@@ -412,7 +418,7 @@ def test_cost_tells_when_each_target_was_done(certified: Journal) -> None:
             assert ">open<" in cells[0]
             continue
         for n, done in ((moment - 1, False), (moment, True)):
-            interval = recompute(certified, certified.draws()[:n])[standing.place]
+            interval = recomputed(certified, n)[standing.place]
             narrow = interval.upper - interval.lower <= 0.6 + 1e-9
             assert (narrow and not interval.lower <= 0.6 < interval.upper) is done
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.cli import main
+from adaptive_vtt.cli.checking import check
 from adaptive_vtt.cli.labelling import _pictures
-from adaptive_vtt.cli.running import check
 from adaptive_vtt.cli.starting import write_start
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import SQLiteJournal

@@ -22,6 +22,9 @@ CAP = 0.9
 EAGERNESS = 1.2
 """Bets are best for excluding a mean this many half-widths away."""
 LEAST_VARIANCE = 1e-9
+BETWEEN = 3.5
+"""Grid cells: two means that were possible span three with a cell to either side, and the true
+mean may lie between them when both are excluded. Only a wider interval can be emptied."""
 EDGE = 1e-9
 """Ends of an interval may pass each other by rounding, by no more than this."""
 SPARSE = 0.9
@@ -169,10 +172,10 @@ class Sequences:
         inside = np.exp(self._rising) + np.exp(self._falling) < 2 / self.alpha
         inside &= self._possible()
         row, mean = self._row[inside], self._mean[inside]
-        empty = np.ones(len(self.aims), dtype=np.bool_)
+        empty = self._bet_upper - self._bet_lower > BETWEEN * self._cell
         if len(row):
             starts = np.flatnonzero(np.diff(row, prepend=-1))
-            some = row[starts]  # a target with nothing left (probability alpha) stays as it is
+            some = row[starts]  # a target with nothing left stays as it is
             empty[some] = False
             first = np.minimum.reduceat(mean, starts) - self._cell
             last = np.maximum.reduceat(mean, starts) + self._cell

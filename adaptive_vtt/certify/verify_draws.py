@@ -2,6 +2,7 @@
 
 Code of its own, as in ``verify``: no space, no candidates, no engine. What is checked of draw t:
 
+- the law sums to one and gives the call the probability that was journaled;
 - the call is what the key's random number picks from the law by inverse transform, and it was
   not drawn before;
 - the questions that count for a target are those that its definition selects;
@@ -60,17 +61,25 @@ def check_draws(
 
     ``answered``: the calls with answers; ``losses``: question -> loss at least and at most.
     """
-    if "key" not in facts:
-        return
-    population = facts.get("population")
+    population = facts.get("population") if "key" in facts else None
     targets = None if not population else _Targets(population, facts)
     drawn: set[int] = set()
     for draw in draws:
         law = Law.unpack(draw.law)
-        _check_choice(facts["key"], draw, law, drawn)
+        _check_law(draw, law)
+        if "key" in facts:
+            _check_choice(facts["key"], draw, law, drawn)
         drawn.add(draw.call)
         if targets is not None:
             targets.check(draw, law, losses if draw.call in answered else None)
+
+
+def _check_law(draw: DrawRow, law: Law) -> None:
+    if abs(float(law.probabilities.sum()) - 1) > AGREE or (law.probabilities < 0).any():
+        raise JournalError(f"verify: the law of draw {draw.draw} does not sum to one")
+    place = np.flatnonzero(law.calls == draw.call)
+    if len(place) != 1 or abs(law.probabilities[place[0]] - draw.probability) > AGREE:
+        raise JournalError(f"verify: draw {draw.draw} was not drawn from its law")
 
 
 def _check_choice(key: str, draw: DrawRow, law: Law, drawn: set[int]) -> None:

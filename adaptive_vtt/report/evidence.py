@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..errors import JournalError
 from ..journal import Journal
-from ..results import judged, summarise
+from ..results import judged, warned
 from ..rows import AnswerRow, CallRow, DrawRow, SourceRow
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Evidence:
             raise JournalError("journal: no audit was begun in it, so there is nothing to report")
         calls, draws = journal.calls(), journal.draws()
         pictures, sources = journal.pictures(), journal.sources()
-        told, warnings = judged(facts, draws, calls), summarise(journal).warnings
+        told, warnings = judged(facts, draws, calls), warned(facts, draws, calls, sources)
         return cls(facts, draws, calls, pictures, told, sources, journal.head, warnings)
 
     @property
