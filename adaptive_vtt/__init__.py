@@ -7,22 +7,12 @@ Everything public hangs off this module and is imported on first use, so that
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import _moved
+
 __version__ = "0.1.0"
+_moved.install(__name__)
 
 if TYPE_CHECKING:
-    from . import (
-        augment,
-        datasets,
-        errors,
-        models,
-        oracles,
-        relations,
-        report,
-        stopping,
-        strategies,
-        surrogates,
-        testing,
-    )
     from .audit import Audit
     from .augment import Augment
     from .results import Result

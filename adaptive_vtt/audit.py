@@ -6,30 +6,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from .audit_key import Origin, recall, same_key, seed_for
-from .belief import Belief
-from .canaries import Canaries
 from .certify import Move
 from .certify.plan import Filters, Plan
 from .certify.population import describe_population
-from .errors import JournalError, OrderError
-from .failing import Failing
-from .inquiry import Inquiry
-from .journal import JournalSource, opened
-from .judging import Judge
-from .lessons import Lessons
-from .models.base import Answer, ConcurrentModel, ModelUnderTest, Unanswered
-from .models.checking import as_answer, check_answer, name_of
-from .proxies import Proxies, ProxySource
-from .purse import Purse
-from .questioner import Draw, Questioner
-from .queue import Call as Call
-from .queue import Queue
-from .results import Result, summarise
-from .rows import DrawRow
-from .running import Progress as Progress
-from .running import progress_of, run_model
-from .settings import (
+from .engine.audit_key import Origin, recall, same_key, seed_for
+from .engine.belief import Belief
+from .engine.budget import Purse
+from .engine.call_queue import Call as Call
+from .engine.call_queue import Queue
+from .engine.canaries import Canaries
+from .engine.draw_order import Lessons
+from .engine.failing import Failing
+from .engine.judge import Judge
+from .engine.proxies import Proxies, ProxySource
+from .engine.run_loop import Progress as Progress
+from .engine.run_loop import progress_of, run_model
+from .engine.selector import Draw, Questioner
+from .engine.settings import (
     check,
     check_budget,
     check_cost,
@@ -39,10 +32,18 @@ from .settings import (
     rendering_seed,
     same_audit,
 )
+from .engine.source_queue import Inquiry
+from .errors import JournalError, OrderError
+from .journal import JournalSource, opened
+from .journal.rows import DrawRow
+from .models.base import ConcurrentModel, ModelUnderTest
+from .models.checking import as_answer, check_answer, name_of
+from .results import Result, summarise
 from .space import QuestionSpace
 from .stopping import State, StoppingRule, contradicted, limits_of
 from .strategies import Strategy
 from .strategies import get as get_strategy
+from .types import Answer, Unanswered
 
 DEFAULT_STRATEGY, DEFAULT_FLOOR = "uncertainty+unpredictability", 0.2
 LAG = 2

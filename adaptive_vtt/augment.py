@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .datasets.base import Image, Mask, Sample
-from .datasets.images import as_image, as_mask
 from .errors import InputError, unknown
-from .randomness import generator
 from .relations import FollowUp, Identity, Relation, resolve
+from .types import Image, Mask, Sample
+from .utils.image_files import as_image, as_mask
+from .utils.random_streams import generator
 
 
 class Augment:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from .canaries import TOLERANCE, Repeated
+from .engine.canaries import TOLERANCE, Repeated
 
 NAMED = 3
 """So many targets are named in a sentence."""

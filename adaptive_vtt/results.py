@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .canaries import Repeated, repeated
-from .captions.findings import Findings, found
 from .cautions import cautions
 from .certify import Bounds, Certifier, derive
 from .certify.verify import recompute
+from .engine.canaries import Repeated, repeated
 from .journal import Journal
-from .oracles.base import SIDES
-from .rows import EXCLUDED, CallRow, DrawRow, SourceRow
+from .journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
+from .report.caption_findings import Findings, found
+from .types import SIDES
 
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
 

@@ -15,14 +15,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from .datasets.base import UNKNOWN, Dataset, Indices, Sample, Truths
+from .datasets.base import Dataset
 from .errors import InputError
 from .oracles import Correctness, Oracle, adapted
-from .question import Question as Question
-from .randomness import generator
 from .relations import FollowUp, Relation, resolve
+from .types import IDENTITY, UNKNOWN, Indices, Sample, Truths
+from .types import Question as Question
+from .utils.random_streams import generator
 
-IDENTITY = "identity"
 MAX_NUMBER = 2**62
 """Question numbers are 64-bit; a larger space is refused."""
 

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .datasets.base import Dataset, Indices, Sample, Truths
+from .datasets.base import Dataset
 from .datasets.table import TableDataset, from_table
 from .errors import unknown
-from .models.base import Answer, Prompt, Unanswered
-from .randomness import generator
+from .types import Answer, Indices, Prompt, Sample, Truths, Unanswered
+from .utils.random_streams import generator
 
 if TYPE_CHECKING:
-    from .serving import Behaviour, Brain, DemoServer
+    from .demo_server import Behaviour, Brain, DemoServer
 
 
 def tiny_dataset(
@@ -140,7 +140,7 @@ def demo_server(
     ``statistics``. Clients of OpenAI's API take ``url + "/v1"``. With ``key``, requests
     must carry it.
     """
-    from .serving import DemoBrain, DemoServer
+    from .demo_server import DemoBrain, DemoServer
 
     if isinstance(brain, Dataset):
         brain = DemoBrain(brain, error=0.0, worse=0.0)

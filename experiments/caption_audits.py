@@ -25,15 +25,15 @@ from typing import Any
 import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.captions.findings import thing
+from adaptive_vtt.benchmark.truth import all_losses, means
 from adaptive_vtt.certify import named_targets
-from adaptive_vtt.comparing.truth import all_losses, means
-from adaptive_vtt.datasets.scenes import Scenes, scenes
-from adaptive_vtt.files import write_text
-from adaptive_vtt.models.template_captioner import TemplateCaptioner
+from adaptive_vtt.datasets.synthetic.scenes import Scenes, scenes
+from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.relations import reic
 from adaptive_vtt.relations.reduction import visible_shares
+from adaptive_vtt.report.caption_findings import thing
+from adaptive_vtt.utils.files import write_text
 
 from .caption_truth import KINDS_OF_WORDS, truth
 from .reic_scheme import scheme

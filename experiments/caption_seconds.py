@@ -16,12 +16,11 @@ import pandas as pd
 from adaptive_vtt.captions import words
 from adaptive_vtt.captions.base import Same
 from adaptive_vtt.captions.localising import Located
-from adaptive_vtt.datasets.base import Image, Sample
-from adaptive_vtt.datasets.scenes import scenes
-from adaptive_vtt.models.template_captioner import TemplateCaptioner
-from adaptive_vtt.oracles.base import Heard
+from adaptive_vtt.datasets.synthetic.scenes import scenes
+from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles.captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS
+from adaptive_vtt.types import Heard, Image, Sample
 
 from .reic_scheme import Captioner, Reduction, Selection, judge, listen, locate
 

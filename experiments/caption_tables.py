@@ -37,18 +37,19 @@ from adaptive_vtt.captions import words
 from adaptive_vtt.captions.base import Same
 from adaptive_vtt.captions.detectors import Detected
 from adaptive_vtt.captions.regions import Regions
-from adaptive_vtt.captions.rules import ERROR_TYPES
-from adaptive_vtt.datasets.base import Dataset, Image, Sample
-from adaptive_vtt.datasets.scenery.words import TAKEN_FOR
-from adaptive_vtt.datasets.scenes import scenes
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.datasets.synthetic.scenery.words import TAKEN_FOR
+from adaptive_vtt.datasets.synthetic.scenes import scenes
 from adaptive_vtt.datasets.view import View
-from adaptive_vtt.files import write_text
 from adaptive_vtt.labelling.agreement import scores
-from adaptive_vtt.models.template_captioner import TemplateCaptioner, Told
+from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner, Told
+from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
 from adaptive_vtt.oracles.captions import ReducedCaptions
-from adaptive_vtt.randomness import generator
 from adaptive_vtt.relations.reduction import visible_shares
 from adaptive_vtt.relations.reic import KINDS
+from adaptive_vtt.types import Image, Sample
+from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.utils.random_streams import generator
 
 from .caption_seconds import seconds
 from .caption_truth import KINDS_OF_WORDS, Unit, truth

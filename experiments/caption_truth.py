@@ -26,9 +26,9 @@ is not reported was missed only where it is a violation.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from adaptive_vtt.captions.selection import T_DOWN, T_UP
-from adaptive_vtt.datasets.scenery.words import WORDS
-from adaptive_vtt.models.template_captioner import Told
+from adaptive_vtt.datasets.synthetic.scenery.words import WORDS
+from adaptive_vtt.models.demo.template_captioner import Told
+from adaptive_vtt.relations.reic_selection import T_DOWN, T_UP
 
 KINDS_OF_WORDS: Mapping[str, str] = {
     form: name

@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from adaptive_vtt.belief import Belief, Learnt
 from adaptive_vtt.certify import Certifier, named_targets
-from adaptive_vtt.files import write_text
-from adaptive_vtt.questioner import Questioner
+from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.selector import Questioner
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
 from adaptive_vtt.surrogates import QuestionGP
+from adaptive_vtt.utils.files import write_text
 
 Floats = npt.NDArray[np.float64]
 TURNS_AT = 60

@@ -17,11 +17,11 @@ import cv2
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.datasets.base import Image
-from adaptive_vtt.files import write_text
 from adaptive_vtt.relations import medmnistc
 from adaptive_vtt.relations.corruptions import Corruption
 from adaptive_vtt.relations.corruptions.blur import motion_blur_at
+from adaptive_vtt.types import Image
+from adaptive_vtt.utils.files import write_text
 
 from . import medmnistc_reference as reference
 

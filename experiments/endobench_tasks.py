@@ -21,17 +21,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.belief import Belief, Learnt
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.datasets import TableDataset
-from adaptive_vtt.datasets.base import UNKNOWN
-from adaptive_vtt.files import write_text
+from adaptive_vtt.datasets.vqa.taxonomy import TASKS
+from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.selector import Questioner
 from adaptive_vtt.oracles import MultipleChoice
-from adaptive_vtt.questioner import Questioner
+from adaptive_vtt.report.endobench_published import accuracies
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
-from adaptive_vtt.vqa.published import accuracies
-from adaptive_vtt.vqa.taxonomy import TASKS
+from adaptive_vtt.types import UNKNOWN
+from adaptive_vtt.utils.files import write_text
 
 UNIFORM_FLOOR = 1e-9
 STRATEGIES = {"uniform": "random", "adaptive": "uncertainty+unpredictability"}

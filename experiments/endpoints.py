@@ -36,15 +36,15 @@ from adaptive_vtt.audit import Audit
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table, phantom
-from adaptive_vtt.files import write_text
+from adaptive_vtt.demo_server import Behaviour, DemoBrain, DemoServer
 from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Usage
-from adaptive_vtt.models.attempts import Reply, Trouble
-from adaptive_vtt.models.endpoint import Endpoint
-from adaptive_vtt.models.picture import Encoding
-from adaptive_vtt.randomness import generator
-from adaptive_vtt.serving import Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.models.network.attempts import Reply, Trouble
+from adaptive_vtt.models.network.endpoint import Endpoint
+from adaptive_vtt.models.network.image_encoding import Encoding
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import TiledDataset
+from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.utils.random_streams import generator
 
 from .resilience_audits import served
 

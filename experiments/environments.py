@@ -26,7 +26,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from adaptive_vtt.files import write_text
+from adaptive_vtt.utils.files import write_text
 
 PYTHONS = ("3.11", "3.12", "3.13")
 HELD = {"torch": "2.13.0"}

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.building import build_model, build_space
-from adaptive_vtt.comparing.runs import UNIFORM, Job, Run, certified_run
-from adaptive_vtt.comparing.truth import all_answers, all_losses, means, targets_of
-from adaptive_vtt.files import write_text
+from adaptive_vtt.benchmark.runs import UNIFORM, Job, Run, certified_run
+from adaptive_vtt.benchmark.truth import all_answers, all_losses, means, targets_of
 from adaptive_vtt.spec import DEMO, Spec
+from adaptive_vtt.spec.building import build_model, build_space
+from adaptive_vtt.utils.files import write_text
 
 
 @dataclass(frozen=True)

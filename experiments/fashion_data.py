@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_vtt.datasets.fashion_mnist import DATA_FILE, GARMENTS
+from adaptive_vtt.datasets.formats.fashion_mnist import DATA_FILE, GARMENTS
 
 SEED = 20240607
 SIZE_LIMIT = 1_500_000  # bytes: the file travels inside the package

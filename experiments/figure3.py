@@ -22,10 +22,10 @@ import plotly.graph_objects as go
 import torch
 from plotly.subplots import make_subplots
 
+from adaptive_vtt.engine.selector import Questioner
 from adaptive_vtt.experiments.figure4 import ask
 from adaptive_vtt.experiments.label_sets import oct_like, simulated_classifier
 from adaptive_vtt.experiments.plots import COLOURS, faint, markdown, show, tidy, write_page
-from adaptive_vtt.questioner import Questioner
 from adaptive_vtt.space import QuestionSpace
 
 CONCEPTS = ("drusen", "geographic atrophy")

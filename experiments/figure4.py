@@ -28,24 +28,16 @@ import plotly.graph_objects as go
 import torch
 from plotly.subplots import make_subplots
 
-from adaptive_vtt.belief import Learnt
 from adaptive_vtt.datasets.table import TableDataset
+from adaptive_vtt.engine.belief import Learnt
+from adaptive_vtt.engine.selector import Questioner
 from adaptive_vtt.experiments.label_sets import idrid, isic, oct_like, simulated_classifier
-from adaptive_vtt.experiments.plots import (
-    COLOURS,
-    faint,
-    markdown,
-    options,
-    show,
-    tidy,
-    write_page,
-)
+from adaptive_vtt.experiments.plots import COLOURS, faint, markdown, options, show, tidy, write_page
 from adaptive_vtt.models import Simulated
-from adaptive_vtt.models.base import Answer, Prompt
-from adaptive_vtt.models.simulated import KINDS
-from adaptive_vtt.questioner import Questioner
+from adaptive_vtt.models.demo.simulated import KINDS
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
+from adaptive_vtt.types import Answer, Prompt
 
 Floats = npt.NDArray[np.float64]
 

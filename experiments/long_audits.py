@@ -22,13 +22,13 @@ import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.files import write_text
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Answer, Prompt, Unanswered
-from adaptive_vtt.randomness import generator
 from adaptive_vtt.report import write_report
 from adaptive_vtt.results import summarise
 from adaptive_vtt.testing import TiledDataset
+from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.utils.random_streams import generator
 
 from .speed import Blank
 

@@ -33,8 +33,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from adaptive_vtt.belief import Belief, Learnt
 from adaptive_vtt.datasets.table import TableDataset
+from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.selector import Questioner
 from adaptive_vtt.experiments.figure4 import (
     LABEL_SETS,
     MODELS,
@@ -44,10 +45,9 @@ from adaptive_vtt.experiments.figure4 import (
     questions_needed,
 )
 from adaptive_vtt.experiments.plots import markdown, options, show
-from adaptive_vtt.pool import Candidates
-from adaptive_vtt.questioner import Questioner
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import Strategy, get
+from adaptive_vtt.types import Candidates
 
 Floats = npt.NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from adaptive_vtt.datasets.base import Image
+from adaptive_vtt.types import Image
 
 
 def registry() -> dict[str, dict[str, Any]]:

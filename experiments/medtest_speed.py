@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.datasets.base import Sample
-from adaptive_vtt.datasets.phantom import phantom
-from adaptive_vtt.files import write_text
-from adaptive_vtt.randomness import generator
+from adaptive_vtt.datasets.synthetic.phantom import phantom
 from adaptive_vtt.relations import Relation, medtest
+from adaptive_vtt.types import Sample
+from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.utils.random_streams import generator
 
 SIZE = 512
 

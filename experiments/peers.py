@@ -33,7 +33,7 @@ import pandas as pd
 
 from adaptive_vtt.experiments.digits import Bench, proxy_bench
 from adaptive_vtt.experiments.plots import show, tidy, write_page
-from adaptive_vtt.files import write_text
+from adaptive_vtt.utils.files import write_text
 
 Floats = npt.NDArray[np.float64]
 
@@ -80,9 +80,9 @@ def pool(seed: int) -> Bench:
 
 def certified(bench: Bench, seed: int, *, adaptive: bool) -> Track:
     """Our audit; or uniform questions, no predictions."""
-    from adaptive_vtt.belief import Belief, Learnt
     from adaptive_vtt.certify import Certifier, named_targets
-    from adaptive_vtt.questioner import Questioner
+    from adaptive_vtt.engine.belief import Belief, Learnt
+    from adaptive_vtt.engine.selector import Questioner
     from adaptive_vtt.strategies import get
 
     space = bench.space()

@@ -23,16 +23,17 @@ import torch
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit import Progress
+from adaptive_vtt.benchmark.runs import BASELINES, ROUNDING
+from adaptive_vtt.benchmark.truth import all_answers, all_losses, means
 from adaptive_vtt.certify import named_targets
-from adaptive_vtt.comparing.runs import BASELINES, ROUNDING
-from adaptive_vtt.comparing.truth import all_answers, all_losses, means
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.datasets.base import Dataset, Image
+from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.experiments.phantom_unet import frames, predict
-from adaptive_vtt.files import write_text
 from adaptive_vtt.models import PythonModel, Recorded
 from adaptive_vtt.oracles import MaskDrop
 from adaptive_vtt.relations import LabelPreserving, resolve
+from adaptive_vtt.types import Image
+from adaptive_vtt.utils.files import write_text
 
 TARGETS = ("relations",)
 THRESHOLD = 0.25

@@ -14,18 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.datasets.base import Image
-from adaptive_vtt.datasets.phantom import phantom
+from adaptive_vtt.datasets.synthetic.phantom import phantom
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.experiments.phantom_unet import (
-    FOLD,
-    FOLDER,
-    WIDTHS,
-    block,
-    load,
-    logits,
-    pixels,
-)
+from adaptive_vtt.experiments.phantom_unet import FOLD, FOLDER, WIDTHS, block, load, logits, pixels
+from adaptive_vtt.types import Image
 
 WEIGHTS_FILE = FOLDER / "phantom_classifier.npz"
 CLASSES = ("normal", "polyp", "blood")

@@ -18,13 +18,14 @@ import torch
 from torch import Tensor, nn
 
 from adaptive_vtt import models
-from adaptive_vtt.datasets.base import Dataset, Image, Mask
-from adaptive_vtt.datasets.phantom import phantom
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.datasets.synthetic.phantom import phantom
 from adaptive_vtt.datasets.view import View
+from adaptive_vtt.types import Image, Mask
 
 M = TypeVar("M", bound=nn.Module)
 
-FOLDER = Path(models.__file__).parent / "data"
+FOLDER = Path(models.__file__).parent / "demo" / "data"
 WEIGHTS_FILE = FOLDER / "phantom_unet.npz"
 SIDE = 96
 WIDTHS = (12, 24, 40, 48)

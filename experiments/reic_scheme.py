@@ -13,17 +13,14 @@ from typing import Any, Protocol
 
 from adaptive_vtt.captions.base import Same
 from adaptive_vtt.captions.localising import Located, mask_of
-from adaptive_vtt.captions.selection import ambiguity, counts, select, spans
-from adaptive_vtt.captions.view import CAPTION
-from adaptive_vtt.datasets.base import Dataset, Image, Sample
+from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.base import Heard, Outcome
 from adaptive_vtt.oracles.captions import ReducedCaptions
-from adaptive_vtt.question import Question
-from adaptive_vtt.randomness import generator
-from adaptive_vtt.relations.base import FollowUp
 from adaptive_vtt.relations.reduction import Crop, Reductions, Rotate, Stretch, visible_shares
 from adaptive_vtt.relations.reic import KINDS, Reduced, enumerated
+from adaptive_vtt.relations.reic_selection import ambiguity, counts, select, spans
+from adaptive_vtt.types import CAPTION, FollowUp, Heard, Image, Outcome, Question, Sample
+from adaptive_vtt.utils.random_streams import generator
 
 Reduction = Crop | Stretch | Rotate
 

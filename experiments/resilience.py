@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.files import write_text
+from adaptive_vtt.utils.files import write_text
 
 from . import resilience_audits as audits
 from .resilience_forgeries import forgeries

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from adaptive_vtt.cli import main as avtt
-from adaptive_vtt.files import write_text
+from adaptive_vtt.utils.files import write_text
 
 ASKED = "AVTT_CAMPAIGN_ASKED"
 """The environment variable that names the log of a Python model."""

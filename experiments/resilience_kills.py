@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from adaptive_vtt.serving import Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.demo_server import Behaviour, DemoBrain, DemoServer
 
 from . import resilience_audits as audits
 from .resilience_audits import ASKED, Ended, Kind, Running, Tables

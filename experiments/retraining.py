@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.augment import Augment
-from adaptive_vtt.datasets.base import Dataset, Image, Mask, Sample
+from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.experiments import phantom_classifier, phantom_unet
 from adaptive_vtt.experiments.phantom_classifier import Classifier
 from adaptive_vtt.experiments.phantom_unet import UNet, load, pixels
@@ -41,11 +41,12 @@ from adaptive_vtt.experiments.train_phantom import (
     fit,
     mask_targets,
 )
-from adaptive_vtt.files import write_text
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
-from adaptive_vtt.randomness import generator
 from adaptive_vtt.relations import Relation, resolve
+from adaptive_vtt.types import Image, Mask, Sample
+from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.utils.random_streams import generator
 
 SEARCHED, TABLED = 600, 700
 """Seeds of the frames that shares come from, and of those that the table is about."""

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.belief import Learnt
 from adaptive_vtt.certify.plan import Plan
-from adaptive_vtt.files import write_text
-from adaptive_vtt.proxies import Proxies
-from adaptive_vtt.questioner import Questioner
+from adaptive_vtt.engine.belief import Learnt
+from adaptive_vtt.engine.proxies import Proxies
+from adaptive_vtt.engine.selector import Questioner
 from adaptive_vtt.relations import LabelPreserving, Relation
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
 from adaptive_vtt.testing import TiledDataset
+from adaptive_vtt.utils.files import write_text
 
 CONCEPTS, TILE = 14, 23
 SIZES = (10**4, 10**6, 10**9, 10**12)

@@ -16,14 +16,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from adaptive_vtt.datasets.fashion_mnist import (
+from adaptive_vtt.datasets.formats.fashion_mnist import (
     CONCEPT_NAMES,
     GARMENTS,
     concept_answers,
     load_arrays,
 )
 from adaptive_vtt.experiments.fashion_data import read_split
-from adaptive_vtt.models.fashion_cnn import (
+from adaptive_vtt.models.demo.fashion_cnn import (
     WEIGHTS_FILE,
     FashionCNN,
     load_fashion_cnn,

@@ -19,8 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from adaptive_vtt.datasets.base import Dataset, Image, Mask
-from adaptive_vtt.datasets.phantom import phantom
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.datasets.synthetic.phantom import phantom
 from adaptive_vtt.experiments import phantom_classifier, phantom_unet
 from adaptive_vtt.experiments.phantom_classifier import CLASSES, Classifier, frames
 from adaptive_vtt.experiments.phantom_unet import (
@@ -33,9 +33,10 @@ from adaptive_vtt.experiments.phantom_unet import (
     predict_with,
     save,
 )
-from adaptive_vtt.files import write_text
 from adaptive_vtt.oracles import overlap
 from adaptive_vtt.oracles.masks import Metric
+from adaptive_vtt.types import Image, Mask
+from adaptive_vtt.utils.files import write_text
 
 BATCH = 16
 DRAWN = 128

@@ -22,8 +22,8 @@ from torch import Tensor
 from .common import expected_losses, per_call, per_question, sharpened
 
 if TYPE_CHECKING:
-    from adaptive_vtt.belief import Belief
-    from adaptive_vtt.pool import Candidates
+    from adaptive_vtt.engine.belief import Belief
+    from adaptive_vtt.types import Candidates
 
 
 class Neyman:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Protocol
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from adaptive_vtt.belief import Belief
-    from adaptive_vtt.pool import Candidates
+    from adaptive_vtt.engine.belief import Belief
+    from adaptive_vtt.types import Candidates
 
 
 class Strategy(Protocol):

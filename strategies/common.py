@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.randomness import generator
+from adaptive_vtt.utils.random_streams import generator
 
 if TYPE_CHECKING:
-    from adaptive_vtt.belief import Belief
-    from adaptive_vtt.pool import Candidates
+    from adaptive_vtt.engine.belief import Belief
     from adaptive_vtt.surrogates import QuestionGP
+    from adaptive_vtt.types import Candidates
 
 
 def per_call(candidates: "Candidates", values: Tensor) -> Tensor:

@@ -20,16 +20,16 @@ from adaptive_vtt.errors import InputError
 from .common import sharpened
 
 if TYPE_CHECKING:
-    from adaptive_vtt.belief import Belief
-    from adaptive_vtt.captions.memory import CaptionMemory
-    from adaptive_vtt.pool import Candidates
+    from adaptive_vtt.engine.belief import Belief
+    from adaptive_vtt.oracles.caption_memory import CaptionMemory
+    from adaptive_vtt.types import Candidates
 
 Floats = npt.NDArray[np.float64]
 
 
 def caption_memory(belief: "Belief", name: str) -> "CaptionMemory":
     """The belief's memory of captions; raises InputError where it has none."""
-    from adaptive_vtt.captions.memory import CaptionMemory
+    from adaptive_vtt.oracles.caption_memory import CaptionMemory
 
     if not isinstance(belief.memory, CaptionMemory):
         raise InputError(f"strategy {name!r}: needs an audit of captions (oracle.kind 'captions')")

@@ -31,8 +31,8 @@ from torch import Tensor
 from .common import per_call, per_question
 
 if TYPE_CHECKING:
-    from adaptive_vtt.belief import Belief
-    from adaptive_vtt.pool import Candidates
+    from adaptive_vtt.engine.belief import Belief
+    from adaptive_vtt.types import Candidates
 
 TIE = 1e-9
 """Expected falls closer than this are equal but for rounding."""

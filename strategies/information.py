@@ -30,8 +30,8 @@ from torch import Tensor
 from .common import per_call, per_question, question_gp, sharpened, some_calls, taken
 
 if TYPE_CHECKING:
-    from adaptive_vtt.belief import Belief
-    from adaptive_vtt.pool import Candidates
+    from adaptive_vtt.engine.belief import Belief
+    from adaptive_vtt.types import Candidates
 
 NODES = 40
 """Nodes of the quadrature."""

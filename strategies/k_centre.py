@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from adaptive_vtt.datasets.base import UNKNOWN
+from adaptive_vtt.types import UNKNOWN
 
 from .common import once_per_call, sharpened
 
 if TYPE_CHECKING:
-    from adaptive_vtt.belief import Belief
-    from adaptive_vtt.pool import Candidates
+    from adaptive_vtt.engine.belief import Belief
+    from adaptive_vtt.types import Candidates
 
 BLOCK = 1 << 22
 """Distances held at a time."""

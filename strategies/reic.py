@@ -15,14 +15,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from adaptive_vtt.captions.selection import select
+from adaptive_vtt.relations.reic_selection import select
 
 from .distinct_violations import caption_memory
 
 if TYPE_CHECKING:
-    from adaptive_vtt.belief import Belief
-    from adaptive_vtt.captions.memory import CaptionMemory
-    from adaptive_vtt.pool import Candidates
+    from adaptive_vtt.engine.belief import Belief
+    from adaptive_vtt.oracles.caption_memory import CaptionMemory
+    from adaptive_vtt.types import Candidates
 
 
 Ints = npt.NDArray[np.int64]

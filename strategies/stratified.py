@@ -25,8 +25,8 @@ from torch import Tensor
 from .common import once_per_call
 
 if TYPE_CHECKING:
-    from adaptive_vtt.belief import Belief
-    from adaptive_vtt.pool import Candidates
+    from adaptive_vtt.engine.belief import Belief
+    from adaptive_vtt.types import Candidates
 
 Counts = npt.NDArray[np.float64]
 

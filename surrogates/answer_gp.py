@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from adaptive_vtt.devices import pick
+from adaptive_vtt.utils.devices import pick
 
 from .base import Posterior
 

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from adaptive_vtt.datasets.base import Dataset, Image
-from adaptive_vtt.devices import pick
+from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.types import Image
+from adaptive_vtt.utils.devices import pick
 
 SIDE, WIDTH = 224, 1280
 MEAN, SCALE = 127.0, 128.0

@@ -13,8 +13,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from adaptive_vtt.datasets.base import UNKNOWN, Dataset, Image, Indices
-from adaptive_vtt.randomness import generator
+from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.types import UNKNOWN, Image, Indices
+from adaptive_vtt.utils.random_streams import generator
 
 Floats = npt.NDArray[np.float64]
 

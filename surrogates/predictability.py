@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from adaptive_vtt.datasets.base import UNKNOWN, Indices, Truths
+from adaptive_vtt.types import UNKNOWN, Indices, Truths
 
 Floats = npt.NDArray[np.float64]
 

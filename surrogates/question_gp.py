@@ -18,7 +18,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from adaptive_vtt.devices import pick
+from adaptive_vtt.utils.devices import pick
 
 from .base import Posterior
 from .loss_mean import HIGHEST, LOWEST, SIDES, Judged, Losses, LossMean
@@ -33,7 +33,7 @@ REMEMBERED = 200_000
 
 
 class Questions(Protocol):
-    """n questions to predict, int64 (n,) each: ``adaptive_vtt.pool.Candidates``, for one."""
+    """n questions to predict, int64 (n,) each: ``adaptive_vtt.types.Candidates``, for one."""
 
     @property
     def sample(self) -> Tensor: ...

@@ -19,7 +19,7 @@ torch.set_num_threads(1)
 @pytest.fixture(autouse=True)
 def repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audits of tests repeat where they give no seed; those of users do not."""
-    monkeypatch.setattr("adaptive_vtt.audit_key.fresh_seed", lambda: 0)
+    monkeypatch.setattr("adaptive_vtt.engine.audit_key.fresh_seed", lambda: 0)
 
 
 @pytest.fixture

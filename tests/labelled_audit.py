@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from adaptive_vtt import QuestionSpace
+from adaptive_vtt.engine.settings import describe_space
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
+from adaptive_vtt.journal.rows import AnswerRow, CallRow, DrawRow
 from adaptive_vtt.labelling import Item, Label, items
-from adaptive_vtt.pictures import png
-from adaptive_vtt.rows import AnswerRow, CallRow, DrawRow
-from adaptive_vtt.settings import describe_space
 from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.utils.image_codec import png
 
 NOON = datetime(2024, 5, 31, 12, tzinfo=UTC)
 

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace, strategies
-from adaptive_vtt.belief import Learnt
 from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.belief import Learnt
+from adaptive_vtt.engine.law import Law
+from adaptive_vtt.engine.selector import Questioner
 from adaptive_vtt.journal import MemoryJournal
-from adaptive_vtt.law import Law
-from adaptive_vtt.questioner import Questioner
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 

@@ -9,12 +9,12 @@ from audits import Content, content, finished
 from torch import Tensor
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.belief import Belief
+from adaptive_vtt.engine.belief import Belief
+from adaptive_vtt.engine.law import Law
 from adaptive_vtt.errors import AvttError, InputError
-from adaptive_vtt.law import Law
 from adaptive_vtt.models import PythonModel
-from adaptive_vtt.pool import Candidates
 from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
+from adaptive_vtt.types import Candidates
 
 # -- determinism ---------------------------------------------------------------------------
 

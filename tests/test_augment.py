@@ -12,9 +12,9 @@ from workers import received
 
 from adaptive_vtt import relations
 from adaptive_vtt.augment import Augment
-from adaptive_vtt.datasets.base import Mask, Sample
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import FollowUp, LabelPreserving
+from adaptive_vtt.types import Mask, Sample
 
 NAMES = ["gaussian_noise", "rotation", "brightness_up"]
 IMAGE = np.random.default_rng(0).integers(0, 256, (20, 14, 3), dtype=np.uint8)

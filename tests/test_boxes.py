@@ -16,13 +16,13 @@ from hypothesis.extra.numpy import arrays
 from adaptive_vtt.captions.detectors import Detected
 from adaptive_vtt.captions.regions import Regions
 from adaptive_vtt.datasets import UNKNOWN, from_table
-from adaptive_vtt.datasets.base import Box, Image
-from adaptive_vtt.datasets.coco import from_coco
-from adaptive_vtt.datasets.coco_masks import mask
-from adaptive_vtt.datasets.scenes import scenes
-from adaptive_vtt.datasets.voc import from_voc
+from adaptive_vtt.datasets.formats.coco import from_coco
+from adaptive_vtt.datasets.formats.coco_masks import mask
+from adaptive_vtt.datasets.formats.voc import from_voc
+from adaptive_vtt.datasets.synthetic.scenes import scenes
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.types import Box, Image
 
 
 def picture(path: Path, height: int = 20, width: int = 30) -> None:

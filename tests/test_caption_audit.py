@@ -8,8 +8,8 @@ import pytest
 from captioned import SCENES, faultless, faulty, findings, space
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.benchmark.truth import all_losses, members
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.comparing.truth import all_losses, members
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.models import Answer, TemplateCaptioner, Unanswered
 from adaptive_vtt.oracles import ReducedCaptions
@@ -233,7 +233,7 @@ def test_only_who_speaks_in_the_first_person_refuses(caption: str, refuses: bool
 
 def test_boxes_without_finite_edges_are_refused() -> None:
     from adaptive_vtt.captions.detectors import Detected
-    from adaptive_vtt.datasets.base import Box
+    from adaptive_vtt.types import Box
 
     class Broken:
         describe = "broken"
@@ -248,7 +248,7 @@ def test_boxes_without_finite_edges_are_refused() -> None:
 
 
 def test_objects_that_fill_the_picture_leave_crops_that_differ() -> None:
-    from adaptive_vtt.datasets.base import Box, Sample
+    from adaptive_vtt.types import Box, Sample
 
     image = np.zeros((120, 160, 3), np.uint8)
     filled = Sample("s", image, {}, boxes=(Box("dog", 1, 1, 159, 119),))

@@ -9,10 +9,10 @@ import torch
 from captioned import faulty, space
 
 from adaptive_vtt import Audit, QuestionSpace, strategies
-from adaptive_vtt.captions.memory import CaptionMemory
-from adaptive_vtt.captions.rates import DISAPPEARED, RETAINED, UNNAMED, Rates
+from adaptive_vtt.engine.selector import Questioner
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.questioner import Questioner
+from adaptive_vtt.oracles.caption_memory import CaptionMemory
+from adaptive_vtt.oracles.caption_rates import DISAPPEARED, RETAINED, UNNAMED, Rates
 
 
 def played(name: str, budget: int, seed: int = 0, follow_ups: int = 6) -> Audit:

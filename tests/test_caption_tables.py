@@ -12,10 +12,8 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.captions.localising import mask_of
-from adaptive_vtt.captions.selection import ambiguity, counts
-from adaptive_vtt.datasets.base import Image
-from adaptive_vtt.datasets.scenery.words import TAKEN_FOR, WORDS
-from adaptive_vtt.datasets.scenes import scenes
+from adaptive_vtt.datasets.synthetic.scenery.words import TAKEN_FOR, WORDS
+from adaptive_vtt.datasets.synthetic.scenes import scenes
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments import caption_tables
@@ -23,11 +21,12 @@ from adaptive_vtt.experiments.caption_seconds import Timed, Watch
 from adaptive_vtt.experiments.caption_tables import Fallible, confusion, place, verdicts
 from adaptive_vtt.experiments.caption_truth import KINDS_OF_WORDS, Unit, truth
 from adaptive_vtt.experiments.reic_scheme import Selection, Step, distinct, listen, locate, scheme
-from adaptive_vtt.models.template_captioner import TemplateCaptioner, Told
-from adaptive_vtt.oracles.base import Heard, Outcome
+from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner, Told
 from adaptive_vtt.oracles.captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Rotate, visible_shares
 from adaptive_vtt.relations.reic import KINDS
+from adaptive_vtt.relations.reic_selection import ambiguity, counts
+from adaptive_vtt.types import Heard, Image, Outcome
 
 SIZE = (96, 128)
 

@@ -18,9 +18,9 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
+from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.relations import LabelPreserving
-from adaptive_vtt.rows import DrawRow
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
@@ -389,7 +389,7 @@ def rewritten(path: Path, **changes: Any) -> SQLiteJournal:
 
 
 def test_verify_refuses_a_law_that_does_not_sum_to_one(finished: Path) -> None:
-    from adaptive_vtt.law import Law
+    from adaptive_vtt.engine.law import Law
 
     def spoilt(draws: list[DrawRow]) -> list[DrawRow]:
         law = Law.unpack(draws[-1].law)

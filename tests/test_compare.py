@@ -9,14 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adaptive_vtt.building import build_audit, build_model, build_space
-from adaptive_vtt.cli import main
-from adaptive_vtt.cli.starting import write_start
-from adaptive_vtt.comparing import runs as work
-from adaptive_vtt.comparing import summary
-from adaptive_vtt.comparing.estimators import lure, peek, plug_in, running_means
-from adaptive_vtt.comparing.figure import certified_page
-from adaptive_vtt.comparing.runs import (
+from adaptive_vtt.benchmark import runs as work
+from adaptive_vtt.benchmark import summary
+from adaptive_vtt.benchmark.estimators import lure, peek, plug_in, running_means
+from adaptive_vtt.benchmark.figure import certified_page
+from adaptive_vtt.benchmark.runs import (
     MOST_ARGMAX,
     Job,
     certified_run,
@@ -24,18 +21,15 @@ from adaptive_vtt.comparing.runs import (
     levels_to,
     options_of,
 )
-from adaptive_vtt.comparing.truth import (
-    all_answers,
-    all_losses,
-    calls_of,
-    means,
-    targets_of,
-)
+from adaptive_vtt.benchmark.truth import all_answers, all_losses, calls_of, means, targets_of
+from adaptive_vtt.cli import main
+from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.engine.law import Law
 from adaptive_vtt.experiments import peers
-from adaptive_vtt.law import Law
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.spec import Spec, parse_spec
+from adaptive_vtt.spec.building import build_audit, build_model, build_space
 from adaptive_vtt.testing import ScriptedModel, TiledDataset
 
 SAMPLES = 40

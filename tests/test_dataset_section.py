@@ -8,9 +8,9 @@ from small_datasets import idrid as idrid
 from small_datasets import isic as isic
 from small_datasets import mask, medmnist, picture
 
-from adaptive_vtt.building import build_space
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.spec import parse_spec
+from adaptive_vtt.spec.building import build_space
 
 
 def from_spec(base: Path, **dataset: Any) -> Any:

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.datasets import UNKNOWN, from_table, read_table
-from adaptive_vtt.datasets.images import MAX_PIXELS
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.randomness import generator
 from adaptive_vtt.testing import TiledDataset
+from adaptive_vtt.utils.image_files import MAX_PIXELS
+from adaptive_vtt.utils.random_streams import generator
 
 RED_GREEN = np.array([[[255, 0, 0], [0, 255, 0]]], np.uint8)  # 1 x 2 RGB
 

@@ -6,16 +6,16 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit
-from adaptive_vtt.canaries import TOLERANCE
 from adaptive_vtt.certify.sequences import Sequences
 from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.engine.canaries import TOLERANCE
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import PythonModel
-from adaptive_vtt.models.base import Answer
 from adaptive_vtt.report import write_report
 from adaptive_vtt.results import summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Answer
 
 
 class Drifting:

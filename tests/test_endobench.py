@@ -13,16 +13,16 @@ import pytest
 import torch
 
 import adaptive_vtt as avtt
-from adaptive_vtt.datasets.base import Ask
-from adaptive_vtt.datasets.endobench import from_endobench
+from adaptive_vtt.datasets.formats.endobench import from_endobench
+from adaptive_vtt.datasets.vqa.taxonomy import SCENES, TASKS, named, visual_prompt
+from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt
 from adaptive_vtt.oracles import MultipleChoice
-from adaptive_vtt.proxies import Proxies
 from adaptive_vtt.report import render
+from adaptive_vtt.report.endobench_published import accuracies, compare, counts
 from adaptive_vtt.testing import ScriptedModel
-from adaptive_vtt.vqa.published import accuracies, compare, counts
-from adaptive_vtt.vqa.taxonomy import SCENES, TASKS, named, visual_prompt
+from adaptive_vtt.types import Ask
 
 COLUMNS = [
     "index", "image", "image_path", "question", "category", "task", "subtask", "scene", "answer",
@@ -151,7 +151,7 @@ def test_a_row_with_too_few_columns_is_named(tmp_path: Path) -> None:
 def test_an_image_over_the_limit_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adaptive_vtt.datasets.rows.MAX_PIXELS", 2000)
+    monkeypatch.setattr("adaptive_vtt.datasets.formats.image_rows.MAX_PIXELS", 2000)
     path = write(tmp_path / "e.tsv", [row(0), row(1, image=picture(1, 50))])
     sentence = "row 2: the image is 50 x 50 pixels, over the limit of 2000 pixels$"
     with pytest.raises(InputError, match=sentence):

@@ -15,20 +15,11 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.errors import InputError, ModelError, OrderError
-from adaptive_vtt.models import (
-    Answer,
-    Endpoint,
-    Limits,
-    Prices,
-    Prompt,
-    Retries,
-    Unanswered,
-    Usage,
-)
-from adaptive_vtt.models.attempts import Reply, Trouble, of_status, retry_after
+from adaptive_vtt.models import Answer, Endpoint, Limits, Prices, Prompt, Retries, Unanswered, Usage
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.models.limits import Pace
-from adaptive_vtt.randomness import generator
+from adaptive_vtt.models.network.attempts import Reply, Trouble, of_status, retry_after
+from adaptive_vtt.models.network.limits import Pace
+from adaptive_vtt.utils.random_streams import generator
 
 PROMPT = Prompt(np.full((6, 4, 3), 7, np.uint8), ("drusen", "cyst"), "eye-7", "rotation", 3)
 YES = Reply((0.9, 0.2), Usage(100, 10))

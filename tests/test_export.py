@@ -10,19 +10,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adaptive_vtt import Audit, QuestionSpace, exporting
-from adaptive_vtt.building import build_space
+from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.starting import write_start
+from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.datasets import from_masks, from_table, read_table
-from adaptive_vtt.datasets.base import Image, Mask
 from adaptive_vtt.errors import InputError, JournalError
-from adaptive_vtt.exporting import Exported, export_failures
-from adaptive_vtt.models.base import Answer, Prompt
-from adaptive_vtt.models.python import PythonModel
+from adaptive_vtt.export import failures as exporting
+from adaptive_vtt.export.failures import Exported, export_failures
+from adaptive_vtt.models.local.python import PythonModel
 from adaptive_vtt.oracles import MaskDrop
 from adaptive_vtt.relations import FollowUp, LabelPreserving
 from adaptive_vtt.spec import parse_spec
+from adaptive_vtt.spec.building import build_space
+from adaptive_vtt.types import Answer, Image, Mask, Prompt
 
 RNG = np.random.default_rng(0)
 IMAGES = [RNG.integers(0, 256, (12, 10, 3), dtype=np.uint8) for _ in range(4)]

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from adaptive_vtt.datasets.base import Ask, Sample
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Prompt, Unanswered
-from adaptive_vtt.models.prompts import TEMPLATES, template
+from adaptive_vtt.models.network.prompts import TEMPLATES, template
 from adaptive_vtt.oracles import ContainsTruth, MultipleChoice, Outcome
+from adaptive_vtt.oracles.choice_extraction import conclusion, extract, refused
+from adaptive_vtt.oracles.judge_models import OPTION_MATCHING, YES_NO, Referee, matching, yes_no
 from adaptive_vtt.oracles.words import contains
 from adaptive_vtt.relations import FollowUp, get
 from adaptive_vtt.space import Question
-from adaptive_vtt.vqa.extraction import conclusion, extract, refused
-from adaptive_vtt.vqa.referees import OPTION_MATCHING, YES_NO, Referee, matching, yes_no
+from adaptive_vtt.types import Ask, Sample
 
 FOUR = ("ulcer", "polyp", "bleeding", "normal")
 TASK = "Organ Identification"

@@ -5,8 +5,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from adaptive_vtt.datasets.base import UNKNOWN
-from adaptive_vtt.datasets.fashion_mnist import (
+from adaptive_vtt.datasets.formats.fashion_mnist import (
     CONCEPT_NAMES,
     CONCEPTS,
     DATA_FILE,
@@ -16,12 +15,8 @@ from adaptive_vtt.datasets.fashion_mnist import (
     load_arrays,
 )
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.models.fashion_cnn import (
-    WEIGHTS_FILE,
-    FashionCNN,
-    load_fashion_cnn,
-    predict,
-)
+from adaptive_vtt.models.demo.fashion_cnn import WEIGHTS_FILE, FashionCNN, load_fashion_cnn, predict
+from adaptive_vtt.types import UNKNOWN
 
 CARD = WEIGHTS_FILE.with_suffix(".md")
 

@@ -21,15 +21,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt.datasets import from_coco, from_medvqa, from_voc, read_table
-from adaptive_vtt.datasets.npz import NpzArray
+from adaptive_vtt.datasets.formats.npz import NpzArray
+from adaptive_vtt.engine.law import Law
 from adaptive_vtt.errors import AvttError, InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
+from adaptive_vtt.journal.answer_json import from_json, to_json
+from adaptive_vtt.journal.rows import AnswerRow, CallRow, DrawRow, SourceRow
 from adaptive_vtt.labelling.labels import Label, read_labels, to_csv
-from adaptive_vtt.law import Law
-from adaptive_vtt.pictures import png
-from adaptive_vtt.rows import AnswerRow, CallRow, DrawRow, SourceRow
-from adaptive_vtt.tables import MOST_COLUMNS, check_width, csv_text, inert, original, restored
-from adaptive_vtt.values import from_json, to_json
+from adaptive_vtt.utils.image_codec import png
+from adaptive_vtt.utils.tables import MOST_COLUMNS, check_width, csv_text, inert, original, restored
 
 PICTURE = png(np.zeros((8, 8, 3), np.uint8))
 

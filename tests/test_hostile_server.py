@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from loopback import Said, serving
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.building import build_audit
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.datasets.base import Ask
 from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.journal.answer_json import to_json
 from adaptive_vtt.models import (
     Answer,
     Endpoint,
@@ -35,11 +34,12 @@ from adaptive_vtt.models import (
     Retries,
     Unanswered,
 )
-from adaptive_vtt.models.attempts import retry_after
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.models.wire import parsed
+from adaptive_vtt.models.network.attempts import retry_after
+from adaptive_vtt.models.network.wire import parsed
 from adaptive_vtt.spec import Spec
-from adaptive_vtt.values import to_json
+from adaptive_vtt.spec.building import build_audit
+from adaptive_vtt.types import Ask
 
 PROMPT = Prompt(np.full((6, 4, 3), 7, np.uint8), ("a",), "s", "identity", 0)
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10}

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from loopback import Said, serving
 
-from adaptive_vtt.datasets.base import Ask
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import (
     Answer,
@@ -27,8 +26,9 @@ from adaptive_vtt.models import (
     Unanswered,
 )
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.models.keys import Key, scrubbed
-from adaptive_vtt.randomness import generator
+from adaptive_vtt.models.network.keys import Key, scrubbed
+from adaptive_vtt.types import Ask
+from adaptive_vtt.utils.random_streams import generator
 
 PROMPT = Prompt(np.full((6, 4, 3), 7, np.uint8), ("drusen", "cyst"), "eye-7", "rotation", 3)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from adaptive_vtt import relations
-from adaptive_vtt.datasets.base import Image, Sample
 from adaptive_vtt.relations import imagenet_c
 from adaptive_vtt.relations.corruptions import Corruption, weather
+from adaptive_vtt.types import Image, Sample
 
 STANDARD = {
     "gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur",

@@ -22,7 +22,7 @@ from adaptive_vtt.journal import (
     check_chain,
     open_journal,
 )
-from adaptive_vtt.rows import AnswerRow, CallRow, DrawRow, SourceRow
+from adaptive_vtt.journal.rows import AnswerRow, CallRow, DrawRow, SourceRow
 
 small = st.integers(0, 6)
 maybe = st.none() | st.floats(0, 1)

@@ -14,8 +14,8 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal, check_chain, read_journal
+from adaptive_vtt.journal.rows import CallRow, DrawRow
 from adaptive_vtt.oracles import Consistency
-from adaptive_vtt.rows import CallRow, DrawRow
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 FLIPS = 60

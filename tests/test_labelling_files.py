@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labelled_audit import NOON, found, journal, said, space
 
-from adaptive_vtt.captions.rules import ERROR_TYPES
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.labelling import NONE, Item, Label, keep, read_folder, read_labels
 from adaptive_vtt.labelling.labels import COLUMNS, read_own, to_csv
+from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
 
 __all__ = ["found", "journal", "space"]  # fixtures
 

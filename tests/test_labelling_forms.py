@@ -13,8 +13,7 @@ from labelled_audit import CASES, NOON, details, entry, fill, folder, found, jou
 from rich.console import Console
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.captions.rules import ERROR_TYPES
-from adaptive_vtt.cli.labelling import label as command
+from adaptive_vtt.cli.label import label as command
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.labelling import NONE, Item, items, keep
@@ -23,6 +22,7 @@ from adaptive_vtt.labelling.page import write_page
 from adaptive_vtt.labelling.pictures import Pictures
 from adaptive_vtt.labelling.session import Session
 from adaptive_vtt.labelling.terminal import run
+from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
 from adaptive_vtt.testing import tiny_dataset
 
 __all__ = ["folder", "found", "journal", "space"]  # fixtures

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from adaptive_vtt.engine.law import Law, mix
 from adaptive_vtt.errors import AvttError
-from adaptive_vtt.law import Law, mix
-from adaptive_vtt.randomness import generator
+from adaptive_vtt.utils.random_streams import generator
 
 weight_lists = st.lists(
     st.sampled_from([0.0, 1.0]) | st.floats(1e-12, 1e12), min_size=1, max_size=30

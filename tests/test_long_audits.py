@@ -11,9 +11,9 @@ import torch
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import verify as verifying
 from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.engine.law import Law
 from adaptive_vtt.experiments import long_audits
 from adaptive_vtt.journal import MemoryJournal
-from adaptive_vtt.law import Law
 from adaptive_vtt.report.page import render
 from adaptive_vtt.results import summarise
 from adaptive_vtt.surrogates import Losses, Predictability, QuestionGP

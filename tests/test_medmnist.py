@@ -10,7 +10,7 @@ from small_datasets import ids, medmnist, truths
 
 from adaptive_vtt import datasets
 from adaptive_vtt.datasets import UNKNOWN, medmnist_sets
-from adaptive_vtt.datasets.npz import NpzArray
+from adaptive_vtt.datasets.formats.npz import NpzArray
 from adaptive_vtt.errors import InputError
 
 

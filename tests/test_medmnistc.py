@@ -11,12 +11,12 @@ import pytest
 from workers import received
 
 from adaptive_vtt import relations
-from adaptive_vtt.datasets.base import Image, Sample
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import medmnistc
 from adaptive_vtt.relations.corruptions import Corruption, grey
 from adaptive_vtt.relations.corruptions.blur import motion_blur_at
 from adaptive_vtt.relations.corruptions.objects import _marks
+from adaptive_vtt.types import Image, Sample
 
 GOLDEN = dict(np.load(Path(__file__).parent / "golden" / "medmnistc.npz"))
 PICTURE: Image = GOLDEN["image"]

@@ -10,13 +10,13 @@ import pytest
 from workers import received
 
 from adaptive_vtt import relations
-from adaptive_vtt.datasets.base import Image, Mask, Sample
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.randomness import generator
 from adaptive_vtt.relations import medtest
 from adaptive_vtt.relations.medtest import MedTest
 from adaptive_vtt.relations.medtest.lighting import exposed
 from adaptive_vtt.relations.medtest.scene import Scene, fifth, visible_field
+from adaptive_vtt.types import Image, Mask, Sample
+from adaptive_vtt.utils.random_streams import generator
 
 NINE = {relation.name.removeprefix("medtest/"): relation for relation in medtest.relations()}
 SIDE = 160

@@ -9,9 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from adaptive_vtt.datasets.base import Image, Mask, Sample
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.randomness import generator
 from adaptive_vtt.relations import medtest
 from adaptive_vtt.relations.medtest import Cutout, Folder
 from adaptive_vtt.relations.medtest.cutouts import cut
@@ -19,6 +17,8 @@ from adaptive_vtt.relations.medtest.fluids import STOOLS, DrawnBlood
 from adaptive_vtt.relations.medtest.placement import anywhere, near_its_place
 from adaptive_vtt.relations.medtest.scene import Scene
 from adaptive_vtt.relations.medtest.tools import TOOLS, Drawn
+from adaptive_vtt.types import Image, Mask, Sample
+from adaptive_vtt.utils.random_streams import generator
 
 SIDE = 160
 BLUE = (20, 40, 200)

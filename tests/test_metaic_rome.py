@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.captions.base import Reader, Same
-from adaptive_vtt.datasets.base import Box, Image, Mask, Sample
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.models.base import Unanswered
-from adaptive_vtt.oracles.base import Outcome
 from adaptive_vtt.oracles.caption_classes import (
     COCO,
     CaptionClasses,
@@ -23,13 +20,12 @@ from adaptive_vtt.oracles.caption_classes import (
     classes_named,
     plural,
 )
-from adaptive_vtt.question import Question
-from adaptive_vtt.randomness import generator
-from adaptive_vtt.relations.base import FollowUp
 from adaptive_vtt.relations.metaic import OVERLAPS, MetaIC, mean_area, overlaps, sizes
 from adaptive_vtt.relations.pasting import CutOut, annotated, cut_outs, paste
 from adaptive_vtt.relations.rome import ROME
 from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.types import Box, FollowUp, Image, Mask, Outcome, Question, Sample, Unanswered
+from adaptive_vtt.utils.random_streams import generator
 
 HEIGHT, WIDTH = 60, 80
 DISC = np.hypot(*np.mgrid[-9.5:10, -9.5:10]) < 9.8

@@ -13,20 +13,21 @@ from scipy.stats import norm
 from torch import Tensor
 
 from adaptive_vtt import QuestionSpace, strategies
-from adaptive_vtt.belief import Belief, Learnt
 from adaptive_vtt.certify.plan import Plan
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.table import TableDataset
+from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.candidates import Pool
+from adaptive_vtt.engine.proxies import Proxies
+from adaptive_vtt.engine.selector import Questioner
 from adaptive_vtt.experiments import lookahead
-from adaptive_vtt.pool import Candidates, Pool
-from adaptive_vtt.proxies import Proxies
-from adaptive_vtt.questioner import Questioner
-from adaptive_vtt.randomness import generator
 from adaptive_vtt.strategies.common import taken
 from adaptive_vtt.strategies.information import information
 from adaptive_vtt.strategies.integrated_variance import reduction
 from adaptive_vtt.surrogates import AnswerGP, AnswerPoints
 from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.types import Candidates
+from adaptive_vtt.utils.random_streams import generator
 
 Answers = Literal["one", "all"]
 GRID = np.linspace(0, 1, 101)

@@ -20,9 +20,9 @@ from adaptive_vtt.captions.occlusion import (
     occluded,
     pixels,
 )
-from adaptive_vtt.datasets.base import Box, Image
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.randomness import generator
+from adaptive_vtt.types import Box, Image
+from adaptive_vtt.utils.random_streams import generator
 
 IMAGES = arrays(
     np.uint8, st.tuples(st.integers(1, 14), st.integers(1, 14), st.sampled_from([1, 3]))

@@ -9,7 +9,7 @@ import pytest
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import Answer, OnnxModel, Prompt
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.randomness import generator
+from adaptive_vtt.utils.random_streams import generator
 
 pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.captions.onnx_detector import OnnxDetector
-from adaptive_vtt.datasets.base import Box
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.types import Box
 
 pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")

@@ -12,7 +12,7 @@ from loopback import Said, serving
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import Answer, OpenInference, Prices, Prompt, Unanswered
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.randomness import generator
+from adaptive_vtt.utils.random_streams import generator
 
 CONCEPTS = ("dark", "bright")
 IMAGES = generator(0, "inference").integers(0, 256, (3, 5, 4, 3), dtype=np.uint8)

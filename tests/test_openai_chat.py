@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from loopback import Said, serving
 
-from adaptive_vtt.datasets.base import Ask
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import Answer, Encoding, OpenAIChat, Prices, Prompt, Retries, Unanswered
-from adaptive_vtt.models.chat_replies import p_yes, stated, yes_or_no
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.models.prompts import Template
-from adaptive_vtt.randomness import generator
+from adaptive_vtt.models.network.chat_replies import p_yes, stated, yes_or_no
+from adaptive_vtt.models.network.prompts import Template
+from adaptive_vtt.types import Ask
+from adaptive_vtt.utils.random_streams import generator
 
 IMAGE = generator(0, "chat").integers(0, 256, (8, 6, 3), dtype=np.uint8)
 ONE = Prompt(IMAGE, ("cyst",), "a", "identity", 0)

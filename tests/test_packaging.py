@@ -69,8 +69,8 @@ def test_wheel_holds_every_file_of_the_package_and_nothing_else(
 def test_wheel_holds_types_data_and_the_three_rooms(names: set[str]) -> None:
     assert {
         "adaptive_vtt/py.typed",
-        "adaptive_vtt/datasets/data/fashion.npz",
-        "adaptive_vtt/models/data/fashion_cnn.npz",
+        "adaptive_vtt/datasets/formats/data/fashion.npz",
+        "adaptive_vtt/models/demo/data/fashion_cnn.npz",
         "adaptive_vtt/strategies/__init__.py",
         "adaptive_vtt/surrogates/answer_gp.py",
         "adaptive_vtt/experiments/__init__.py",
@@ -79,7 +79,7 @@ def test_wheel_holds_types_data_and_the_three_rooms(names: set[str]) -> None:
 
 def test_wheel_holds_the_licences(names: set[str]) -> None:
     licences = {name.split("/licenses/")[1] for name in names if "/licenses/" in name}
-    data_licence = "adaptive_vtt/datasets/data/LICENSE-fashion-mnist.txt"
+    data_licence = "adaptive_vtt/datasets/formats/data/LICENSE-fashion-mnist.txt"
     assert licences == {"LICENSE", data_licence}
 
 

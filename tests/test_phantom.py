@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from workers import received
 
-from adaptive_vtt.datasets.base import Image
-from adaptive_vtt.datasets.phantom import CONCEPTS, Phantom, phantom
-from adaptive_vtt.datasets.phantoms.drawing import draw
-from adaptive_vtt.datasets.phantoms.scene import COLOURS, FRAMES, PARIS, Polyp
+from adaptive_vtt.datasets.synthetic.phantom import CONCEPTS, Phantom, phantom
+from adaptive_vtt.datasets.synthetic.phantoms.drawing import draw
+from adaptive_vtt.datasets.synthetic.phantoms.scene import COLOURS, FRAMES, PARIS, Polyp
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.types import Image
 
 
 def picture(data: Phantom, index: int) -> Image:

@@ -9,12 +9,11 @@ import pandas as pd
 import pytest
 import torch
 
-from adaptive_vtt.datasets.base import Image
 from adaptive_vtt.experiments import phantom_audit, phantom_classifier, phantom_unet, retraining
 from adaptive_vtt.experiments import train_phantom as training
 from adaptive_vtt.models import PythonModel, load
-from adaptive_vtt.models.base import Prompt
 from adaptive_vtt.oracles import overlap
+from adaptive_vtt.types import Image, Prompt
 
 LEAST_DICE, LEAST_ACCURACY = 0.74, 0.85
 """Below what the shipped models reach, .8 and .9, by a margin."""

@@ -3,10 +3,10 @@
 import pytest
 
 from adaptive_vtt import QuestionSpace
+from adaptive_vtt.engine.rehearsal import rehearse
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import Consistency, Correctness
-from adaptive_vtt.planning import rehearse
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 

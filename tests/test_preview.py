@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.cli import main
-from adaptive_vtt.pictures import png
 from adaptive_vtt.relations import families, names, resolve
+from adaptive_vtt.utils.image_codec import png
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (120, 100, 3), dtype=np.uint8)
 MASK = np.zeros((120, 100), np.uint8)

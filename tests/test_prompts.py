@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_vtt.datasets.base import Image, Mask, Sample
-from adaptive_vtt.randomness import generator
 from adaptive_vtt.relations import FollowUp, Relation
 from adaptive_vtt.relations.prompts import COLOURS, draw_box, draw_contour, regions, relations
+from adaptive_vtt.types import Image, Mask, Sample
+from adaptive_vtt.utils.random_streams import generator
 
 RELATIONS = {relation.name: relation for relation in relations()}
 DRAWN = [name for name in RELATIONS if name != "prompt/coordinates"]

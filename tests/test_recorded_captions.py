@@ -11,10 +11,10 @@ from captioned import faulty
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.cli import main
 from adaptive_vtt.datasets import scenes
+from adaptive_vtt.export.prompt_images import write_pictures
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Prompt, RecordedCaptions
 from adaptive_vtt.oracles import ReducedCaptions
-from adaptive_vtt.prepared import write_pictures
 from adaptive_vtt.relations import reic
 
 

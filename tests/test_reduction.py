@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptive_vtt.datasets.base import Image, Mask, Sample
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.randomness import generator
 from adaptive_vtt.relations.reduction import (
     Crop,
     Rotate,
@@ -21,6 +19,8 @@ from adaptive_vtt.relations.reduction import (
     stretches,
     visible_shares,
 )
+from adaptive_vtt.types import Image, Mask, Sample
+from adaptive_vtt.utils.random_streams import generator
 
 RELATIONS = {relation.name: relation for relation in relations()}
 SIDES = st.integers(1, 60)

@@ -13,18 +13,18 @@ import adaptive_vtt as avtt
 from adaptive_vtt.captions import words
 from adaptive_vtt.captions.occlusion import VERSIONS, occluded, pixels
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.datasets.base import Box, Image, Sample
-from adaptive_vtt.datasets.phantom import Phantom, phantom
-from adaptive_vtt.datasets.registering import Register, RegisteredSight
-from adaptive_vtt.datasets.scenery.captions import Item, compose
-from adaptive_vtt.datasets.scenery.kinds import lab
-from adaptive_vtt.datasets.scenery.seeing import Sighting
-from adaptive_vtt.datasets.scenery.words import ENDOSCOPY, EVERYDAY, Vocabulary
+from adaptive_vtt.datasets.synthetic.phantom import Phantom, phantom
+from adaptive_vtt.datasets.synthetic.registering import Register, RegisteredSight
+from adaptive_vtt.datasets.synthetic.scenery.captions import Item, compose
+from adaptive_vtt.datasets.synthetic.scenery.kinds import lab
+from adaptive_vtt.datasets.synthetic.scenery.seeing import Sighting
+from adaptive_vtt.datasets.synthetic.scenery.words import ENDOSCOPY, EVERYDAY, Vocabulary
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.models.template_captioner import TemplateCaptioner
+from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles.captions import ReducedCaptions
 from adaptive_vtt.relations import resolve
 from adaptive_vtt.relations.reduction import Crop, Rotate, Stretch
+from adaptive_vtt.types import Box, Image, Sample
 
 DATA = phantom(8, seed=3, instrument=0.5, blood=0.4)
 REIC = ("crop", "stretch", "rotate")

@@ -6,8 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.captions.localising import Located, by_detection, by_occlusion, mask_of
-from adaptive_vtt.captions.rules import check, comparable
-from adaptive_vtt.captions.selection import (
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles.caption_rules import check, comparable
+from adaptive_vtt.relations import reic, resolve
+from adaptive_vtt.relations.reduction import Crop, Rotate, Stretch, crops, rotations, stretches
+from adaptive_vtt.relations.reic_selection import (
     ambiguity,
     counts,
     differences,
@@ -16,10 +19,7 @@ from adaptive_vtt.captions.selection import (
     spans,
     statuses,
 )
-from adaptive_vtt.datasets.base import Box, Sample
-from adaptive_vtt.errors import InputError
-from adaptive_vtt.relations import reic, resolve
-from adaptive_vtt.relations.reduction import Crop, Rotate, Stretch, crops, rotations, stretches
+from adaptive_vtt.types import Box, Sample
 
 DOG, CAT, TREE = Box("dog", 5, 5, 25, 25), Box("cat", 60, 40, 90, 60), Box("tree", 10, 10, 20, 20)
 

@@ -21,8 +21,7 @@ from adaptive_vtt.certify.verify import Interval, recompute
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import PythonModel
-from adaptive_vtt.models.base import Answer, Unanswered
-from adaptive_vtt.models.fashion_cnn import predict
+from adaptive_vtt.models.demo.fashion_cnn import predict
 from adaptive_vtt.oracles import Consistency
 from adaptive_vtt.report import render, write_report
 from adaptive_vtt.report.counts import FIGURES
@@ -30,6 +29,7 @@ from adaptive_vtt.report.evidence import Evidence
 from adaptive_vtt.report.section import duration, figure, percent, plain, span
 from adaptive_vtt.results import confusion, outcomes, summarise
 from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
+from adaptive_vtt.types import Answer, Unanswered
 
 EVIL = "<script>alert(1)</script>"
 SECTIONS = ["overview", "beliefs", "uncertainty", "counts", "gallery", "asked"]

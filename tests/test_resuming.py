@@ -14,14 +14,14 @@ from audits import content, finished, same_targets
 from torch import Tensor
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.belief import Belief
 from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
-from adaptive_vtt.pool import Candidates
 from adaptive_vtt.strategies import Combined
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Candidates
 
 # -- written before asked, answered before learnt ------------------------------------------
 

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from workers import received
 
-from adaptive_vtt.datasets.base import Image
-from adaptive_vtt.datasets.scenery.backgrounds import background
-from adaptive_vtt.datasets.scenery.drawing import draw, sketch_of
-from adaptive_vtt.datasets.scenery.kinds import KINDS, PLACES, TINT, lab, shaded
-from adaptive_vtt.datasets.scenery.scene import Scene
-from adaptive_vtt.datasets.scenes import Scenes, scenes
+from adaptive_vtt.datasets.synthetic.scenery.backgrounds import background
+from adaptive_vtt.datasets.synthetic.scenery.drawing import draw, sketch_of
+from adaptive_vtt.datasets.synthetic.scenery.kinds import KINDS, PLACES, TINT, lab, shaded
+from adaptive_vtt.datasets.synthetic.scenery.scene import Scene
+from adaptive_vtt.datasets.synthetic.scenes import Scenes, scenes
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.types import Image
 
 SIGNATURES = lab([kind.colour for kind in KINDS.values()])
 every_kind = pytest.mark.parametrize("name", KINDS)

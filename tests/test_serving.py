@@ -21,12 +21,8 @@ import pytest
 from scipy.stats import binom
 
 from adaptive_vtt.datasets import from_table, phantom
-from adaptive_vtt.datasets.base import Ask, Image, Sample
-from adaptive_vtt.datasets.phantom import CONCEPTS
-from adaptive_vtt.errors import InputError
-from adaptive_vtt.pictures import jpeg, png
-from adaptive_vtt.relations import resolve
-from adaptive_vtt.serving import (
+from adaptive_vtt.datasets.synthetic.phantom import CONCEPTS
+from adaptive_vtt.demo_server import (
     FAULTS,
     MODEL,
     REFUSAL,
@@ -34,9 +30,13 @@ from adaptive_vtt.serving import (
     Behaviour,
     DemoBrain,
     DemoServer,
-)  # fmt: skip
-from adaptive_vtt.serving.reading import options
+)
+from adaptive_vtt.demo_server.reading import options
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.relations import resolve
 from adaptive_vtt.testing import demo_server, tiny_dataset
+from adaptive_vtt.types import Ask, Image, Sample
+from adaptive_vtt.utils.image_codec import jpeg, png
 
 FRAMES = phantom(24, size=96)
 ORGANS = ("stomach", "small intestine", "large intestine")

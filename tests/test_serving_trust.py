@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.datasets import phantom
-from adaptive_vtt.serving import STATISTICS, DemoBrain, DemoServer
+from adaptive_vtt.demo_server import STATISTICS, DemoBrain, DemoServer
 
 PATIENCE = 0.3
 

@@ -11,21 +11,20 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.benchmark.truth import all_answers, all_losses, calls_of
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.comparing.truth import all_answers, all_losses, calls_of
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.datasets.base import Dataset, Sample
+from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.datasets.view import View
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal, check_chain
+from adaptive_vtt.journal.answer_json import from_json, to_json
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Recorded, Unanswered
 from adaptive_vtt.oracles import Consistency, MaskConsistency, MaskDrop, Ordinal, TopClass, overlap
-from adaptive_vtt.oracles.base import Case
-from adaptive_vtt.question import Question
 from adaptive_vtt.relations import FollowUp, LabelPreserving, get
 from adaptive_vtt.results import outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.values import from_json, to_json
+from adaptive_vtt.types import Case, Question, Sample
 
 RELATIONS = ("identity", "gaussian_noise", "rotation")
 

@@ -16,11 +16,11 @@ from scipy.stats import chi2
 
 from adaptive_vtt import QuestionSpace, relations
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.datasets.base import Image
+from adaptive_vtt.engine.candidates import Pool
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.pool import Candidates, Pool
 from adaptive_vtt.relations import LabelPreserving
 from adaptive_vtt.testing import TiledDataset, tiny_dataset
+from adaptive_vtt.types import Candidates, Image
 
 RNG = np.random.default_rng
 

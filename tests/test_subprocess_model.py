@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import nn
 
-from adaptive_vtt.datasets.base import Ask
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import Answer, Prompt, SubprocessModel, TorchModel, Unanswered
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.randomness import generator
+from adaptive_vtt.types import Ask
+from adaptive_vtt.utils.random_streams import generator
 
 IMAGES = generator(0, "lines").integers(0, 256, (3, 5, 4, 3), dtype=np.uint8)
 PROMPTS = [Prompt(image, ("a", "b"), f"s{i}", "identity", 0) for i, image in enumerate(IMAGES)]

@@ -10,19 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from adaptive_vtt.datasets.base import Ask, Image, Sample
-from adaptive_vtt.datasets.scenery.captions import EMPTY, Item, compose
-from adaptive_vtt.datasets.scenery.kinds import KINDS
-from adaptive_vtt.datasets.scenery.seeing import ColourSight, Sighting
-from adaptive_vtt.datasets.scenery.words import GOES_WITH, TAKEN_FOR, WORDS
-from adaptive_vtt.datasets.scenes import scenes
+from adaptive_vtt.datasets.synthetic.scenery.captions import EMPTY, Item, compose
+from adaptive_vtt.datasets.synthetic.scenery.kinds import KINDS
+from adaptive_vtt.datasets.synthetic.scenery.seeing import ColourSight, Sighting
+from adaptive_vtt.datasets.synthetic.scenery.words import GOES_WITH, TAKEN_FOR, WORDS
+from adaptive_vtt.datasets.synthetic.scenes import scenes
+from adaptive_vtt.demo_server import DemoServer
+from adaptive_vtt.demo_server.captions import NO_IMAGE, CaptionBrain
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.models.template_captioner import TemplateCaptioner
+from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.relations.reduction import crops, rotations, stretches
-from adaptive_vtt.serving import DemoServer
-from adaptive_vtt.serving.captions import NO_IMAGE, CaptionBrain
+from adaptive_vtt.types import Ask, Image, Sample
 
 DATA = scenes(40, seed=21)
 FAULTLESS: dict[str, Any] = {

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.checking import check
-from adaptive_vtt.cli.labelling import _pictures
-from adaptive_vtt.cli.starting import write_start
+from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.cli.label import _pictures
+from adaptive_vtt.cli.verify import check
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import SQLiteJournal
 
@@ -110,8 +110,8 @@ def test_resume_checks_the_spec_before_it_runs_what_that_names(
 def test_resume_of_a_spec_without_digest_goes_by_the_model_it_was_begun_with(
     out: Path, tmp_path: Path
 ) -> None:
-    from adaptive_vtt.resuming import check_program
     from adaptive_vtt.spec import parse_spec
+    from adaptive_vtt.spec.resuming import check_program
 
     facts = facts_of(out)
     del facts["program"]

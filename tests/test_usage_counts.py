@@ -15,6 +15,7 @@ from loopback import serving
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.budget import Purse
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.models import (
     Answer,
@@ -30,8 +31,7 @@ from adaptive_vtt.models import (
     Usage,
 )
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.models.prices import MOST_TOKENS
-from adaptive_vtt.purse import Purse
+from adaptive_vtt.models.network.prices import MOST_TOKENS
 
 PROMPT = Prompt(np.zeros((6, 4, 3), np.uint8), ("a",), "s", "identity", 0)
 PRICES = Prices(per_call=0.5, input=2.0, output=3.0, tokens=1)

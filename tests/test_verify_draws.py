@@ -9,9 +9,9 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.certify.verify_draws import check_draws, unchecked
+from adaptive_vtt.engine.law import Law
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import MemoryJournal
-from adaptive_vtt.law import Law
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 OPTIONS = {"half_width": 0.1, "targets": ["overall", "concepts", "relations"], "budget": 25}

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from ..datasets.base import Box, Image
+from ..types import Box, Image
 
 
 class Reader(Protocol):

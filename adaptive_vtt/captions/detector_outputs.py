@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets.base import Image
 from ..errors import InputError
-from ..models.tensors import InputShape, fitted
+from ..models.local.tensors import InputShape, fitted
+from ..types import Image
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]

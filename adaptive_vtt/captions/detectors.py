@@ -7,9 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
-from ..datasets.base import Box, Dataset, Image, Sample
+from ..datasets.base import Dataset
 from ..datasets.view import View
 from ..errors import InputError
+from ..types import Box, Image, Sample
 from .base import Detector
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets.base import Box, Image
 from ..errors import InputError, one_line
-from ..models.onnx import session
-from ..models.tensors import InputShape, fitted
+from ..models.local.onnx import session
+from ..models.local.tensors import InputShape, fitted
+from ..types import Box, Image
 from .occlusion import MARGIN, grown, pixels
 
 MULTIPLE = 8

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..datasets.base import Box, Mask
+from ..types import Box, Mask
 from .base import Same
 from .occlusion import VERSIONS, innermost, located
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets.base import Box, Image
 from ..datasets.scanning import choose
 from ..errors import InputError
+from ..types import Box, Image
 from .base import Filler
 
 VERSIONS = ("blur", "black", "inpaint")

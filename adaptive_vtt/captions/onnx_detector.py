@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets.base import Box, Image
 from ..datasets.scanning import choose
 from ..errors import InputError, one_line, unknown
-from ..models.onnx import TYPES, session
-from ..models.tensors import InputShape, Preprocessing, fitted
+from ..models.local.onnx import TYPES, session
+from ..models.local.tensors import InputShape, Preprocessing, fitted
+from ..types import Box, Image
 from .detector_outputs import Found, letterbox, roles, ssd, yolo
 
 Layout = Literal["auto", "yolo", "ssd"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets.base import Box, Image
 from ..errors import InputError
+from ..types import Box, Image
 
 Floats = npt.NDArray[np.float32]
 

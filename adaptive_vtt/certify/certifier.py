@@ -30,9 +30,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets.base import Indices
-from ..rows import MoveRow
+from ..journal.rows import MoveRow
 from ..space import QuestionSpace
+from ..types import Indices
 from .sequences import Sequences
 from .targets import Target, calls, largest, member, size
 

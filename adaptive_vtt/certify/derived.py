@@ -19,8 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..oracles.base import SIDES
-from ..space import IDENTITY
+from ..types import IDENTITY, SIDES
 from . import formulas
 from .formulas import Bounds, Floats, falling, rising, stack
 

@@ -12,8 +12,8 @@ from .sequences import CAP, EAGERNESS, MOST_SKEW, PRIOR
 from .targets import fingerprint, named_targets
 
 if TYPE_CHECKING:
-    from ..belief import Belief
-    from ..proxies import Proxies
+    from ..engine.belief import Belief
+    from ..engine.proxies import Proxies
 
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
@@ -87,7 +87,7 @@ class Plan:
 
         ``readings`` are Belief's ``memory``, ``form`` and ``history``.
         """
-        from ..belief import Belief
+        from ..engine.belief import Belief
         from ..surrogates import QuestionGP, sample_features
 
         if not self.certifies:

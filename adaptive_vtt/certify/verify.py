@@ -12,8 +12,8 @@ import numpy as np
 
 from ..errors import JournalError
 from ..journal import Journal, check_chain
-from ..journal.schema3 import check_old_seals
-from ..rows import EXCLUDED, CallRow, DrawRow, MoveRow
+from ..journal.migrations import check_old_seals
+from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from .verify_draws import check_draws
 
 GRID = [i / 1000 for i in range(1001)]

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..engine.law import Law
 from ..errors import JournalError
-from ..law import Law
-from ..randomness import generator
-from ..rows import DrawRow, MoveRow
+from ..journal.rows import DrawRow, MoveRow
+from ..utils.random_streams import generator
 
 Bools = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from ..errors import AvttError
-from .interrupting import interruptible
+from .signals import interruptible
 
 app = typer.Typer(
     name="avtt",
@@ -90,16 +90,16 @@ def audit(
         "canaries": canaries,
     }
     with interruptible(out):
-        from .running import begin, read, run_and_report
+        from .run_folder import begin, read, run_and_report
 
         chosen, base = read(spec, demo, changes)
         if plan:
-            from .planning import dry_run
+            from .dry_run import dry_run
 
             return dry_run(chosen, base, as_json)
         run_and_report(begin(chosen, base, out), out, as_json, require_certified)
         if demo and not as_json:
-            from .uniform import compare_with_uniform
+            from .uniform_baseline import compare_with_uniform
 
             compare_with_uniform(chosen, base, out)
 
@@ -115,7 +115,7 @@ def resume(directory: RunDir, as_json: Json = False) -> None:
     Example: avtt resume runs/first
     """
     with interruptible(directory):
-        from .running import go_on, run_and_report
+        from .run_folder import go_on, run_and_report
 
         run_and_report(go_on(directory), directory, as_json)
 
@@ -126,7 +126,7 @@ def report(directory: RunDir) -> None:
 
     Example: avtt report runs/first
     """
-    from .running import rewrite
+    from .run_folder import rewrite
 
     typer.echo(f"wrote {rewrite(directory)}")
 
@@ -148,7 +148,7 @@ def verify(
 
     Example: avtt verify runs/first --head 0123456789abcdef0123456789abcdef
     """
-    from .checking import check
+    from .verify import check
 
     typer.echo(check(directory, head))
 
@@ -191,7 +191,7 @@ def label(
 
     Example: avtt label runs/captions --inspector ann --sample 50
     """
-    from .labelling import label as run_label
+    from .label import label as run_label
 
     run_label(
         directory, inspector=inspector, sample=sample, everything=everything, html=html,
@@ -214,7 +214,7 @@ def export(
 
     Example: avtt export runs/first --failures failures
     """
-    from .exporting import export as write
+    from .export import export as write
 
     write(directory, failures, least_loss, as_json)
 
@@ -246,8 +246,8 @@ def compare(
 
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
     """
-    from .comparing import compare as run_compare
-    from .running import read
+    from .compare import compare as run_compare
+    from .run_folder import read
 
     changes = {"budget": budget, "half_width": half_width, "targets": _names(targets)}
     chosen, base = read(spec, demo, changes)
@@ -262,7 +262,7 @@ def init(
 
     Example: avtt init my-audit && avtt audit my-audit/SPEC.toml
     """
-    from .starting import write_start
+    from .init import write_start
 
     typer.echo(f"wrote {write_start(directory)}\nnext: avtt audit {directory / 'SPEC.toml'}")
 
@@ -295,7 +295,7 @@ def serve_demo(
 
     Example: avtt serve-demo --latency 0.5 --error-rate 0.2
     """
-    from .serving import serve
+    from .serve_demo import serve
 
     serve(
         port=port, key_env=key_env, latency=latency, error_rate=error_rate, worse=worse,
@@ -315,7 +315,7 @@ def list_relations(
 
     Example: avtt relations list medtest
     """
-    from .showing import list_relations as show
+    from .relations import list_relations as show
 
     show(family, as_json)
 
@@ -339,7 +339,7 @@ def preview(
 
     Example: avtt relations preview photo.jpg --relations medtest,imagenet-c/fog --out sheet.html
     """
-    from .showing import preview as draw
+    from .relations import preview as draw
 
     draw(image, out, _names(relations), mask, seed)
     typer.echo(f"wrote {out}")

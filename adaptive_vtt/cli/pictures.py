@@ -6,9 +6,9 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from ..building import build_space
-from ..prepared import TABLE, count_pictures, write_pictures
+from ..export.prompt_images import TABLE, count_pictures, write_pictures
 from ..spec import read_spec
+from ..spec.building import build_space
 
 
 def pictures(path: Path, out: Path) -> None:

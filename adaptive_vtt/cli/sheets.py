@@ -9,9 +9,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ..datasets.base import Image, Sample
-from ..pictures import jpeg, png
 from ..relations.prompts import draw_contour
+from ..types import Image, Sample
+from ..utils.image_codec import jpeg, png
 
 CELL = 160
 """Pixels of a picture's longer side in a PNG sheet."""

@@ -1,21 +1,22 @@
 """Datasets: where the samples, their images and their truths come from."""
 
-from .base import UNKNOWN, Dataset, Sample
-from .class_folder import from_class_folders
-from .coco import from_coco
-from .endobench import from_endobench
-from .fashion_mnist import fashion
-from .folder import read_table
-from .idrid import from_idrid
-from .image_folder import from_images
-from .isic import from_isic
-from .mask_folder import from_masks
-from .medmnist import from_medmnist, medmnist_sets
-from .medvqa import from_medvqa
-from .phantom import phantom
-from .scenes import scenes
+from ..types import UNKNOWN, Sample
+from .base import Dataset
+from .formats.class_folder import from_class_folders
+from .formats.coco import from_coco
+from .formats.endobench import from_endobench
+from .formats.fashion_mnist import fashion
+from .formats.idrid import from_idrid
+from .formats.image_folder import from_images
+from .formats.isic import from_isic
+from .formats.mask_folder import from_masks
+from .formats.medmnist import from_medmnist, medmnist_sets
+from .formats.medvqa import from_medvqa
+from .formats.table_file import read_table
+from .formats.voc import from_voc
+from .synthetic.phantom import phantom
+from .synthetic.scenes import scenes
 from .table import TableDataset, from_table
-from .voc import from_voc
 
 __all__ = [
     "UNKNOWN",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .base import UNKNOWN, Box, Image, Sample
+from ..types import UNKNOWN, Box, Image, Sample
 from .table import TableDataset
 
 ROUNDING = 1.0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from ..errors import InputError, unknown
-from .images import read_image
+from ..utils.image_files import read_image
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 """File name endings of images, in the order in which a name without one is tried."""

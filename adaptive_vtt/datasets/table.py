@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..errors import InputError, unknown
-from .base import UNKNOWN, Image, Indices, Mask, Sample, Truths
-from .images import as_image, as_mask, read_image, read_mask
+from ..types import UNKNOWN, Image, Indices, Mask, Sample, Truths
+from ..utils.image_files import as_image, as_mask, read_image, read_mask
 
 
 class Rows(Protocol):

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from .base import UNKNOWN, Dataset, Indices, Sample, Truths
+from ..types import UNKNOWN, Indices, Sample, Truths
+from .base import Dataset
 
 READABLE = [
     [False, False, False], [False, True, False], [False, False, True], [True, True, True],

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .base import Ask, Sample
+from ..types import Ask, Sample
 from .table import TableDataset
 
 Answers = Mapping[str, tuple[str, ...]]

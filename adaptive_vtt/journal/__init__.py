@@ -8,7 +8,7 @@ of hashes (chain.py), so that what was altered afterwards can be found.
 
 from .base import Journal
 from .chain import Link, check_chain
-from .memory import MemoryJournal
+from .in_memory import MemoryJournal
 from .opening import (
     JournalSource,
     begin_anew,

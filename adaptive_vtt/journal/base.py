@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ..rows import CallRow, DrawRow, FactRow, SourceRow
 from .chain import Link
+from .rows import CallRow, DrawRow, FactRow, SourceRow
 
 
 class Journal(Protocol):

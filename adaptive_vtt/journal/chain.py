@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import JournalError
-from ..rows import CallRow, DrawRow, FactRow, SourceRow
+from .rows import CallRow, DrawRow, FactRow, SourceRow
 
 if TYPE_CHECKING:
     from .base import Journal

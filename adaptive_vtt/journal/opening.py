@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ..errors import JournalError, one_line
 from .base import Journal
-from .memory import MemoryJournal
+from .in_memory import MemoryJournal
 from .sqlite import SQLiteJournal
 
 AnyJournal = TypeVar("AnyJournal", bound=Journal)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import JournalError, one_line
-from ..rows import AnswerRow, CallRow, DrawRow, FactRow, MoveRow, SourceRow
-from ..values import parsed
+from .answer_json import parsed
 from .chain import Chain, Link, Row
 from .files import connect_to_read, identity, save_beside
 from .locking import Lock
+from .migrations import VERSION_3, migrate
+from .rows import AnswerRow, CallRow, DrawRow, FactRow, MoveRow, SourceRow
 from .schema import FIGURES, SCHEMA, VERSION, statements
-from .schema3 import VERSION_3, migrate
 
 DAMAGED = (sqlite3.Error, ValueError, TypeError, LookupError, RecursionError, OverflowError)
 """What reading a damaged file may raise."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import InputError, JournalError
 from ..journal import Journal
-from ..randomness import generator
+from ..utils.random_streams import generator
 
 NONE = "none"
 """Stands where there is no error, and so no type."""

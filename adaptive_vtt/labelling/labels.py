@@ -13,10 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..captions.rules import ERROR_TYPES
 from ..errors import InputError
-from ..files import write_text
-from ..tables import csv_lines, original
+from ..oracles.caption_rules import ERROR_TYPES
+from ..utils.files import write_text
+from ..utils.tables import csv_lines, original
 from .items import NONE, Key
 
 COLUMNS = ("question", "object", "inspector", "error", "type", "time")

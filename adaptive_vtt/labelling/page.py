@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..captions.rules import ERROR_TYPES
-from ..files import write_text
+from ..oracles.caption_rules import ERROR_TYPES
+from ..utils.files import write_text
 from .items import NONE, Item
 from .labels import COLUMNS, Labels
 from .pictures import Picture, Pictures

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..datasets.base import Image
+from ..engine.settings import rendering_seed, same_audit
 from ..errors import AvttError
 from ..journal import Journal
-from ..pictures import jpeg
-from ..settings import rendering_seed, same_audit
 from ..space import QuestionSpace
+from ..types import Image
+from ..utils.image_codec import jpeg
 from .items import Item
 
 SIDE = 640

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..captions.rules import ERROR_TYPES
+from ..oracles.caption_rules import ERROR_TYPES
 from .agreement import Scores, fleiss_kappa, majority, scores
 from .items import NONE, Item, Key, by_key
 from .labels import Label, Labels

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..captions.rules import ERROR_TYPES
+from ..oracles.caption_rules import ERROR_TYPES
 from .items import NONE, Item
 from .pictures import Pictures
 from .session import Session

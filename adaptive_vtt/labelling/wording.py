@@ -1,6 +1,6 @@
 """What an inspector reads of an object, in words."""
 
-from ..captions.rules import ERROR_TYPES, rule_of
+from ..oracles.caption_rules import ERROR_TYPES, rule_of
 from .items import NONE, Item
 
 

@@ -6,35 +6,36 @@ Adapters that need a library of their own, or a network, are imported on first u
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .base import Answer, ConcurrentModel, ModelUnderTest, Prompt, Unanswered, Value
-from .limits import Limits, Retries
-from .loading import load
-from .prices import Prices, Usage
-from .python import PythonModel, TorchModel
-from .recorded import Recorded
-from .simulated import Simulated
+from ..types import Answer, Prompt, Unanswered, Value
+from .base import ConcurrentModel, ModelUnderTest
+from .demo.simulated import Simulated
+from .local.loading import load
+from .local.python import PythonModel, TorchModel
+from .local.recorded import Recorded
+from .network.limits import Limits, Retries
+from .network.prices import Prices, Usage
 
 if TYPE_CHECKING:
-    from .endpoint import Endpoint
-    from .http_json import HttpJson
-    from .onnx import OnnxModel
-    from .open_inference import OpenInference
-    from .openai_chat import OpenAIChat
-    from .picture import Encoding
-    from .recorded_captions import RecordedCaptions
-    from .subprocess_lines import SubprocessModel
-    from .template_captioner import TemplateCaptioner
+    from .demo.template_captioner import TemplateCaptioner
+    from .local.onnx import OnnxModel
+    from .local.recorded_captions import RecordedCaptions
+    from .local.subprocess_lines import SubprocessModel
+    from .network.endpoint import Endpoint
+    from .network.http_json import HttpJson
+    from .network.image_encoding import Encoding
+    from .network.open_inference import OpenInference
+    from .network.openai_chat import OpenAIChat
 
 _HOMES = {
-    "Encoding": "picture",
-    "Endpoint": "endpoint",
-    "HttpJson": "http_json",
-    "OnnxModel": "onnx",
-    "OpenAIChat": "openai_chat",
-    "OpenInference": "open_inference",
-    "RecordedCaptions": "recorded_captions",
-    "SubprocessModel": "subprocess_lines",
-    "TemplateCaptioner": "template_captioner",
+    "Encoding": "network.image_encoding",
+    "Endpoint": "network.endpoint",
+    "HttpJson": "network.http_json",
+    "OnnxModel": "local.onnx",
+    "OpenAIChat": "network.openai_chat",
+    "OpenInference": "network.open_inference",
+    "RecordedCaptions": "local.recorded_captions",
+    "SubprocessModel": "local.subprocess_lines",
+    "TemplateCaptioner": "demo.template_captioner",
 }
 
 __all__ = [

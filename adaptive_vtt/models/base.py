@@ -2,50 +2,9 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from ..datasets.base import Ask, Image, Mask
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """What is sent to the model: one image and the concepts asked about.
-
-    ``image`` is H x W x C uint8, or None where the dataset has none. ``asks``: one per
-    concept where the questions are in words, else empty. Truths are not here, on purpose.
-    """
-
-    image: Image | None
-    concepts: tuple[str, ...]
-    sample_id: str
-    relation: str
-    severity: int
-    asks: tuple[Ask, ...] = ()
-
-
-@dataclass(frozen=True)
-class Unanswered:
-    """The model gave no answer: a refusal, a timeout, garbage. Never NaN, never zero."""
-
-    reason: str
-    cost: float = 0.0
-
-
-Value = float | Mask | str | Unanswered
-"""What a model says of one concept."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the model said, and what the call cost.
-
-    ``values``: for each concept of the prompt P(yes) in [0, 1], a mask (H x W of bool, as
-    large as the image), words, or Unanswered for a concept the model left out.
-    """
-
-    values: tuple[Value, ...]
-    cost: float = 0.0
+from ..types import Answer, Prompt, Unanswered
 
 
 @runtime_checkable

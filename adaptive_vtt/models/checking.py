@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import AvttError, ModelError, one_line
-from .base import Answer, ModelUnderTest, Prompt, Unanswered, Value
+from ..types import Answer, Prompt, Unanswered, Value
+from .base import ModelUnderTest
 
 
 def name_of(model: ModelUnderTest) -> str:

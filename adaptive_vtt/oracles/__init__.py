@@ -1,6 +1,7 @@
 """Oracles: answer and expectation in, outcome out."""
 
-from .base import Case, Heard, Oracle, OracleDefaults, Outcome, Version, adapted
+from ..types import Case, Heard, Outcome, Version
+from .base import Oracle, OracleDefaults, adapted
 from .caption_classes import CaptionClasses
 from .captions import ReducedCaptions
 from .choice import MultipleChoice

@@ -1,79 +1,26 @@
 """What an oracle is."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..datasets.base import Dataset, Image, Sample
-from ..models.base import Value
-from ..question import Question
-from ..relations.base import FollowUp, Relation
+from ..datasets.base import Dataset
+from ..relations.base import Relation
+from ..types import (
+    SIDES,
+    Case,
+    FollowUp,
+    Heard,
+    Outcome,
+    Question,
+    Sample,
+    SourceAnswer,
+    Value,
+    Version,
+)
 
 if TYPE_CHECKING:
-    from ..memory import Memory
     from ..space import QuestionSpace
-
-SIDES = MappingProxyType({"miss rate": 1, "false-alarm rate": 0})
-"""What the mean losses of a concept's two sides are called, and which truth each is about."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The verdict on one answer.
-
-    ``loss`` in [0, 1]; ``coordinate`` the paper's a = (f + truth) / 2 in [0, 1], or None
-    where the question was not answered. ``score``: what is journaled as the answer where
-    that is a mask or words. ``unanswered``: why words are no answer. ``excluded`` says why
-    a question should not count; as that is only known once it was asked, it counts as 0 in
-    lower bounds and as 1 in upper ones. ``details``: whatever else the report should tell of
-    the answer, as JSON has it.
-    """
-
-    loss: float
-    coordinate: float | None = None
-    score: float | None = None
-    unanswered: str | None = None
-    excluded: str | None = None
-    details: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True)
-class Version:
-    """A version of a source image that an oracle has to hear of, too, before it can judge.
-
-    ``relation`` and ``severity`` are what the model under test is told it is.
-    """
-
-    relation: str
-    severity: int
-    make: Callable[[], Image]
-
-
-@dataclass(frozen=True)
-class Heard:
-    """What was said of a source image, and of its versions by their place."""
-
-    answer: Value
-    versions: Mapping[int, Value]
-
-
-SourceAnswer = Value | Heard | None
-"""What was said of a source image; a Heard where versions of it were asked about, too."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """One question of a call: its answer, what was expected, the source image's answer.
-
-    ``place``: which of the space's concepts it is about.
-    """
-
-    question: Question
-    place: int
-    answer: Value
-    expected: Any
-    source_answer: SourceAnswer
+    from ..types import Memory
 
 
 class Oracle(Protocol):

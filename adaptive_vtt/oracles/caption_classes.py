@@ -13,12 +13,10 @@ from typing import Any
 
 from ..captions.base import Reader, Same
 from ..captions.localising import rounded
-from ..captions.view import QUESTION
-from ..datasets.base import Box, Sample
 from ..errors import InputError
-from ..question import Question
-from ..relations.base import FollowUp, Relation
-from .base import Outcome, SourceAnswer
+from ..relations.base import Relation
+from ..types import Box, FollowUp, Outcome, Question, Sample, SourceAnswer
+from .caption_view import QUESTION
 from .captioned import NOT_CAPTIONED, CaptionOracle, caption_of
 from .choice import scored
 

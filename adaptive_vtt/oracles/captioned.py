@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..captions.view import CAPTION, QUESTION, Captioned
 from ..datasets.base import Dataset
 from ..errors import InputError, ModelError
-from ..models.base import Unanswered
-from ..vqa.extraction import NO_ANSWER, REFUSED, refused
-from .base import OracleDefaults, Outcome, SourceAnswer
+from ..types import CAPTION, Outcome, SourceAnswer, Unanswered
+from .base import OracleDefaults
+from .caption_view import QUESTION, Captioned
+from .choice_extraction import NO_ANSWER, REFUSED, refused
 from .consistency import VIOLATIONS
 
 NOTHING: Mapping[str, Any] = {

@@ -14,22 +14,20 @@ import numpy as np
 from ..captions.base import Filler, Reader, Same
 from ..captions.localising import Located, by_detection, by_occlusion, mask_of, rounded
 from ..captions.occlusion import VERSIONS, inpainted, occluded
-from ..captions.rules import STATUS, Finding, check, comparable
-from ..captions.selection import T_DOWN, T_UP, statuses
-from ..captions.view import QUESTION
-from ..datasets.base import Box, Dataset, Image, Sample
+from ..datasets.base import Dataset
 from ..errors import InputError
-from ..models.base import Value
-from ..question import Question
-from ..relations.base import FollowUp, Relation
+from ..relations.base import Relation
 from ..relations.reduction import Crop, Rotate, Stretch, visible_shares
-from .base import Heard, Outcome, Version
+from ..relations.reic_selection import T_DOWN, T_UP, statuses
+from ..types import Box, FollowUp, Heard, Image, Outcome, Question, Sample, Value, Version
+from .caption_rules import STATUS, Finding, check, comparable
+from .caption_view import QUESTION
 from .captioned import NOT_CAPTIONED, CaptionOracle, caption_of, refusal
 from .choice import scored
 
 if TYPE_CHECKING:
-    from ..captions.memory import CaptionMemory
     from ..space import QuestionSpace
+    from .caption_memory import CaptionMemory
 
 MOST_BOXES = 6
 """So many boxes of an image are hidden in turn at most, the surest first: 3 captions each."""
@@ -112,7 +110,7 @@ class ReducedCaptions(CaptionOracle):
         return getattr(relation, "reduces", False)
 
     def memory(self, space: "QuestionSpace") -> "CaptionMemory":
-        from ..captions.memory import CaptionMemory
+        from .caption_memory import CaptionMemory
 
         return CaptionMemory(space, self.down, self.up)
 

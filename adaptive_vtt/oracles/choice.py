@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from ..datasets.base import Ask, Sample
 from ..errors import InputError
-from ..models.base import Unanswered
-from ..question import Question
-from ..relations.base import FollowUp, Relation
-from ..vqa.extraction import extract
-from ..vqa.geometry import coordinates, moves
-from ..vqa.referees import EXACT, Referee
-from .base import OracleDefaults, Outcome, SourceAnswer
+from ..relations.base import Relation
+from ..relations.places import coordinates, moves
+from ..types import Ask, FollowUp, Outcome, Question, Sample, SourceAnswer, Unanswered
+from .base import OracleDefaults
+from .choice_extraction import extract
+from .judge_models import EXACT, Referee
 
 ERRORS = MappingProxyType({"error rate": 1})
 """Every question is about its own concept, so there is one side: truth 1."""

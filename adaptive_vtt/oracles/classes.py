@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from ..datasets.base import UNKNOWN, Dataset
+from ..datasets.base import Dataset
 from ..datasets.view import View
-from ..models.base import Value
-from .base import Case, OracleDefaults, Outcome
+from ..types import UNKNOWN, Case, Outcome, Value
+from .base import OracleDefaults
 
 
 class _Likeliest(OracleDefaults):

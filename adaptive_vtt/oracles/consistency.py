@@ -3,12 +3,11 @@
 from types import MappingProxyType
 from typing import Any
 
-from ..datasets.base import Dataset, Sample
+from ..datasets.base import Dataset
 from ..datasets.view import View
-from ..models.base import Unanswered
-from ..question import Question
-from ..relations.base import FollowUp, Relation
-from .base import OracleDefaults, Outcome, SourceAnswer
+from ..relations.base import Relation
+from ..types import FollowUp, Outcome, Question, Sample, SourceAnswer, Unanswered
+from .base import OracleDefaults
 
 VIOLATIONS = MappingProxyType({"violation rate": 1})
 

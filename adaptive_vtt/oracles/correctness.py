@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from ..models.base import Unanswered
-from ..question import Question
-from .base import OracleDefaults, Outcome
+from ..types import Outcome, Question, Unanswered
+from .base import OracleDefaults
 
 
 class Correctness(OracleDefaults):

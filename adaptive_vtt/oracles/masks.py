@@ -9,13 +9,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..datasets.base import UNKNOWN, Dataset, Mask, Sample
+from ..datasets.base import Dataset
 from ..datasets.view import View
 from ..errors import InputError, unknown
-from ..models.base import Unanswered, Value
-from ..question import Question
-from ..relations.base import FollowUp, Relation
-from .base import OracleDefaults, Outcome, SourceAnswer
+from ..relations.base import Relation
+from ..types import (
+    UNKNOWN,
+    FollowUp,
+    Mask,
+    Outcome,
+    Question,
+    Sample,
+    SourceAnswer,
+    Unanswered,
+    Value,
+)
+from .base import OracleDefaults
 from .consistency import Agreement
 
 ROUNDING = 1e-9

@@ -9,15 +9,20 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..datasets.base import Sample
+from ..datasets.vqa.medvqa_questions import (
+    INSTRUMENT_COUNT,
+    INSTRUMENT_PLACE,
+    INSTRUMENTS,
+    POSITIONS,
+    TEXT,
+)
 from ..errors import InputError, unknown
-from ..question import Question
-from ..relations.base import FollowUp, Relation
-from ..vqa.extraction import NO_ANSWER, REFUSED, conclusion, refused
-from ..vqa.geometry import moves
-from ..vqa.medvqa import INSTRUMENT_COUNT, INSTRUMENT_PLACE, INSTRUMENTS, POSITIONS, TEXT
-from .base import OracleDefaults, Outcome, SourceAnswer
+from ..relations.base import Relation
+from ..relations.places import moves
+from ..types import FollowUp, Outcome, Question, Sample, SourceAnswer
+from .base import OracleDefaults
 from .choice import ERRORS, scored, without_reading
+from .choice_extraction import NO_ANSWER, REFUSED, conclusion, refused
 
 Accept = Literal["either", "yes", "name"]
 ACCEPT = ("either", "yes", "name")

@@ -9,7 +9,8 @@ from functools import cache
 from importlib import import_module
 
 from ..errors import InputError, unknown
-from .base import FollowUp, LabelPreserving, Relation
+from ..types import FollowUp
+from .base import LabelPreserving, Relation
 from .graded import GRADED, Graded, Identity
 
 __all__ = [

@@ -1,21 +1,11 @@
 """Relations: what makes a follow-up image, and what the answer should then be."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from ..datasets.base import Image, Mask, Sample
 from ..errors import InputError
-
-
-@dataclass(frozen=True)
-class FollowUp:
-    """The image a relation made: H x W x C uint8, and whatever the oracle needs to know of it."""
-
-    image: Image | None
-    details: Mapping[str, Any] = field(default_factory=dict)
+from ..types import FollowUp, Image, Mask, Sample
 
 
 class Relation(Protocol):

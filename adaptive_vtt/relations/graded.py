@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets.base import Image, Mask, Sample
-from .base import FollowUp, LabelPreserving
+from ..types import FollowUp, Image, Mask, Sample
+from .base import LabelPreserving
 
 Floats = npt.NDArray[np.float64]
 

@@ -15,7 +15,7 @@ shear, 3 to 5 ripple), ``frost`` (3 and 4 differ only in how much of the image i
 
 from collections.abc import Callable
 
-from ..datasets.base import Image
+from ..types import Image
 from .corruptions import Corruption, blur, colour, digital, noise, warp, weather
 
 Ladder = tuple[tuple[float, ...], ...]

@@ -27,8 +27,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ..datasets.base import Image
 from ..errors import unknown
+from ..types import Image
 from .corruptions import Corruption, blur, colour, digital, noise, objects
 
 Ladder = tuple[tuple[float, ...], ...]

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..captions.view import CAPTION
-from ..datasets.base import Box, Sample
 from ..errors import InputError
-from .base import FollowUp, LabelPreserving
+from ..types import CAPTION, Box, FollowUp, Sample
+from .base import LabelPreserving
 from .pasting import CutOut, annotated, not_eligible, paste
 
 OVERLAPS = ((-1.0, 0.0), (0.0, 0.15), (0.15, 0.3), (0.3, 0.45))

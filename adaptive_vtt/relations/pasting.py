@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets.base import Box, Dataset, Image, Mask, Sample
+from ..datasets.base import Dataset
 from ..errors import InputError
-from .base import FollowUp
+from ..types import Box, FollowUp, Image, Mask, Sample
 
 Floats = npt.NDArray[np.float32]
 Window = tuple[slice, slice]

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import cv2
 import numpy as np
 
-from ..datasets.base import Image, Mask, Sample
-from .base import FollowUp, LabelPreserving, Relation
+from ..types import FollowUp, Image, Mask, Sample
+from .base import LabelPreserving, Relation
 
 COLOURS = {
     "green": (0, 255, 0),

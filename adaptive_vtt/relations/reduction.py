@@ -18,9 +18,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets.base import Image, Mask, Sample
 from ..errors import InputError
-from .base import FollowUp, LabelPreserving, Relation
+from ..types import FollowUp, Image, Mask, Sample
+from .base import LabelPreserving, Relation
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -14,12 +14,10 @@ from functools import lru_cache
 import numpy as np
 
 from ..captions.localising import mask_of
-from ..captions.selection import ambiguity, counts, select, spans
-from ..captions.view import CAPTION
-from ..datasets.base import Box, Mask, Sample
 from ..errors import InputError
-from ..randomness import generator
-from .base import FollowUp, LabelPreserving, Relation
+from ..types import CAPTION, Box, FollowUp, Mask, Sample
+from ..utils.random_streams import generator
+from .base import LabelPreserving, Relation
 from .reduction import (
     Crop,
     Reductions,
@@ -30,6 +28,7 @@ from .reduction import (
     stretches,
     visible_shares,
 )
+from .reic_selection import ambiguity, counts, select, spans
 
 KINDS = ("crop", "stretch", "rotate")
 LEAST_CROP = 0.5

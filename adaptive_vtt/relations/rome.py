@@ -12,11 +12,10 @@ import cv2
 import numpy as np
 
 from ..captions.base import Filler
-from ..captions.view import CAPTION
-from ..datasets.base import Box, Image, Mask, Sample
 from ..errors import InputError
-from ..randomness import generator
-from .base import FollowUp, LabelPreserving
+from ..types import CAPTION, Box, FollowUp, Image, Mask, Sample
+from ..utils.random_streams import generator
+from .base import LabelPreserving
 from .pasting import annotated, not_eligible, pixels
 
 MARGIN = 35

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..rows import AnswerRow, DrawRow
+from ..journal.rows import AnswerRow, DrawRow
 from .evidence import Evidence
 from .section import Section, amount, figure, fragment
 

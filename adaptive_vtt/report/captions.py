@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from ..captions.findings import found
-from ..captions.findings import judged as read
-from ..captions.rules import ERROR_TYPES, rule_of
+from ..oracles.caption_rules import ERROR_TYPES, rule_of
+from .caption_findings import found
+from .caption_findings import judged as read
 from .evidence import Evidence
 from .gallery import FIRST, MOST, Picture, picture
 from .section import Section, fragment

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ..certify.derived import Figure, Kind, figures
 from ..certify.formulas import Bounds
-from ..space import IDENTITY
+from ..types import IDENTITY
 from .evidence import Evidence
 from .section import Section, fragment, span
 from .standing import shared

@@ -8,8 +8,8 @@ import pandas as pd
 
 from ..errors import JournalError
 from ..journal import Journal
+from ..journal.rows import AnswerRow, CallRow, DrawRow, SourceRow
 from ..results import judged, warned
-from ..rows import AnswerRow, CallRow, DrawRow, SourceRow
 
 if TYPE_CHECKING:
     from .history import Track

@@ -5,7 +5,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from itertools import accumulate
 
-from ..rows import AnswerRow, CallRow
+from ..journal.rows import AnswerRow, CallRow
 from .evidence import Evidence
 from .section import Section, fragment
 

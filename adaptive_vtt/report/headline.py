@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ..canaries import repeated
-from ..rows import EXCLUDED
+from ..engine.canaries import repeated
+from ..journal.rows import EXCLUDED
 from .certified import words
 from .evidence import Evidence
 from .findings import certified_findings, findings

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..certify import sequences
 from ..journal import FIGURES
-from ..rows import AnswerRow
+from ..journal.rows import AnswerRow
 from .evidence import Evidence
 
 Floats = npt.NDArray[np.float64]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from ..files import write_text
 from ..journal import Journal
+from ..utils.files import write_text
 from . import (
     asked,
     beliefs,

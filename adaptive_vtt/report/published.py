@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ..vqa.published import OVERALL, accuracies, beside
-from ..vqa.taxonomy import TASKS
+from ..datasets.vqa.taxonomy import TASKS
+from .endobench_published import OVERALL, accuracies, beside
 from .evidence import Evidence
 from .section import Section, fragment, span
 

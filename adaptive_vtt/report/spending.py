@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rows import EXCLUDED
+from ..journal.rows import EXCLUDED
 from .evidence import Evidence
 from .section import Section, amount, chart, fragment, money
 

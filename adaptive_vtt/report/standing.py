@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..oracles.base import SIDES
-from ..space import IDENTITY
+from ..types import IDENTITY, SIDES
 from .beliefs import implied_rates
 from .evidence import Evidence
 from .history import Track

@@ -38,7 +38,7 @@ DEMO = Spec.model_validate(
         "dataset": {"kind": "fashion"},
         "model": {
             "kind": "python",
-            "target": "adaptive_vtt.models.fashion_cnn:predict",
+            "target": "adaptive_vtt.models.demo.fashion_cnn:predict",
             "name": "fashion-cnn",
         },
         "space": {

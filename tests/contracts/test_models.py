@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from adaptive_vtt.datasets import TableDataset, from_table
-from adaptive_vtt.datasets.base import Ask
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import (
     Answer,
@@ -23,9 +22,10 @@ from adaptive_vtt.models import (
     Unanswered,
 )
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.models.fashion_cnn import predict
-from adaptive_vtt.randomness import generator
+from adaptive_vtt.models.demo.fashion_cnn import predict
 from adaptive_vtt.testing import ScriptedModel
+from adaptive_vtt.types import Ask
+from adaptive_vtt.utils.random_streams import generator
 
 CONCEPTS = tuple(f"c{i}" for i in range(14))
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from adaptive_vtt import relations
-from adaptive_vtt.datasets.base import Image, Mask, Sample
-from adaptive_vtt.datasets.fashion_mnist import load_arrays
+from adaptive_vtt.datasets.formats.fashion_mnist import load_arrays
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.randomness import generator
 from adaptive_vtt.relations import FollowUp, LabelPreserving, Relation
+from adaptive_vtt.types import Image, Mask, Sample
+from adaptive_vtt.utils.random_streams import generator
 
 REDUCING = {"reic/crop", "reic/stretch", "reic/rotate"}
 """For captions alone: another size, and no order of severities; see test_reic.py."""

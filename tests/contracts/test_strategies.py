@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from adaptive_vtt import QuestionSpace, strategies
-from adaptive_vtt.belief import Belief, Learnt
 from adaptive_vtt.certify.plan import Plan
 from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.candidates import Pool
+from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.pool import Candidates, Pool
-from adaptive_vtt.proxies import Proxies
 from adaptive_vtt.strategies import Strategy
+from adaptive_vtt.types import Candidates
 
 OF_CAPTIONS = {"reic", "distinct-violations"}
 """Those that need a memory of captions; see test_caption_audit.py."""

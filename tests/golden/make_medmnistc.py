@@ -11,8 +11,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from adaptive_vtt.datasets.base import Image
 from adaptive_vtt.experiments import medmnistc_reference as reference
+from adaptive_vtt.types import Image
 
 SEVERITIES = (1, 2, 3, 4, 5)
 WINDOWS = ((0, 0), (98, 152))

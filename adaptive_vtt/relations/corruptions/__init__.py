@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...datasets.base import Image
+from ...types import Image
 from ..base import LabelPreserving
 
 LUMA = np.array([[19595, 38470, 7471, 32768]]) / 65536

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...datasets.base import Image
+from ...types import Image
 from . import truncated
 
 Floats = npt.NDArray[np.float32]

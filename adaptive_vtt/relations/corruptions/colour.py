@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...datasets.base import Image
+from ...types import Image
 from . import grey, truncated
 
 LEVELS = np.arange(256, dtype=np.float32)

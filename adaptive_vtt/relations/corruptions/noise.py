@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import pdtr
 
-from ...datasets.base import Image
+from ...types import Image
 from . import truncated
 
 CELLS = 1024

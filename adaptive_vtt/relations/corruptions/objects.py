@@ -9,7 +9,7 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
-from ...datasets.base import Image, Mask
+from ...types import Image, Mask
 
 PUBLISHED = 224
 MARGIN = 10

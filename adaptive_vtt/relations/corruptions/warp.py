@@ -6,8 +6,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...datasets.base import Image, Mask, Sample
-from ..base import FollowUp
+from ...types import FollowUp, Image, Mask, Sample
 from . import Corruption
 
 Floats = npt.NDArray[np.float32]

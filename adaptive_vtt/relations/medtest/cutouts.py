@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import cv2
 import numpy as np
 
-from ...datasets.base import Image, Mask
-from ...datasets.images import read_image
 from ...errors import InputError, one_line
+from ...types import Image, Mask
+from ...utils.image_files import read_image
 from .scene import Floats, visible_field
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")

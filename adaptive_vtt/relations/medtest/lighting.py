@@ -6,7 +6,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from ...datasets.base import Image
+from ...types import Image
 from .scene import MedTest, Scene, fifth
 
 OVEREXPOSURE = (1.1, 1.6)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import cv2
 import numpy as np
 
-from ...datasets.base import Image, Mask
+from ...types import Image, Mask
 from . import fluids, tools
 from .cutouts import Cutout, Source
 from .placement import Pose, anywhere, near_its_place

@@ -13,9 +13,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...datasets.base import Image, Mask, Sample
 from ...errors import InputError
-from ..base import FollowUp, LabelPreserving
+from ...types import FollowUp, Image, Mask, Sample
+from ..base import LabelPreserving
 
 Floats = npt.NDArray[np.floating[Any]]
 FieldOf = Callable[[Sample], Mask]

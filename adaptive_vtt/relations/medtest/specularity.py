@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...datasets.base import Image
+from ...types import Image
 from .scene import Floats, MedTest, Scene, fifth
 
 CLUSTERS = (1.0, 5.0)

@@ -1,0 +1,249 @@
+"""The audits of a comparison, each in memory, in parallel processes."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..audit import Audit
+from ..audit import Progress as Step
+from ..certify import Move
+from ..results import outcomes
+from ..spec import Spec
+from ..spec.building import build_audit
+from ..strategies import get
+from ..types import Indices
+from .estimators import lure, peek, plug_in, running_means
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Run = dict[str, Any]
+
+UNIFORM = "uniform"
+"""The baseline: every unseen call equally likely, no predictions."""
+PLAIN = 1e-6
+"""A floor has to be above 0 to certify; this one gives no target a share of its own."""
+BASELINES: dict[str, dict[str, Any]] = {
+    UNIFORM: {"strategy": "random", "surrogate": False, "floor": PLAIN},
+    "stratified": {"strategy": "stratified", "surrogate": False, "floor": PLAIN},
+    "prediction-powered": {"strategy": "random", "surrogate": True, "floor": PLAIN},
+    "argmax": {"strategy": "bald", "surrogate": True, "floor": PLAIN},
+}
+"""What to compare with, beside strategies: names and options of audits that certify.
+
+Prediction-powered: uniform draws and the question GP's predictions. Argmax: always the call
+that says most about the question GP (``bald`` without any chance in it); its intervals hold but
+stay wide, and the raw mean of its draws is what people take instead.
+"""
+CLASSICS = (
+    *BASELINES, "random", "unpredictability", "uncertainty", "uncertainty+unpredictability", "lure",
+)  # fmt: skip
+"""The baselines, the paper's four strategies, and active testing's."""
+SHARPEST = 1e18
+"""As a power, this leaves the best calls alone: even scores that differ by rounding are apart."""
+MOST_ARGMAX = 1000
+"""Calls of an argmax run where there is no budget: it would never end by itself."""
+LEVELS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
+"""Half-widths on the way to the goal."""
+MARKS = (50, 100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 51200)
+"""Calls at which estimates are compared with the truth."""
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Job:
+    """One audit: of what, how, with which seed; ``truth`` (K,) where it is known."""
+
+    spec: Spec
+    base: Path
+    strategy: str
+    seed: int
+    truth: tuple[float, ...] | None = None
+
+
+def levels_to(goal: float) -> list[float]:
+    """The half-widths calls are counted to: those coarser than the goal, and the goal."""
+    return [level for level in LEVELS if level > goal] + [goal]
+
+
+def is_checkpoint(calls: int) -> bool:
+    """Some 24 counts per factor of ten, and the marks."""
+    return calls in MARKS or calls <= 10 or math.floor(24 * math.log10(calls)) > math.floor(
+        24 * math.log10(calls - 1)
+    )  # fmt: skip
+
+
+def run_all(
+    work: Callable[[Job], Run], jobs: Sequence[Job], advance: Callable[[], object]
+) -> list[Run]:
+    """All runs, in the order of the jobs. The first that fails ends the rest."""
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(work, job) for job in jobs]
+        try:
+            for future in as_completed(futures):
+                future.result()
+                advance()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        return [future.result() for future in futures]
+
+
+def uncertainty_run(job: Job) -> Run:
+    """One audit without certificates: its mean uncertainty after every call."""
+    _one_thread()
+    at, level = [0], [1.0]
+
+    def note(step: Step) -> None:
+        at.append(step.state.calls)
+        level.append(round(step.state.mean, 5))
+
+    with build_audit(job.spec, job.base, strategy=job.strategy, seed=job.seed) as audit:
+        result = audit.run(note)
+        seconds = audit.state().elapsed / max(result.calls, 1)
+    return {
+        "strategy": job.strategy, "seed": job.seed, "calls": result.calls,
+        "reason": result.reason, "at": at, "uncertainty": level, "seconds": seconds,
+    }  # fmt: skip
+
+
+def certified_run(job: Job) -> Run:
+    """One audit with certificates: how its intervals shrink, and what came of the estimates."""
+    _one_thread()
+    with build_audit(job.spec, job.base, seed=job.seed, stop=None, **options_of(job)) as audit:
+        trace = Trace(audit, job)
+        result = audit.run(trace.note)
+        seconds = audit.state().elapsed / max(result.calls, 1)
+        return {
+            "strategy": job.strategy, "seed": job.seed, "calls": result.calls,
+            "reason": result.reason, "seconds": seconds, **trace.finish(),
+        }  # fmt: skip
+
+
+def options_of(job: Job) -> dict[str, Any]:
+    """What sets the job's audit apart from that of its spec."""
+    options = BASELINES.get(job.strategy, {"strategy": job.strategy})
+    if job.strategy != "argmax":
+        return options
+    budget = job.spec.audit.budget or MOST_ARGMAX
+    return {**options, "strategy": get(options["strategy"], power=SHARPEST), "budget": budget}
+
+
+class Trace:
+    """Watches one audit that certifies."""
+
+    def __init__(self, audit: Audit, job: Job) -> None:
+        goal = job.spec.certify.half_width
+        belief = audit.belief
+        assert goal is not None
+        assert belief.certifier is not None
+        self.goal = goal
+        self._audit, self._belief, self._certifier = audit, belief, belief.certifier
+        self._truth = None if job.truth is None else np.array(job.truth)
+        self._uniform = job.strategy == UNIFORM
+        self._alpha = 1 - job.spec.certify.confidence
+        self._calls_to: dict[float, int | None] = dict.fromkeys(levels_to(goal))
+        self._missed = False
+        self._at: list[int] = []
+        self._draws: list[int] = []  # fewer than calls where source images are asked about
+        self._widths: list[float] = []
+        self._estimates: list[Floats] = []
+        self._plug_in: list[Floats] = []
+
+    def note(self, step: Step) -> None:
+        """After every call."""
+        sequences = self._certifier.sequences
+        calls, widest = step.state.calls, float(sequences.half_width.max())
+        for level, reached in self._calls_to.items():
+            if reached is None and widest <= level:
+                self._calls_to[level] = calls
+        self._missed |= not self._holds()
+        if is_checkpoint(calls) or self._audit.stopped:
+            self._at.append(calls)
+            self._draws.append(sequences.moves)
+            self._widths.append(widest)
+            self._estimates.append(np.nan_to_num(sequences.estimate, nan=0.5))
+            self._plug_in.append(self._plugged_in())
+
+    def finish(self) -> Run:
+        """What was seen, for JSON."""
+        table = self._certifier.table()
+        run: Run = {
+            "calls_to": [[level, calls] for level, calls in self._calls_to.items()],
+            "at": self._at,
+            "half_width": [round(w, 5) for w in self._widths],
+            "certified": [bool(row["certified"]) for row in table],
+            "variance_ratio": float(np.mean([row["variance_ratio"] for row in table])),
+            "estimates": {"certified": _listed(self._estimates)},
+        }
+        return run if self._truth is None else {**run, **self._judged(run["estimates"])}
+
+    def _judged(self, estimates: dict[str, Any]) -> Run:
+        """What takes the truth to say."""
+        assert self._truth is not None
+        table = outcomes(self._audit.journal)
+        inside = self._certifier.members(table["question"].to_numpy())
+        losses, draw = table["loss"].to_numpy(float), table["draw"].to_numpy()
+        raw = [running_means(inside, losses, draw, number) for number in self._draws]
+        found = {**estimates, "LURE": self._lure(inside, losses, draw), "raw mean": _listed(raw)}
+        if self._belief.losses is not None:
+            found["GP plug-in"] = _listed(self._plug_in)
+        run: Run = {"held": self._holds(), "missed": self._missed, "estimates": found}
+        if self._uniform:
+            run["peeking"] = asdict(
+                peek(
+                    inside, losses, draw, truth=self._truth, sizes=self._certifier.sizes,
+                    goal=self.goal, alpha=self._alpha,
+                )
+            )  # fmt: skip
+        return run
+
+    def _lure(self, inside: Bools, losses: Floats, draw: Indices) -> list[list[float | None]]:
+        """The estimates at ``at`` that the draws give without predictions."""
+        moves = [Move.of(row.moves) for row in self._audit.journal.draws()]
+        count, sums = (
+            np.array([np.bincount(draw, v, len(moves)) for v in values], float)
+            for values in (inside.astype(float), inside * losses)
+        )
+        certifier = self._certifier
+        every = lure(
+            sums, count > 0,
+            scale=np.stack([move.scale for move in moves], axis=1),
+            even=np.stack([move.uniform for move in moves], axis=1),
+            calls=certifier.first_calls, sizes=certifier.sizes,
+        )  # fmt: skip
+        before_any = np.full((len(every), 1), np.nan)
+        return _listed(np.hstack([before_any, every])[:, self._draws].T)
+
+    def _holds(self) -> bool:
+        if self._truth is None:
+            return True
+        sequences = self._certifier.sequences
+        above = self._truth >= sequences.lower - ROUNDING
+        return bool((above & (self._truth <= sequences.upper + ROUNDING)).all())
+
+    def _plugged_in(self) -> Floats:
+        certifier, predictions = self._certifier, self._belief.predictions
+        if predictions is None:
+            return np.full(len(certifier.sizes), np.nan)
+        return plug_in(
+            certifier.least, certifier.waiting, certifier.sizes, self._belief.inside,
+            predictions.cpu().numpy(),
+        )  # fmt: skip
+
+
+def _listed(rows: Iterable[Floats]) -> list[list[float | None]]:
+    """For JSON, which knows no NaN."""
+    return [[None if math.isnan(v) else round(v, 6) for v in row.tolist()] for row in rows]
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)

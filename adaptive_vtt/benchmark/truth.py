@@ -1,0 +1,159 @@
+"""What the audits are to find out: every question asked once, in a plain pass."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ..certify import named_targets
+from ..certify.targets import Target, member
+from ..engine.judge import Judge
+from ..journal.rows import AnswerRow
+from ..models.base import ModelUnderTest
+from ..models.checking import checked
+from ..space import QuestionSpace
+from ..spec import CertifySpec
+from ..types import IDENTITY, Indices
+
+Floats = npt.NDArray[np.float64]
+
+MOST_CALLS = 100_000
+"""Spaces of more calls are not asked through."""
+BATCH = 256
+
+
+def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:
+    """How many calls it takes to ask everything.
+
+    Above MOST_CALLS those about source images are left out: nothing that large is listed.
+    """
+    calls = space.images if model.answers == "all" else space.size
+    judge = Judge(space, model.answers)
+    if calls > MOST_CALLS or not judge.sources.count:
+        return calls
+    return calls + len(_sources(judge, _calls(space, model)))
+
+
+def _calls(space: QuestionSpace, model: ModelUnderTest) -> list[int]:
+    questions = np.sort(space.nth(np.arange(space.size)))
+    calls = np.unique(space.image_of(questions)) if model.answers == "all" else questions
+    return [int(call) for call in calls]
+
+
+def _sources(judge: Judge, calls: list[int]) -> list[int]:
+    """The source calls that the calls are judged by."""
+    if not judge.sources.count:
+        return []
+    return sorted({judge.sources.of(int(judge.all_questions_of(call)[0])) for call in calls})
+
+
+def targets_of(space: QuestionSpace, certify: CertifySpec) -> list[Target]:
+    """The targets that an audit of ``space`` certifies."""
+    return named_targets(space, certify.targets, certify.where)
+
+
+def all_losses(
+    space: QuestionSpace,
+    model: ModelUnderTest,
+    advance: Callable[[int], object] = lambda calls: None,
+) -> tuple[Indices, Floats]:
+    """Every eligible question, in order, and its loss."""
+    questions = np.sort(space.nth(np.arange(space.size)))
+    losses = np.empty(len(questions))
+    for rows in judged(Judge(space, model.answers), model, advance):
+        known = {row.question: row.loss for row in rows if row.loss is not None}
+        losses[np.searchsorted(questions, list(known))] = list(known.values())
+    return questions, losses
+
+
+def all_answers(
+    space: QuestionSpace,
+    model: ModelUnderTest,
+    advance: Callable[[int], object] = lambda calls: None,
+) -> pd.DataFrame:
+    """Every answer as ``models.Recorded`` reads them, masks as their scores; NaN: none.
+
+    Source images stand there too where the oracle needs them. Raises InputError where masks
+    are compared with each other: those cannot be recorded as numbers.
+    """
+    judge = Judge(space, model.answers)
+    table = np.full((space.total // len(space.concepts), len(space.asked)), np.nan)
+    for rows in judged(judge, model, advance):
+        for row in rows:
+            image, concept = divmod(row.question, len(space.concepts))
+            if row.answer is not None and row.loss is not None:
+                table[image, space.asked_by[concept]] = row.answer
+    images = np.unique(space.image_of(space.nth(np.arange(space.size))))
+    sample, variant = np.divmod(images, len(space.variants))
+    names = [(space.variants[v].relation.name, space.variants[v].severity) for v in variant]
+    asked, scores = _source_scores(judge)
+    keys = pd.DataFrame([*names, *[(IDENTITY, 0)] * len(asked)], columns=["relation", "severity"])
+    keys.insert(0, "sample", [space.dataset.sample_id(int(k)) for k in [*sample, *asked]])
+    answers = np.concatenate([table[images], scores])
+    return pd.concat([keys, pd.DataFrame(answers, columns=list(space.asked))], axis=1)
+
+
+def _source_scores(judge: Judge) -> tuple[list[int], Floats]:
+    """The samples whose source images were asked about, and what is known as numbers, n x asked."""
+    space = judge.space
+    found: dict[int, Floats] = {}
+    for number, values in judge.sources.known.items():
+        sample, place = divmod(number, judge.sources.per_sample)
+        row = found.setdefault(sample, np.full(len(space.asked), np.nan))
+        for k, value in enumerate(values, start=place):
+            score = space.oracle.record(value, space.dataset.sample(sample), space.asked[k])
+            row[k] = np.nan if score is None else score
+    return list(found), np.array([*found.values()]).reshape(-1, len(space.asked))
+
+
+def means(
+    space: QuestionSpace, targets: Sequence[Target], questions: Indices, losses: Floats
+) -> Floats:
+    """(K,): the mean loss of every target, given all questions and their losses."""
+    sums, counts = np.zeros(len(targets)), np.zeros(len(targets))
+    for start in range(0, len(questions), MOST_CALLS):
+        part = slice(start, start + MOST_CALLS)
+        inside = members(space, targets, questions[part])
+        sums += inside @ losses[part]
+        counts += inside.sum(axis=1)
+    return sums / counts
+
+
+def members(
+    space: QuestionSpace, targets: Sequence[Target], questions: Indices
+) -> npt.NDArray[np.bool_]:
+    """K x n: which targets each question belongs to."""
+    sample, variant, concept = space.parts(questions)
+    return member(space, targets, sample, variant, concept, space.truth(questions))
+
+
+def judged(
+    judge: Judge, model: ModelUnderTest, advance: Callable[[int], object]
+) -> Iterator[list[AnswerRow]]:
+    """Every call made and judged, a batch at a time; source images are asked about first."""
+    calls = _calls(judge.space, model)
+    for numbers in _batches(_sources(judge, calls)):
+        _hear(judge, model, numbers)
+        advance(len(numbers))
+        while versions := [n for s in numbers for n in judge.sources.missing(s)]:
+            for some in _batches(versions):
+                _hear(judge, model, some)
+    for numbers in _batches(calls):
+        said = checked(model, [judge.prompt(n) for n in numbers])
+        pairs = zip(numbers, said, strict=True)
+        yield [row for n, answer in pairs for row in judge.row(n, answer, 0.0).answers]
+        for number in numbers:
+            judge.forget(number)
+        advance(len(numbers))
+
+
+def _hear(judge: Judge, model: ModelUnderTest, numbers: Sequence[int]) -> None:
+    """Asks about source images, or versions of them."""
+    said = checked(model, [judge.sources.prompt(n) for n in numbers])
+    for number, answer in zip(numbers, said, strict=True):
+        judge.sources.know(judge.sources.row(number, answer, 0.0))
+
+
+def _batches(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (numbers[at : at + BATCH] for at in range(0, len(numbers), BATCH))

@@ -1,0 +1,49 @@
+"""``avtt audit --dry-run``: what would be asked and what it may cost; nothing is asked."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from ..engine.rehearsal import Estimate, rehearse
+from ..spec import Spec
+from ..spec.building import NotImported, build_parts
+
+
+def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
+    """Prints the plan, and how many calls it takes where failures are coin tosses."""
+    space, model, options = build_parts(spec, base, code=False)
+    if isinstance(model, NotImported):
+        options["max_cost"] = None  # its prices are not known before it is imported
+    console = Console(stderr=True, quiet=as_json, highlight=False)
+    console.print(repr(space), markup=False)
+    with console.status("rehearsing") as status:
+        found = rehearse(
+            space,
+            model,
+            options,
+            progress=lambda calls: status.update(f"rehearsing: {calls} calls"),
+        )
+    if as_json:
+        plan = {"questions": space.size, "estimates": [asdict(e) for e in found]}
+        typer.echo(json.dumps(plan, indent=1))
+        return
+    for estimate in found:
+        typer.echo(_sentence(estimate))
+    if isinstance(model, NotImported):
+        what = "every concept of an image" if model.answers == "all" else "one question"
+        typer.echo(
+            f"no code was imported: a call is taken to answer {what} (model.per_call), and "
+            "proxies that are code to say nothing"
+        )
+    typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")
+
+
+def _sentence(estimate: Estimate) -> str:
+    cost = "prices unknown"
+    if estimate.cost is not None:
+        cost = f"about {estimate.likely:.3g}, at most {estimate.cost:.3g}"
+    end = "all targets certified" if estimate.certified else f"not all certified: {estimate.reason}"
+    return f"if {estimate.loss:.0%} of questions fail: {estimate.calls:,} calls ({cost}), {end}"

@@ -1,0 +1,150 @@
+"""Beginning, running, resuming and reporting an audit in a folder."""
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ..audit import Audit
+from ..errors import InputError, JournalError
+from ..journal import (
+    Journal,
+    JournalSource,
+    SQLiteJournal,
+    begin_anew,
+    closed_on_error,
+    holds_answers,
+    read_journal,
+)
+from ..results import Result, summarise
+from ..space import QuestionSpace
+from ..spec import DEMO, Spec, parse_spec, read_spec
+from ..spec.building import build_audit
+from ..spec.resuming import check_before_code, check_program, notes_of
+from ..utils.files import write_text
+from .neighbours import neighbours, warning
+from .progress import Live
+
+JOURNAL = "journal.db"
+_SECTIONS = {
+    "uncertainty": "stop",
+    "half_width": "certify",
+    "at_most": "certify",
+    "confidence": "certify",
+    "targets": "certify",
+}
+"""Where an option of the command line stands in a spec, if not under [audit]."""
+
+
+def read(path: Path | None, demo: bool, changes: dict[str, Any]) -> tuple[Spec, Path]:
+    """The spec, with what the command line changes, and the folder its paths start at."""
+    if (path is None) != demo:
+        raise InputError(
+            "expected either a SPEC.toml or --demo, got " + ("both" if demo else "neither")
+        )
+    spec, base = (DEMO, Path()) if path is None else (read_spec(path), path.parent)
+    table = spec.model_dump()
+    for name, value in changes.items():
+        if value is not None:
+            table[_SECTIONS.get(name, "audit")][name] = value
+    return parse_spec(table, "command line"), base
+
+
+def begin(spec: Spec, base: Path, out: Path) -> Audit:
+    """A new audit in ``out``. Raises InputError where one stands there that holds answers.
+
+    One without any is begun anew under this spec; see ``journal.begin_anew``.
+    """
+    if holds_answers(out / JOURNAL):
+        raise InputError(
+            f"{out}: holds an audit already; 'avtt resume {out}' goes on with it, "
+            "another --out begins a new one"
+        )
+    warnings: list[str] = []
+
+    def note_seed(space: QuestionSpace) -> None:
+        used = neighbours(out, spec.audit.seed)
+        if space.fingerprint in used:
+            warnings.append(warning(used[space.fingerprint]))
+
+    journal = partial(begin_anew, out / JOURNAL)
+    return _build(spec, base, journal, note_seed, warnings=warnings)
+
+
+def go_on(out: Path) -> Audit:
+    """The audit whose journal stands in ``out``."""
+    read_journal(out / JOURNAL).close()  # says so where no audit was begun
+    with closed_on_error(SQLiteJournal(out / JOURNAL, must_exist=True)) as journal:
+        spec, base = _spec_of(journal, out)
+        facts = journal.facts()
+        check_program(facts, spec, str(out / JOURNAL))
+        return _build(spec, base, journal, lambda space: check_before_code(facts, spec, space))
+
+
+def run_and_report(
+    audit: Audit, out: Path, as_json: bool, require_certified: bool = False
+) -> Result:
+    """Runs the audit with live progress, then writes result.json and report.html.
+
+    Exits with 3 where every target had to be certified and one was not.
+    """
+    with audit, Live(audit, quiet=as_json) as live:
+        audit.run(live.update)
+        result = _write(audit.journal, out)
+        audit.journal.check_place()
+    if as_json:
+        typer.echo(json.dumps(result.as_dict(), indent=1, allow_nan=False))
+    else:
+        live.finish(result, out)
+    if require_certified and not bool(result.targets["certified"].all()):
+        open_ = int((~result.targets["certified"].astype(bool)).sum())
+        typer.echo(f"avtt: {open_} of {len(result.targets)} targets are not certified", err=True)
+        raise typer.Exit(3)
+    return result
+
+
+def rewrite(out: Path) -> Path:
+    """Writes result.json and report.html from the journal; gives the report's path."""
+    with closing(read_journal(out / JOURNAL)) as journal:
+        _write(journal, out)
+    return out / "report.html"
+
+
+def _write(journal: Journal, out: Path) -> Result:
+    from ..report import write_report
+
+    result = summarise(journal)
+    text = json.dumps(result.as_dict(), indent=1, allow_nan=False)
+    write_text(out / "result.json", text + "\n")
+    write_report(journal, out / "report.html")
+    return result
+
+
+def _build(
+    spec: Spec,
+    base: Path,
+    journal: JournalSource,
+    check: Callable[[QuestionSpace], None],
+    **notes: Any,
+) -> Audit:
+    """``check`` sees the space before any code that the spec names is imported."""
+    notes.update(notes_of(spec.model_dump(), os.path.abspath(base)))
+    return build_audit(spec, base, check=check, journal=journal, notes=notes)
+
+
+def _spec_of(journal: Journal, out: Path) -> tuple[Spec, Path]:
+    facts = journal.facts()
+    if "spec" not in facts:
+        raise JournalError(
+            f"{out / JOURNAL}: was not begun by 'avtt audit'; resume it from Python with "
+            "adaptive_vtt.Audit(..., journal=...)"
+        )
+    table = facts["spec"]
+    # of a version in which models followed the audit's seed
+    table["model"].setdefault("seed", table["audit"]["seed"])
+    return parse_spec(table, str(out / JOURNAL)), Path(facts["base"])

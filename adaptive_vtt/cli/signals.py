@@ -1,0 +1,72 @@
+"""Ctrl-C, SIGTERM and SIGHUP end an audit with a sentence that says how to go on."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import FrameType
+
+from ..errors import AvttError, JournalError
+
+SIGNALS = [s for name in ("SIGTERM", "SIGHUP") if (s := getattr(signal, name, None)) is not None]
+
+
+class Interrupted(AvttError):
+    """The sentence, and the exit code: 128 and the signal's number."""
+
+    def __init__(self, message: str, number: int) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + number
+
+
+class _Signalled(KeyboardInterrupt):
+    """Another signal, treated as Ctrl-C is: answers on their way are waited for and kept."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+@contextmanager
+def interruptible(out: Path) -> Iterator[None]:
+    """Turns an interruption of what is done inside, an audit in ``out``, into Interrupted.
+
+    A signal that was to be ignored (as under nohup) stays ignored.
+    """
+    before = {s: signal.getsignal(s) for s in SIGNALS}
+    taken = [s for s, handler in before.items() if handler == signal.SIG_DFL and _main_thread()]
+    for number in taken:
+        signal.signal(number, _raise)
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        number = getattr(interrupt, "number", signal.SIGINT)
+        raise Interrupted(_sentence(out), int(number)) from None
+    finally:
+        for number in taken:
+            signal.signal(number, before[number])
+
+
+def _main_thread() -> bool:
+    """Only there may handlers be set."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def _raise(number: int, _: FrameType | None) -> None:
+    raise _Signalled(number)
+
+
+def _sentence(out: Path) -> str:
+    from ..journal import SQLiteJournal
+    from .run_folder import JOURNAL
+
+    try:
+        with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
+            begun = "space" in journal.facts()
+            kept = len(journal.calls()) + len(journal.sources())
+    except JournalError:
+        begun = False
+    if not begun:
+        return "interrupted before anything was asked; the same command begins again"
+    return f"interrupted; {kept} answers are kept; 'avtt resume {out}' goes on where this stopped"

@@ -1,0 +1,87 @@
+"""Bundled example set: 2,000 Fashion-MNIST test images, long-tailed on purpose.
+
+The images are grey, 28 x 28, uint8 in [0, 255]. Every image has one garment; the answers to all
+14 concepts follow from that garment through `CONCEPTS`, which data, training and model share.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..table import TableDataset, from_table
+
+DATA_FILE = Path(__file__).parent / "data" / "fashion.npz"
+
+# In the order of Fashion-MNIST's class numbers 0 to 9.
+GARMENTS = (
+    "t-shirt",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "ankle boot",
+)
+
+
+class Concept(NamedTuple):
+    """A yes/no question: garments answered yes, garments not known; no for all the others."""
+
+    name: str
+    yes: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+
+
+CONCEPTS: tuple[Concept, ...] = (
+    *(Concept(garment, (garment,)) for garment in GARMENTS),
+    Concept("footwear", ("sandal", "sneaker", "ankle boot")),
+    Concept("upper body", ("t-shirt", "pullover", "coat", "shirt")),
+    # Dresses and shirts come with long and with short sleeves; the class does not say which.
+    Concept("long sleeves", ("pullover", "coat"), unknown=("dress", "shirt")),
+    Concept("covers legs", ("trouser", "dress")),
+)
+CONCEPT_NAMES: tuple[str, ...] = tuple(concept.name for concept in CONCEPTS)
+
+
+def _answer(concept: Concept, garment: str) -> float:
+    if garment in concept.unknown:
+        return float("nan")
+    return float(garment in concept.yes)
+
+
+def concept_answers(garment: NDArray[np.integer]) -> NDArray[np.float32]:
+    """Answers for class numbers `garment` (n,) in 0..9: (n, 14), each 0, 1 or NaN (unknown)."""
+    rows = [[_answer(concept, name) for concept in CONCEPTS] for name in GARMENTS]
+    answers: NDArray[np.float32] = np.array(rows, dtype=np.float32)[garment]
+    return answers
+
+
+def load_arrays(
+    path: Path = DATA_FILE,
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int32]]:
+    """Read the bundled file.
+
+    Returns images (n, 28, 28) in [0, 255], garment (n,) in 0..9, and index (n,) in 0..9999: the
+    position in the original test set.
+    """
+    with np.load(path, allow_pickle=False) as stored:
+        return stored["images"], stored["garment"], stored["index"]
+
+
+def fashion() -> TableDataset:
+    """The bundled long-tailed set: 2,000 images, 14 concepts, answers 0, 1 or NaN (unknown).
+
+    Sample ids are `test-` and the five-digit position in the original test set. The metadata
+    has one column, `garment`: the garment's name.
+    """
+    images, garment, index = load_arrays()
+    ids = pd.Index([f"test-{position:05d}" for position in index], name="sample_id")
+    labels = pd.DataFrame(concept_answers(garment), index=ids, columns=list(CONCEPT_NAMES))
+    metadata = pd.DataFrame({"garment": [GARMENTS[number] for number in garment]}, index=ids)
+    return from_table(list(images), labels, metadata=metadata, name="fashion-mnist-longtail")

@@ -1,0 +1,72 @@
+"""IDRiD segmentation: lesions of diabetic retinopathy, each with masks (Porwal et al., 2018).
+
+    A. Segmentation/1. Original Images/{a. Training Set,b. Testing Set}/IDRiD_01.jpg
+    A. Segmentation/2. All Segmentation Groundtruths/{set}/{1. Microaneurysms,...}/IDRiD_01_MA.tif
+
+A mask that is not there means that the lesion is absent.
+"""
+
+from pathlib import Path
+
+import pandas as pd
+
+from ...errors import InputError
+from ..scanning import Broken, choose, image_files, unreadable
+from ..table import TableDataset, from_table
+
+LESIONS = {
+    "microaneurysms": ("1. Microaneurysms", "MA"),
+    "haemorrhages": ("2. Haemorrhages", "HE"),
+    "hard exudates": ("3. Hard Exudates", "EX"),
+    "soft exudates": ("4. Soft Exudates", "SE"),
+    "optic disc": ("5. Optic Disc", "OD"),
+}
+SETS = {"train": "a. Training Set", "test": "b. Testing Set"}
+
+
+def from_idrid(
+    root: Path | str, *, split: str | None = None, broken: Broken = "refuse"
+) -> TableDataset:
+    """Four lesions and the optic disc as concepts, with masks where present.
+
+    ``root``: "A. Segmentation" or the folder above it. ``split``: "train" (54 images), "test"
+    (27), or None for both; it is also the metadata. Mask sizes are compared when a mask is
+    used. ``broken``: a file that cannot be decoded raises InputError when it is met ("refuse"),
+    or its image is left out now ("skip", named in ``skipped``).
+    Raises InputError for folders that are not there, and for a set without any mask.
+    """
+    if split is not None:
+        choose("split", split, list(SETS), "idrid")
+    top = Path(root)
+    top = top / "A. Segmentation" if (top / "A. Segmentation").is_dir() else top
+    splits = [split] if split is not None else list(SETS)
+    rows = [(name, image) for name in splits for image in _images(top, name)]
+    table = {image: _masks(top, name, image) for name, image in rows}
+    files = [f for image, masks in table.items() for f in (image, *masks.values())]
+    bad = unreadable(files, broken, str(top))
+    kept = [(n, i) for n, i in rows if bad.isdisjoint((i, *table[i].values()))]
+    if not any(table[image] for _, image in kept):
+        raise InputError(f"{top}: expected images with masks, found none that can be used")
+    present = [[int(lesion in table[image]) for lesion in LESIONS] for _, image in kept]
+    ids = [image.stem for _, image in kept]
+    return from_table(
+        [image for _, image in kept],
+        pd.DataFrame(present, index=ids, columns=list(LESIONS)),
+        metadata=pd.DataFrame({"split": [name for name, _ in kept]}),
+        masks={lesion: [table[image].get(lesion) for _, image in kept] for lesion in LESIONS},
+        skipped=sorted(map(str, bad)),
+        name="idrid-segmentation",
+    )
+
+
+def _images(top: Path, split: str) -> list[Path]:
+    return image_files(top / "1. Original Images" / SETS[split])
+
+
+def _masks(top: Path, split: str, image: Path) -> dict[str, Path]:
+    folder = top / "2. All Segmentation Groundtruths" / SETS[split]
+    paths = {
+        lesion: folder / name / f"{image.stem}_{short}.tif"
+        for lesion, (name, short) in LESIONS.items()
+    }
+    return {lesion: path for lesion, path in paths.items() if path.is_file()}

@@ -1,0 +1,35 @@
+"""A folder of images, of which nothing is known: for audits that need no label."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ...errors import InputError
+from ..scanning import Broken, image_files, unreadable
+from ..table import TableDataset, from_table
+
+NOTHING = "image"
+"""The only concept; its truth is unknown."""
+
+
+def from_images(root: Path | str, *, broken: Broken = "refuse") -> TableDataset:
+    """A dataset of the images right in ``root``, named by their files.
+
+    It can be asked about where an oracle needs no truth: in captions, or for consistency.
+    ``broken``: "refuse" raises InputError when an image that cannot be decoded is met, "skip"
+    decodes all now and lists those left out as ``skipped``. Raises InputError for a folder
+    that is none, or holds no image.
+    """
+    folder = Path(root)
+    files = image_files(folder)
+    left_out = unreadable(files, broken, str(folder))
+    kept = [file for file in files if file not in left_out]
+    if not kept:
+        raise InputError(f"{folder}: expected a folder of images, found none in it")
+    return from_table(
+        kept,
+        pd.DataFrame({NOTHING: np.nan}, index=[file.name for file in kept]),
+        skipped=sorted(map(str, left_out)),
+        name=folder.resolve().name,
+    )

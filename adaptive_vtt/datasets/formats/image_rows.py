@@ -1,0 +1,268 @@
+"""Tables with an image in every row, read row by row while the images stay in the file.
+
+What is kept of an image is where it is: offset and length in a TSV, shard and row in Parquet.
+"""
+
+import base64
+import binascii
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
+
+from ...errors import InputError, one_line, unknown
+from ...types import Image
+from ...utils.image_files import MAX_PIXELS, read_image
+from ...utils.image_headers import declared_size
+from ...utils.tables import MOST_HEADER, check_columns, check_width
+
+IMAGE = "image"
+BATCH = 16
+"""So many rows of a Parquet file are in memory at a time."""
+_LONG = 1024
+"""A field of so many bytes is the image: it is cut out before the row is parsed."""
+
+T = TypeVar("T")
+
+
+class Stored(Protocol):
+    """An image somewhere in a file."""
+
+    def data(self) -> bytes:
+        """The image file's bytes."""
+
+    def decoded(self, where: str) -> Image:
+        """H x W x C; raises InputError where it is no image."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row: its text cells by column, its image, and what to call it in errors."""
+
+    cells: dict[str, str]
+    image: Stored
+    where: str
+
+
+class Reading:
+    """What becomes of malformed rows: an error, or skipped and remembered."""
+
+    def __init__(self, skip: bool) -> None:
+        self._skip = skip
+        self.skipped: list[str] = []
+
+    def attempt(self, make: Callable[[], T]) -> T | None:
+        """What ``make`` returns; None where it raises InputError and rows are skipped."""
+        try:
+            return make()
+        except InputError as error:
+            if not self._skip:
+                raise
+            self.skipped.append(str(error))
+            return None
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """Base: reads like a path, so that images.read_image takes it for one."""
+
+    name: str
+
+    def data(self) -> bytes:
+        raise TypeError(f"{type(self).__name__} defines no data")
+
+    def read_bytes(self) -> bytes:
+        return self.data()
+
+    def __str__(self) -> str:
+        return self.name
+
+    def decoded(self, where: str) -> Image:
+        return read_image(cast(Path, self), where)
+
+
+@dataclass(frozen=True)
+class _InText(_Stored):
+    file: Path
+    offset: int
+    length: int
+
+    def data(self) -> bytes:
+        with self.file.open("rb") as file:
+            file.seek(self.offset)
+            return base64.b64decode(file.read(self.length))
+
+
+@dataclass(frozen=True)
+class _InParquet(_Stored):
+    file: Path
+    group: int
+    row: int
+
+    def data(self) -> bytes:
+        return _bytes(_cell(self.file, self.group, self.row), self.name)
+
+
+def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Row]:
+    """The rows of a TSV with quotes as CSV has them, in one pass over the file.
+
+    Raises InputError for a file that cannot be read and columns that are missing.
+    """
+    try:
+        with path.open("rb") as file:
+            check_width(path, "\t")
+            header = _parsed(file.readline(MOST_HEADER).removeprefix(b"\xef\xbb\xbf"))
+            _check_header(header, needed, path)
+            offset = file.tell()
+            for number, line in enumerate(_lines(file, len(header) - 1), start=1):
+                where, at = f"{path}, row {number}", offset
+                offset += len(line)
+                if line.strip():
+                    row = reading.attempt(partial(_text_row, path, where, at, line, header))
+                    if row is not None:
+                        yield row
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot read a table: {one_line(error)}") from None
+
+
+def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Row]:
+    """The rows of a Parquet file; the image is bytes, base64, or has its bytes as a field.
+
+    Raises InputError for a file that cannot be read, columns that are missing, and where
+    pyarrow is.
+    """
+    file = _parquet(path)
+    check_columns(len(file.schema_arrow.names), path)
+    _check_header(file.schema_arrow.names, needed, path)
+    number = 0
+    for group in range(file.num_row_groups):
+        batches = file.iter_batches(BATCH, row_groups=[group])
+        cells = (row for batch in batches for row in batch.to_pylist())
+        for place, row in enumerate(cells):
+            number += 1
+            stored = _InParquet(f"{path}, row {number}", path, group, place)
+            found = reading.attempt(partial(_parquet_row, stored, row))
+            if found is not None:
+                yield found
+
+
+def _parquet_row(stored: "_InParquet", row: dict[str, Any]) -> Row:
+    _checked(_bytes(row.pop(IMAGE), stored.name), stored.name)
+    return Row({c: "" if v is None else str(v) for c, v in row.items()}, stored, stored.name)
+
+
+def _lines(file: BinaryIO, tabs: int) -> Iterator[bytes]:
+    """Lines; one in which a quote stays open goes on in the next, if it has too few tabs."""
+    held = b""
+    for line in file:
+        held += line
+        if held.count(b'"') % 2 == 0 or held.count(b"\t") >= tabs:
+            yield held
+            held = b""
+    if held:
+        yield held
+
+
+def _text_row(path: Path, where: str, offset: int, line: bytes, header: list[str]) -> Row:
+    start, stop = _longest(line)
+    if stop - start < _LONG:
+        start = stop = 0
+    try:
+        cells = _parsed(line[:start] + line[stop:])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{where}: cannot read its cells: {one_line(error)}") from None
+    if len(cells) != len(header):
+        raise InputError(f"{where}: expected {len(header)} columns, got {len(cells)}")
+    found = dict(zip(header, cells, strict=True))
+    coded = found.pop(IMAGE).encode()
+    if stop and coded:
+        raise InputError(f"{where}: expected the image in column {IMAGE!r}")
+    if not stop:
+        start = line.index(coded)
+        stop = start + len(coded)
+    _checked(_decoded(line[start:stop], where), where)
+    return Row(found, _InText(where, path, offset + start, stop - start), where)
+
+
+def _longest(line: bytes) -> tuple[int, int]:
+    """Where the longest field is in a line, without quotes around it."""
+    fields = line.split(b"\t")
+    place = max(range(len(fields)), key=lambda k: len(fields[k]))
+    start = sum(map(len, fields[:place])) + place
+    field = fields[place].rstrip(b"\r\n")
+    quoted = field[:1] == field[-1:] == b'"'
+    return start + quoted, start + len(field) - quoted
+
+
+def _decoded(coded: bytes | str, where: str) -> bytes:
+    try:
+        return binascii.a2b_base64(coded, strict_mode=True)
+    except (binascii.Error, ValueError) as error:
+        raise InputError(f"{where}: expected an image in base64: {one_line(error)}") from None
+
+
+def _parsed(line: bytes) -> list[str]:
+    rows = list(csv.reader([line.decode().rstrip("\r\n")], delimiter="\t"))
+    return rows[0] if rows else []
+
+
+def _check_header(columns: Sequence[str], needed: Sequence[str], path: Path) -> None:
+    for column in (IMAGE, *needed, "A", "B"):
+        if column not in columns:
+            raise unknown("column", column, columns, str(path))
+
+
+def _checked(data: bytes, where: str) -> bool:
+    """Raises InputError unless the bytes begin like an image that is not too large."""
+    size = declared_size(data)
+    if size is None or 0 in size:
+        raise InputError(f"{where}: expected an image (JPEG, PNG ...), got {len(data)} other bytes")
+    if size[0] * size[1] > MAX_PIXELS:
+        raise InputError(
+            f"{where}: the image is {size[0]} x {size[1]} pixels, over the limit of "
+            f"{MAX_PIXELS} pixels"
+        )
+    return True
+
+
+def _parquet(path: Path) -> Any:
+    try:
+        import pyarrow.parquet  # type: ignore[import-untyped]
+    except ImportError:
+        raise InputError(
+            f"{path}: reading Parquet needs pyarrow: pip install 'adaptive-vtt[parquet]'"
+        ) from None
+    try:
+        # page by page: by default a whole row group of images would be in memory
+        return pyarrow.parquet.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot read a table: {one_line(error)}") from None
+
+
+def _cell(path: Path, group: int, row: int) -> Any:
+    """The image of one row: of its group, one batch is in memory at a time."""
+    file = _opened(path)
+    batches = file.iter_batches(BATCH, row_groups=[group], columns=[IMAGE])
+    for batch in batches:
+        if row < len(batch):
+            return batch.column(0)[row].as_py()
+        row -= len(batch)
+    raise InputError(f"{path}: the file has changed while it was in use")
+
+
+@lru_cache(maxsize=8)
+def _opened(path: Path) -> Any:
+    return _parquet(path)
+
+
+def _bytes(value: Any, where: str) -> bytes:
+    """An image's bytes: as they are, in base64, or in a field of a struct."""
+    if isinstance(value, dict):
+        value = value.get("bytes")
+    if isinstance(value, str):
+        return _decoded(value, where)
+    if not isinstance(value, bytes):
+        raise InputError(f"{where}: expected an image, got {type(value).__name__}")
+    return value

@@ -1,0 +1,160 @@
+"""MEDVQA-GI (ImageCLEFmed 2023): gt.json beside images/, and masks/ where there are any.
+
+gt.json: a list of {"ImageID", "Labels": [{"Question", "AnswerType", "Answer": [...]}]}.
+Answers are lists, some of them written as one text with commas; some are empty. Its questions
+are asked here in our words and in MedTest's order; see ``vqa.medvqa``.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ...errors import InputError, one_line, unknown
+from ...types import UNKNOWN, Ask
+from ..scanning import ENDINGS, Broken, Folder, choose, unreadable
+from ..vqa.medvqa_questions import NAMES, QUESTIONS, recognised
+from ..worded import WordedDataset
+
+Several = Literal["all", "any"]
+SEGMENTATION = "segmentation"
+_ASKS = {question.name: Ask(question.text) for question in QUESTIONS}
+_MASKED = {"polyp": "polyp type", "instrument": "instruments present"}
+"""What a mask shows -> the question that it stands beside."""
+
+
+def from_medvqa(
+    folder: Path | str,
+    *,
+    questions: Sequence[str | int] | None = None,
+    several: Several = "all",
+    broken: Broken = "refuse",
+    allow_outside: bool = False,
+) -> WordedDataset:
+    """A dataset whose samples are images and whose concepts are questions with free answers.
+
+    ``questions``: names, or numbers 1 to 18 in MedTest's order; by default the fourteen
+    that are not vague (MedTest leaves out 2, 10, 12 and 17). ``several``: where an image has
+    several answers to a question, a right one names "all" of them, as MedTest's rule says, or
+    "any". A question without an answer is not asked about its image. Masks are those that
+    relations are to leave uncovered. ``broken``: an image that cannot be decoded raises InputError
+    when it is met ("refuse"), or is left out now ("skip"). ``allow_outside``: an ImageID
+    may lead out of images/, by "..", from the root, or by a link. Raises InputError for a file
+    that is none of this kind, images that are missing, and ids that stand twice.
+    """
+    choose("value of several", several, ("all", "any"), "MEDVQA-GI")
+    root = Path(folder)
+    entries = _entries(root / "gt.json")
+    chosen = _chosen(questions)
+    images = Folder(root / "images", allow_outside)
+    files = {name: _file(images, name, root) for name in entries}
+    bad = unreadable([*files.values()], broken, str(root))
+    kept = [name for name in entries if files[name] not in bad]
+    answers = [_answers(entries[name], chosen, several, name) for name in kept]
+    if not any(answers):
+        raise InputError(f"{root}: expected answers to some of {', '.join(chosen)}, found none")
+    truths = [[1 if c in known else UNKNOWN for c in chosen] for known in answers]
+    return WordedDataset(
+        [files[name] for name in kept], np.array(truths, np.int8), kept, chosen,
+        asks=[{c: _ASKS[c] for c in chosen}] * len(kept), answers=answers,
+        masks=_masks(Folder(root / "masks", allow_outside), kept, entries, chosen),
+        metadata=pd.DataFrame({"procedure": [_procedure(entries[name], name) for name in kept]}),
+        skipped=sorted(map(str, bad)), name=root.resolve().name,
+    )  # fmt: skip
+
+
+def _entries(path: Path) -> dict[str, list[dict[str, Any]]]:
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot read answers: {one_line(error)}") from None
+    found: dict[str, list[dict[str, Any]]] = {}
+    for place, entry in enumerate(table if isinstance(table, list) else [table]):
+        labels = entry.get("Labels") if isinstance(entry, dict) else None
+        if not isinstance(labels, list) or not all(isinstance(x, dict) for x in labels):
+            raise InputError(f"{path}: entry {place}: expected an ImageID and a list of Labels")
+        name = str(entry.get("ImageID", ""))
+        if not name or name in found:
+            raise InputError(f"{path}: entry {place}: the ImageID {name!r} is empty or repeated")
+        found[name] = labels
+    return found
+
+
+def _chosen(questions: Sequence[str | int] | None) -> list[str]:
+    if questions is None:
+        return [question.name for question in QUESTIONS if not question.vague]
+    names = {str(q.number): q.name for q in QUESTIONS} | {name: name for name in NAMES}
+    for asked in questions:
+        if str(asked) not in names:
+            raise unknown("question", str(asked), names, "MEDVQA-GI")
+    wanted = {names[str(asked)] for asked in questions}
+    return [name for name in NAMES if name in wanted]
+
+
+def _file(images: Folder, name: str, root: Path) -> Path:
+    for ending in (".jpg", *ENDINGS, ""):
+        path = images.file(f"{name}{ending}", f"{root / 'gt.json'}, ImageID {name!r}")
+        if path.is_file():
+            return path
+    raise InputError(f"sample {name!r}: image file {str(images.path / name)!r}.jpg does not exist")
+
+
+def _answers(
+    labels: Sequence[Mapping[str, Any]], chosen: Sequence[str], several: str, image: str
+) -> dict[str, tuple[str, ...]]:
+    """Question -> accepted answers; those that are empty are left out."""
+    found: dict[str, tuple[str, ...]] = {}
+    for label in labels:
+        if str(label.get("AnswerType", "")).lower() == SEGMENTATION:
+            continue
+        name = recognised(str(label.get("Question", "")))
+        if name is None:
+            raise InputError(
+                f"sample {image!r}: expected one of MEDVQA-GI's questions, got "
+                f"{label.get('Question')!r}"
+            )
+        said = label.get("Answer", "")
+        texts = [str(text).strip() for text in (said if isinstance(said, list) else [said])]
+        texts = [text for text in texts if text]
+        if name in chosen and texts:
+            found[name] = tuple(texts) if several == "any" else (", ".join(texts),)
+    return found
+
+
+def _procedure(labels: Sequence[Mapping[str, Any]], image: str) -> str:
+    return _answers(labels, ["procedure"], "all", image).get("procedure", ("unknown",))[0]
+
+
+def _masks(
+    folder: Folder, kept: Sequence[str], entries: Mapping[str, Sequence[Mapping[str, Any]]],
+    chosen: Sequence[str],
+) -> dict[str, list[Path | None]]:  # fmt: skip
+    """Question -> one mask or none per image, from the file that a segmentation label names.
+
+    A label that names no file means masks/{ImageID}.{png, jpg ...}.
+    """
+    found: dict[str, list[Path | None]] = {}
+    for subject, concept in _MASKED.items():
+        if concept in chosen and folder.path.is_dir():
+            files = [_mask(folder, name, entries[name], subject) for name in kept]
+            if any(files):
+                found[concept] = files
+    return found
+
+
+def _mask(
+    folder: Folder, image: str, labels: Sequence[Mapping[str, Any]], subject: str
+) -> Path | None:
+    for label in labels:
+        kind, question = str(label.get("AnswerType", "")), str(label.get("Question", ""))
+        if kind.lower() != SEGMENTATION or subject not in question.lower():
+            continue
+        said = label.get("Answer", [])
+        named = [Path(str(text)).name for text in (said if isinstance(said, list) else [said])]
+        tried = [*named, *(f"{image}{ending}" for ending in ENDINGS)]
+        paths = (folder.file(name, f"sample {image!r}, its mask") for name in tried if name)
+        return next((path for path in paths if path.is_file()), None)
+    return None

@@ -1,0 +1,137 @@
+"""PASCAL VOC: images with the boxes of 20 classes (Everingham et al., IJCV 88, 2010).
+
+    VOC2012/Annotations/2008_000002.xml    VOC2012/JPEGImages/2008_000002.jpg
+    VOC2012/ImageSets/Main/val.txt         (one name per line)
+
+Boxes count pixels from 1 and include the last one. An object that is ``difficult`` is left out
+of VOC's own evaluations: where a class has no other object, whether it is there is unknown.
+"""
+
+import math
+import xml.etree.ElementTree as ET
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError, one_line, unknown
+from ...types import UNKNOWN, Box
+from ..boxed import BoxedDataset, Picture, from_pictures, show, within
+from ..scanning import Broken, Folder, choose, natural, unreadable
+from .image_rows import Reading
+
+SIDES = ("xmin", "ymin", "xmax", "ymax")
+
+
+def from_voc(
+    root: Path | str,
+    *,
+    split: str | None = None,
+    difficult: bool = False,
+    broken: Broken = "refuse",
+    allow_outside: bool = False,
+) -> BoxedDataset:
+    """A dataset from a folder in the layout of VOC2007 to VOC2012.
+
+    Samples are the images of ``split`` (a list in ImageSets/Main), or all annotated ones;
+    concepts are the classes that are named in any of them, in the order of the alphabet.
+    ``difficult``: take these objects like all others.
+    ``broken``: "refuse" raises InputError for an object, annotation or image that cannot be used
+    (an image that cannot be decoded, when it is met); "skip" decodes all images now, and lists
+    what was left out as ``skipped``. ``allow_outside``: names in a list may lead out of the
+    folders, by "..", from the root, or by links. Errors name the file, the object and the field.
+    """
+    top = Path(root)
+    choose("value of broken", broken, ("refuse", "skip"), "VOC")
+    reading = Reading(broken == "skip")
+    parts = top / "Annotations", top / "JPEGImages"
+    annotations, images = (Folder(part, allow_outside) for part in parts)
+    found = (
+        reading.attempt(partial(_picture, annotations, images, name, difficult, reading))
+        for name in _listed(top, split)
+    )
+    there = [picture for picture in found if picture is not None]
+    bad = unreadable([picture.file for picture in there], broken, str(top))
+    pictures = [picture for picture in there if picture.file not in bad]
+    return from_pictures(
+        pictures, sorted({label for picture in pictures for label in picture.truth}), str(top),
+        name=top.resolve().name, skipped=[*reading.skipped, *sorted(map(str, bad))],
+    )  # fmt: skip
+
+
+def _listed(top: Path, split: str | None) -> list[str]:
+    folder, lists = top / "Annotations", top / "ImageSets" / "Main"
+    if split is None:
+        if not folder.is_dir():
+            raise InputError(f"{str(folder)!r} is no folder of annotations")
+        return [path.stem for path in sorted(folder.glob("*.xml"), key=natural)]
+    path = lists / f"{split}.txt"
+    if not path.is_file():
+        raise unknown("split", split, [file.stem for file in lists.glob("*.txt")], str(lists))
+    lines = path.read_text().splitlines()
+    names = [line.strip() for line in lines if line.strip()]
+    for place, name in enumerate(names):
+        if len(name.split()) > 1:
+            raise InputError(f"{path}, line {place + 1}: expected one image name, got {name!r}")
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise InputError(f"{path}: the image {twice!r} stands twice")
+    return names
+
+
+def _picture(
+    annotations: Folder, images: Folder, name: str, difficult: bool, reading: Reading
+) -> Picture:
+    where = f"{annotations.path.parent}, image {name!r}"
+    path, file = annotations.file(f"{name}.xml", where), images.file(f"{name}.jpg", where)
+    tree = _tree(path)
+    if not file.is_file():
+        raise InputError(f"{path}: its image file {str(file)!r} does not exist")
+    height, width = (int(_number(tree, f"size/{side}", str(path))) for side in ("height", "width"))
+    if min(height, width) < 1:
+        raise InputError(f"{path}: expected a size of 1 x 1 or more, got {width} x {height}")
+    picture = Picture(name, file, height, width)
+    for place, entry in enumerate(tree.findall("object")):
+        box = reading.attempt(partial(_box, entry, picture, f"{path}, object {place + 1}"))
+        if box is None:
+            continue
+        left_out = not difficult and entry.findtext("difficult", "0").strip() == "1"
+        show(picture, box.label, UNKNOWN if left_out else 1)
+        if not left_out:
+            picture.boxes.append(box)
+    return picture
+
+
+class _NoDeclarations(ET.TreeBuilder):
+    """Entities are declared in a document type; annotations need none."""
+
+    def doctype(self, *_: Any) -> None:
+        raise ET.ParseError("a document type is not allowed")
+
+
+def _tree(path: Path) -> ET.Element:
+    try:
+        return ET.fromstring(path.read_bytes(), ET.XMLParser(target=_NoDeclarations()))
+    except FileNotFoundError:
+        raise InputError(f"{path}: the annotation does not exist") from None
+    except (OSError, ValueError, ET.ParseError) as error:
+        raise InputError(f"{path}: cannot read it as XML: {one_line(error)}") from None
+
+
+def _box(entry: ET.Element, picture: Picture, where: str) -> Box:
+    label = entry.findtext("name", "").strip()
+    if not label:
+        raise InputError(f"{where}: expected a class in <name>, found none")
+    left, top, right, bottom = (_number(entry, f"bndbox/{side}", where) for side in SIDES)
+    box = Box(label, left - 1, top - 1, right, bottom)
+    return within(box, picture.height, picture.width, f"{where}, bndbox")
+
+
+def _number(entry: ET.Element, field: str, where: str) -> float:
+    text = entry.findtext(field)
+    try:
+        number = float(text or "")
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"{where}: expected a number in <{field}>, got {text!r}")
+    return number

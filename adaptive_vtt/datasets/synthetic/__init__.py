@@ -1,0 +1,1 @@
+"""Drawn images whose truth is known."""

@@ -1,0 +1,154 @@
+"""The key of an audit: what all its random choices follow from.
+
+A certificate holds because a draw is random given everything that entered its law and its
+predictions. Two audits that share a random stream can break that without anybody noticing:
+
+- A prior journal tells the losses of the calls that the earlier audit drew. If the new audit
+  draws the same calls again, its predictions know the losses of the very calls to come, and of
+  no others: every correction L - F is then too small, and the mean too low or too high.
+- A model is mended where it failed, then audited again. If the same calls are drawn again, only
+  mended questions are asked, and no failure is found however many are left.
+
+So every stream that decides candidates or draws is keyed by a hash of the seed and of all that
+the audit is made of: the settings, the space, the targets, the model with its version, every
+proxy with its content, and the prior journal with its own key and everything it found.
+From this follows:
+
+1. An audit that uses a prior journal hashes that journal's content, so its draws are fresh
+   given that content even where both audits have the same seed. Its key could equal the prior
+   journal's only if a hash contained itself; equal keys mean that a journal was given as its
+   own prior, and are refused.
+2. Journals of versions before keys drew from streams keyed by the plain seed; a hash of 32 digits
+   is never equal to one.
+3. Equal keys otherwise come from the very same audit begun twice, which repeats the draws on
+   purpose. It is the one case left to the user: a model that was changed without a new name,
+   version or content, or a proxy given as a function that was refitted, under the same explicit
+   seed. Without an explicit seed it cannot happen, as each audit then has fresh entropy.
+
+Budget, cap on cost, half-width and limit are left out: they say when an audit ends and where its
+bets aim, both by the past alone, so that ``resume`` may change them without other draws.
+"""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, JournalError
+from ..journal import JournalSource, SQLiteJournal
+from ..models.base import ModelUnderTest
+
+SEED_BITS = 53
+"""Fresh seeds are whole numbers that every reader of JSON keeps exact."""
+CONTENT = "content "
+"""Before a version that was found by hashing what the model is made of."""
+
+
+def recall(journal: JournalSource) -> dict[str, Any]:
+    """The facts of the journal that an audit is to go on with; {} where it is to be begun."""
+    if journal is None or callable(journal):
+        return {}
+    if isinstance(journal, str | Path):
+        if not Path(journal).is_file():
+            return {}
+        with closing(SQLiteJournal(journal, read_only=True)) as found:
+            return found.facts()
+    return journal.facts()
+
+
+def seed_for(seed: int | None, facts: Mapping[str, Any]) -> int:
+    """The seed as given, else the journal's, else fresh entropy."""
+    if seed is not None:
+        return seed
+    if "settings" in facts:
+        return int(facts["settings"]["seed"])
+    return fresh_seed()
+
+
+def fresh_seed() -> int:
+    """A seed that no other audit has."""
+    return secrets.randbits(SEED_BITS)
+
+
+def audit_key(**parts: Any) -> str:
+    """32 hexadecimal digits that follow from ``parts``, which JSON can hold."""
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What an audit's random choices follow from: ``key``, in journals of versions before keys the
+    plain seed. ``version`` is the model's; ``changed`` whether its content differs from what the
+    journal says."""
+
+    key: str | int
+    version: str | None
+    changed: bool
+
+    @classmethod
+    def of(
+        cls, facts: Mapping[str, Any], model: ModelUnderTest, prior: str | None, **parts: Any
+    ) -> "Origin":
+        """Of an audit that goes on with ``facts`` (or {}), with a ``prior`` journal of that key.
+
+        Raises InputError where the prior journal's key is this audit's own.
+        """
+        version, changed = _version_for(model, facts)
+        key = audit_key(**parts, version=version)
+        _check_prior(prior, key, facts)
+        legacy = "settings" in facts and "key" not in facts
+        return cls(int(facts["settings"]["seed"]) if legacy else key, version, changed)
+
+    def facts(self) -> dict[str, Any]:
+        """For a new journal."""
+        return {"key": self.key, "model_version": self.version}
+
+    def changes(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """For a journal that is gone on with: whether the model ever changed."""
+        return {"model_changed": self.changed or facts.get("model_changed", False)}
+
+
+def _check_prior(prior: str | None, key: str, facts: Mapping[str, Any]) -> None:
+    if prior is not None and prior in (key, facts.get("key")):
+        raise InputError(
+            "prior journal: expected an audit with draws of its own, got one with the key of this "
+            "audit, so predictions would know the draws to come; give another seed, or none"
+        )
+
+
+def same_key(facts: Mapping[str, Any], key: str | int) -> None:
+    """Raises JournalError where the journal's draws come from another key."""
+    if facts.get("key", key) != key:
+        raise JournalError(
+            "journal: was begun with another key: the targets, a proxy, the prior journal or the "
+            "model's version changed since; go on with what it was begun with, or begin a new audit"
+        )
+
+
+def version_of(model: ModelUnderTest) -> str | None:
+    """The model's ``version`` where it has one, else a hash of its content where it can tell."""
+    stated = getattr(model, "version", None)
+    if stated is not None:
+        return str(stated)
+    content = getattr(model, "content", None)
+    return None if content is None else CONTENT + content()
+
+
+def _version_for(model: ModelUnderTest, facts: Mapping[str, Any]) -> tuple[str | None, bool]:
+    """The version that goes into the key, and whether the model's content changed since the
+    journal was begun: a crash may have been mended, so the audit goes on, and says so."""
+    now, then = version_of(model), facts.get("model_version")
+    if now == then or not all((v or "").startswith(CONTENT) for v in (now, then)):
+        return now, False
+    return then, True
+
+
+def hash_file(path: Path) -> str:
+    """A short hash of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()

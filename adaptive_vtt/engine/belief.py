@@ -1,0 +1,182 @@
+"""What the audit has learnt, for strategies to read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ..certify import Certifier
+from ..space import QuestionSpace
+from ..surrogates import AnswerGP, AnswerPoints, Losses, Predictability, QuestionGP
+from ..types import Candidates, Memory
+from ..utils.random_streams import generator
+
+REFERENCE = 2_000
+"""At most this many samples are counted over for predictability."""
+
+FAILURE = 0.5
+"""A loss from here on is a failure."""
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """One judged question: where it stands, its truth, P(yes) and a (None: unanswered).
+
+    ``loss`` is the oracle's; the mean loss of all questions surely lies between those of
+    ``low`` and ``high``, which differ from it only where unanswered questions count both
+    ways. ``details``: what else the oracle found, as JSON has it.
+    """
+
+    question: int
+    truth: int
+    loss: float
+    answer: float | None = None
+    coordinate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    details: Mapping[str, Any] | None = None
+
+    @property
+    def least(self) -> float:
+        return self.loss if self.low is None else self.low
+
+    @property
+    def most(self) -> float:
+        return self.loss if self.high is None else self.high
+
+
+class Belief:
+    """The answer GPs per concept, how predictable each image's next answer is, and, in audits
+    that certify, the expected loss of every question and how far each target is.
+
+    ``losses``: a QuestionGP or None; ``certifier``: a Certifier or None. ``heard``: counts of
+    answers C x 2 x V x 51, by concept, side, variant and bin of that side's half. ``tally``:
+    questions judged and their summed losses, C x 2 x V x 2. ``asked``:
+    the samples that anything was judged of, in order; ``failed``: (sample, concept) pairs.
+    ``memory``: what the oracle's details teach, where it has one.
+    ``form`` is that of AnswerGP's uncertainty, ``history`` that of Predictability.
+    """
+
+    def __init__(
+        self,
+        space: QuestionSpace,
+        *,
+        seed: int | str,
+        device: str = "cpu",
+        losses: QuestionGP | None = None,
+        certifier: Certifier | None = None,
+        memory: Memory | None = None,
+        form: Literal["std", "variance"] = "std",
+        history: Literal["truth", "answer"] = "truth",
+    ) -> None:
+        self.space = space
+        self.answers = AnswerGP(len(space.concepts), form=form, device=device)
+        reference = space.dataset.reference(REFERENCE, generator(seed, "reference"))
+        self.predictability = Predictability(*reference, history=history)
+        self.losses = losses
+        self.certifier = certifier
+        self.memory = memory
+        # answers by concept, side, variant, and bin counted from the side's lower end
+        self._places = len(self.answers.grid) - 1
+        shape = (len(space.concepts), 2, len(space.variants), self._places // 2 + 1)
+        self.heard = np.zeros(shape, dtype=np.float32)
+        self.tally = np.zeros((*shape[:3], 2))
+        self.sources: set[int] = set()  # asked about; shared with the audit
+        self.asked: dict[int, None] = {}
+        self.failed: set[tuple[int, int]] = set()
+        self.inside: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=bool)
+        self.predictions: Tensor | None = None
+
+    def look_at(self, candidates: Candidates) -> None:
+        """Prepares ``inside`` (K x n) and ``predictions`` (n,) for the candidates of a draw."""
+        if self.certifier is not None:
+            self.inside = self.certifier.members(candidates.question.numpy())
+        if self.losses is not None:
+            self.predictions = self.losses.posterior(candidates).mean
+
+    def stakes(self, candidates: Candidates) -> Tensor:
+        """(m,): what each candidate call is worth to the targets that are still open."""
+        assert self.certifier is not None
+        unit, calls = candidates.unit.numpy(), len(candidates.call)
+        return torch.from_numpy(
+            self.certifier.stakes(self.inside, unit, calls, self.variance().numpy())
+        )
+
+    def costs(self, candidates: Candidates) -> Tensor:
+        """(m,): how many calls each candidate call takes, those about its source included."""
+        calls = torch.ones(len(candidates.call), dtype=torch.float64)
+        if not self.space.oracle.needs_source:
+            return calls
+        first = torch.searchsorted(candidates.unit, torch.arange(len(calls)))
+        source = candidates.sample[first]
+        if len(candidates) == len(calls) and torch.equal(candidates.call, candidates.question):
+            source = source * len(self.space.asked) + candidates.concept  # a source per concept
+        known = np.fromiter(self.sources, np.int64, len(self.sources))
+        fresh = torch.from_numpy(~np.isin(source.numpy(), known))
+        return calls + fresh * (1 + (self.memory.extra if self.memory else 0))
+
+    def variance(self) -> Tensor:
+        """(n,): variance of each candidate's loss, f (1 - f), by the best prediction there is."""
+        assert self.certifier is not None
+        if self.predictions is not None:
+            f = self.predictions.cpu()
+        else:  # the mean of the targets it belongs to
+            share = self.inside / np.maximum(self.inside.sum(axis=0), 1)
+            f = torch.from_numpy(self.certifier.sequences.centre @ share)
+        return f * (1 - f)
+
+    def learn(self, outcomes: Sequence[Learnt]) -> None:
+        """Takes in judged questions, in order. Those unanswered teach the answer GPs nothing."""
+        if self.losses is not None and outcomes:
+            self.losses.observe(self._losses(outcomes))
+        self._remember(outcomes)
+        answered = [o for o in outcomes if o.answer is not None and o.coordinate is not None]
+        if not answered:
+            return
+        # the space's numbering on plain integers: for the usual one question, arrays are slower
+        concepts, variants = len(self.space.concepts), len(self.space.variants)
+        half = self._places // 2
+        for outcome in answered:
+            assert outcome.answer is not None
+            assert outcome.coordinate is not None
+            image, concept = divmod(outcome.question, concepts)
+            sample, variant = divmod(image, variants)
+            place = round(outcome.coordinate * self._places) - outcome.truth * half
+            self.heard[concept, outcome.truth, variant, min(max(place, 0), half)] += 1
+            self.predictability.observe(image, sample, concept, outcome.truth, outcome.answer)
+        points = AnswerPoints(
+            torch.tensor([o.question % concepts for o in answered]),
+            torch.tensor([o.coordinate for o in answered], dtype=torch.float64),
+        )
+        self.answers.observe(points)
+
+    def _remember(self, outcomes: Sequence[Learnt]) -> None:
+        """Keeps which samples were judged, and which concepts failed on which of them."""
+        concepts, variants = len(self.space.concepts), len(self.space.variants)
+        for outcome in outcomes:
+            if self.memory is not None and outcome.details is not None:
+                self.memory.learn(outcome.question, outcome.details)
+            image, concept = divmod(outcome.question, concepts)
+            self.asked[image // variants] = None
+            self.tally[concept, outcome.truth, image % variants] += (1, outcome.loss)
+            if outcome.loss >= FAILURE:
+                self.failed.add((image // variants, concept))
+
+    def uncertainty(self) -> Tensor:
+        """C x 2 on the CPU: u- and u+ of every concept, as shares of their prior value."""
+        return (self.answers.uncertainty() / self.answers.prior_uncertainty).cpu()
+
+    def _losses(self, outcomes: Sequence[Learnt]) -> Losses:
+        numbers = np.array([o.question for o in outcomes])
+        sample, variant, concept = (torch.from_numpy(p) for p in self.space.parts(numbers))
+        return Losses(
+            sample,
+            variant,
+            concept,
+            torch.tensor([o.truth for o in outcomes]),
+            torch.tensor([o.loss for o in outcomes], dtype=torch.float64),
+        )

@@ -1,0 +1,68 @@
+"""What an audit has spent, what it may have lost, and what it can still afford."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..errors import JournalError
+from ..models.base import ModelUnderTest
+from ..models.checking import is_cost
+from ..stopping import CENTS
+from .call_queue import Call
+
+
+class Purse:
+    """``spent`` is what answers cost, and never falls. ``lost`` counts calls that were sent,
+    or may have been, and never came back: each may have been charged for at its worst price.
+
+    ``cap``: what spent and lost may come to, or None.
+    """
+
+    def __init__(self, model: ModelUnderTest, cap: float | None) -> None:
+        self.cap = cap
+        self.spent = 0.0
+        self.lost = 0
+        self._model = model
+        self._counted: set[int] = set()  # calls that wait and are among the lost already
+
+    def pay(self, cost: float) -> None:
+        """The cost of one answer; raises JournalError for one that is no sum of money."""
+        if not is_cost(cost):
+            raise JournalError(f"journal: expected a cost that is finite and 0 or more, got {cost}")
+        self.spent += cost
+
+    def reserved(self, calls: int) -> float:
+        """What ``calls`` calls and those lost may cost at most."""
+        return (calls + self.lost) * self._most
+
+    def affordable(self, calls: Sequence[Call], under_way: int) -> list[Call]:
+        """As many of the calls as the cap allows beside those under way."""
+        if self.cap is None or self._most <= 0:
+            return list(calls)
+        left = self.cap + CENTS - self.spent - self.reserved(under_way)
+        return list(calls[: max(0, int(left / self._most))])
+
+    def lose(self, numbers: Iterable[int]) -> None:
+        """These calls wait for an answer that will not come; they are to be sent again."""
+        new = set(numbers) - self._counted
+        self.lost += len(new)
+        self._counted |= new
+
+    def send(self, calls: Sequence[Call]) -> bool:
+        """These calls are sent now; whether any of them was lost before."""
+        again = self._counted & {call.number for call in calls}
+        self._counted -= again
+        return bool(again)
+
+    def facts(self) -> dict[str, Any]:
+        """For the journal."""
+        lost = {"interrupted": self.lost, "counted": sorted(self._counted)}
+        return {"max_cost": self.cap, **lost}
+
+    def recall(self, facts: Mapping[str, Any]) -> None:
+        """What the journal tells."""
+        self.lost = facts.get("interrupted", 0)
+        self._counted = set(facts.get("counted", []))
+
+    @property
+    def _most(self) -> float:
+        return float(getattr(self._model, "most_cost", 0.0))  # may rise, if wrongly bounded

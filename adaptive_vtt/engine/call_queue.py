@@ -1,0 +1,107 @@
+"""The calls that wait for an answer, in the order in which they may be made."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import OrderError
+from ..types import Image, Prompt
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the model: its number, the draw that led to it, and what to send.
+
+    A call about a source image, to which others are compared, has a number below 0.
+    """
+
+    number: int
+    draw: int
+    prompt: Prompt
+
+    @property
+    def image(self) -> Image | None:
+        return self.prompt.image
+
+    @property
+    def concepts(self) -> tuple[str, ...]:
+        return self.prompt.concepts
+
+
+class Queue:
+    """Calls that were committed and not yet answered. A call may have to wait for another."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, Call] = {}
+        self._handed: set[int] = set()
+        self._after: dict[int, int] = {}
+        self._part_of: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._waiting
+
+    def put(self, call: Call, *, after: int | None = None, part_of: int | None = None) -> None:
+        """One more call, not to be made before all calls about source ``after`` are answered;
+        or one of those about source ``part_of``."""
+        self._waiting[call.number] = call
+        if after is not None:
+            self._after[call.number] = after
+        if part_of is not None:
+            self._part_of[call.number] = part_of
+
+    @property
+    def numbers(self) -> list[int]:
+        return list(self._waiting)
+
+    @property
+    def under_way(self) -> int:
+        """How many calls are being made."""
+        return len(self._handed)
+
+    @property
+    def parts(self) -> int:
+        """How many of the calls are about source images."""
+        return len(self._part_of)
+
+    @property
+    def awaited(self) -> set[int]:
+        """The sources of which something is still to be heard."""
+        return set(self._part_of.values())
+
+    def ready(self) -> list[Call]:
+        """The calls that may be made now and are not being made."""
+        awaited = self.awaited
+        return [
+            call
+            for number, call in self._waiting.items()
+            if number not in self._handed and self._after.get(number) not in awaited
+        ]
+
+    def hand_out(self, calls: list[Call]) -> None:
+        self._handed.update(call.number for call in calls)
+
+    def take_back(self, calls: Sequence[Call]) -> None:
+        """The calls were not made; they are to be asked again."""
+        self._handed.difference_update(call.number for call in calls)
+
+    def expect(self, number: int) -> Call:
+        """The call, if it may be answered now; raises OrderError if not."""
+        if number not in self._waiting:
+            raise OrderError(
+                f"tell: call {number} is not waiting for an answer: it was never asked, or is "
+                "answered already"
+            )
+        if self._after.get(number) in self.awaited:
+            raise OrderError(
+                f"tell: call {number} waits for the answer about its source image, which is first"
+            )
+        return self._waiting[number]
+
+    def done(self, number: int) -> None:
+        """The call is answered."""
+        del self._waiting[number]
+        self._handed.discard(number)
+        self._after.pop(number, None)
+        self._part_of.pop(number, None)

@@ -1,0 +1,159 @@
+"""The questions that may be drawn next: all of them, or those of a uniform subset of calls."""
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ..space import QuestionSpace
+from ..types import Candidates, Indices
+from ..utils.random_streams import generator
+
+Table = npt.NDArray[np.int64]
+
+
+class Pool:
+    """The unseen questions of a space, of which about ``limit`` are looked at per draw.
+
+    A space of up to ``limit`` questions is held as arrays; of a larger one, calls are
+    sampled uniformly anew for each draw, at a cost that does not depend on its size. With
+    ``answers`` "all" a call is an image with all its questions, else one question.
+    """
+
+    def __init__(
+        self,
+        space: QuestionSpace,
+        *,
+        seed: int | str,
+        limit: int = 4096,
+        answers: Literal["one", "all"] = "one",
+    ) -> None:
+        self.space = space
+        self.seed = seed
+        self.limit = limit
+        self.answers = answers
+        self.remaining: npt.NDArray[np.int64] = space.cell_counts.copy()
+        self._seen: set[int] = set()
+        self._seen_images: set[int] = set()
+        self._listed: _Listed | None = None
+        if space.size <= limit:
+            self._listed = _Listed(_columns(space, space.nth(np.arange(space.size))))
+
+    def __len__(self) -> int:
+        """How many questions are unseen."""
+        return int(self.space.size) - len(self._seen)
+
+    def candidates(self, draw: int) -> Candidates:
+        """The candidates of draw number ``draw``, in the order of their calls.
+
+        That order is also the order of the journaled law, so that whoever has the key and
+        the law can repeat the draw.
+        """
+        table = self._listed.columns() if self._listed else self._sampled(draw)
+        by_call = table[0] if self.answers == "one" else table[1]
+        table = table[:, np.argsort(by_call, kind="stable")]
+        if self.answers == "one":
+            unit, call = _counting(table.shape[1]), table[0]
+        else:
+            call, unit = np.unique(table[1], return_inverse=True)
+        return Candidates(*(torch.from_numpy(column) for column in (*table, unit, call)))
+
+    def remove(self, questions: Indices) -> None:
+        """Takes eligible questions out; those already out stay out."""
+        fresh = [q for q in dict.fromkeys(questions.tolist()) if q not in self._seen]
+        if not fresh:
+            return
+        numbers = np.array(fresh)
+        sample, _, concept = self.space.parts(numbers)
+        truth = self.space.dataset.truth(sample, concept)
+        for cell in zip(concept.tolist(), truth.tolist(), strict=True):
+            self.remaining[cell] -= 1
+        self._seen.update(fresh)
+        if self._listed:
+            self._listed.remove(fresh)
+        elif self.answers == "all":
+            self._seen_images.update(self.space.image_of(numbers).tolist())
+
+    def _sampled(self, draw: int) -> Table:
+        rng = generator(self.seed, "candidates", draw)
+        if self.answers == "one":
+            return _columns(self.space, self._some(rng, self.space.size, self.limit))
+        concepts = len(self.space.concepts)
+        images = self._some(rng, self.space.images, max(1, self.limit // concepts))
+        questions = (images[:, None] * concepts + np.arange(concepts)).ravel()
+        return _columns(self.space, questions[self.space.eligible(questions)])
+
+    def _some(self, rng: np.random.Generator, everything: int, most: int) -> Indices:
+        """``most`` distinct unseen questions or images, uniform, or all where fewer are left."""
+        seen = self._seen if self.answers == "one" else self._seen_images
+        unseen = everything - len(seen)
+        if unseen > most and 2 * unseen >= everything:
+            return self._rejection(rng, seen, most)
+        rest = np.setdiff1d(self._all(), np.fromiter(seen, np.int64, len(seen)), assume_unique=True)
+        if len(rest) > most:
+            rest = rest[np.sort(rng.choice(len(rest), most, replace=False))]
+        return rest
+
+    def _rejection(self, rng: np.random.Generator, seen: set[int], most: int) -> Indices:
+        """Uniform draws until enough of them are new."""
+        chosen: dict[int, None] = {}
+        while len(chosen) < most:
+            for number in self._any(rng, most).tolist():
+                if number not in seen and len(chosen) < most:
+                    chosen[number] = None
+        return np.fromiter(chosen, np.int64, len(chosen))
+
+    def _any(self, rng: np.random.Generator, count: int) -> Indices:
+        """Uniform questions, or images with anything to ask about; at most ``count``."""
+        if self.answers == "one":
+            return self.space.nth(rng.integers(self.space.size, size=count))
+        total = self.space.total // len(self.space.concepts)
+        images = rng.integers(total, size=count)
+        return images[self._askable(images)]
+
+    def _all(self) -> Indices:
+        if self.answers == "one":
+            return self.space.nth(np.arange(self.space.size))
+        images = np.arange(self.space.total // len(self.space.concepts))
+        return images[self._askable(images)]
+
+    def _askable(self, images: Indices) -> npt.NDArray[np.bool_]:
+        concepts = len(self.space.concepts)
+        eligible = self.space.eligible(images[:, None] * concepts + np.arange(concepts))
+        return np.logical_or.reduce(eligible, axis=1)
+
+
+class _Listed:
+    """Columns of questions from which any can be taken out in constant time."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._size = table.shape[1]
+        self._place = {q: i for i, q in enumerate(table[0].tolist())}
+
+    def columns(self) -> Table:
+        return self._table[:, : self._size]
+
+    def remove(self, questions: list[int]) -> None:
+        for question in questions:
+            hole, last = self._place.pop(question), self._size - 1
+            if hole != last:
+                self._table[:, hole] = self._table[:, last]
+                self._place[int(self._table[0, hole])] = hole
+            self._size = last
+
+
+_NUMBERS = np.arange(4096)
+
+
+def _counting(count: int) -> Indices:
+    """0, 1 ... count - 1, without making them anew for the usual sizes."""
+    return _NUMBERS[:count] if count <= len(_NUMBERS) else np.arange(count)
+
+
+def _columns(space: QuestionSpace, questions: Indices) -> Table:
+    """6 x n: question, image, sample, variant, concept and truth."""
+    sample, variant, concept = space.parts(questions)
+    truth = space.dataset.truth(sample, concept)
+    return np.stack([questions, space.image_of(questions), sample, variant, concept, truth])

@@ -1,0 +1,57 @@
+"""Answers in draw order: judged ones wait until every earlier draw is answered, too."""
+
+from ..journal.rows import AnswerRow, CallRow
+from .belief import Learnt
+from .selector import Questioner
+
+
+class Lessons:
+    """What the questioner is to learn. ``order`` lists the calls as they were drawn.
+
+    ``learned`` counts the draws learnt from, ``questions`` the questions judged. ``both``:
+    unanswered questions count both ways.
+
+    With a ``lag``, draw t is made knowing draws 0 .. t - lag - 1 and no others: what is drawn
+    then follows from the answers alone, in whatever order and however late they came.
+    """
+
+    def __init__(self, questioner: Questioner, both: bool, lag: int | None = None) -> None:
+        self.order: list[int] = []
+        self.learned = 0
+        self.questions = 0
+        self._questioner = questioner
+        self._both = both
+        self._lag = lag
+        self._outcomes: dict[int, list[Learnt]] = {}
+
+    def keep(self, row: CallRow) -> None:
+        """Holds a call's judged answers until it is their turn."""
+        judged = [a for a in row.answers if a.loss is not None]
+        self._outcomes[row.call] = [self._learnt(a) for a in judged]
+        self.questions += len(judged)
+
+    def catch_up(self) -> None:
+        """Learns whatever can be learnt now, where there is no lag to keep."""
+        if self._lag is None:
+            self.learn()
+
+    def ready(self) -> bool:
+        """Learns what the next draw is to know; False where some of that is not answered yet."""
+        if self._lag is None:
+            return True
+        due = max(0, len(self.order) - self._lag)
+        self.learn(due)
+        return self.learned >= due
+
+    def learn(self, until: int | None = None) -> None:
+        """Learns from answered draws in draw order, as far as they are complete (or ``until``)."""
+        end = len(self.order) if until is None else until
+        while self.learned < end and self.order[self.learned] in self._outcomes:
+            self._questioner.learn(self._outcomes.pop(self.order[self.learned]))
+            self.learned += 1
+
+    def _learnt(self, row: AnswerRow) -> Learnt:
+        both = row.answer is None and (self._both or row.excluded)
+        low, high = (0.0, 1.0) if both else (None, None)
+        loss, truth = row.loss or 0.0, row.truth or 0
+        return Learnt(row.question, truth, loss, row.answer, row.coordinate, low, high, row.details)

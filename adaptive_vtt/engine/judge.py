@@ -1,0 +1,212 @@
+"""From questions to calls, and from a call's answer to judged rows for the journal."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from ..errors import InputError
+from ..journal.answer_json import writable
+from ..journal.rows import EXCLUDED, AnswerRow, CallRow
+from ..oracles import Case, Outcome
+from ..relations import FollowUp
+from ..space import QuestionSpace
+from ..types import Answer, Image, Indices, Prompt, Sample, Unanswered, Value
+from .source_calls import Sources, asks_of
+
+MAX_PICTURES = 60
+"""So many failing calls leave their pictures in the journal."""
+PICTURE_SIDE = 160
+"""Pictures are shrunk to this many pixels on the longer side."""
+
+
+class Judge:
+    """Knows what one call covers, what to send, and what the answer is worth.
+
+    With ``answers`` "all" a call is about one image and all concepts, and is numbered by
+    the image; with "one" it is one question, numbered as such. ``seed``: that of the
+    follow-ups, if not the space's own. Raises InputError where the
+    oracle has to see all concepts at once and the model answers one.
+    """
+
+    def __init__(
+        self, space: QuestionSpace, answers: Literal["one", "all"], seed: int | None = None
+    ) -> None:
+        self.space = space
+        self.answers = answers
+        self.seed = seed
+        self.sources = Sources(space, answers)
+        self._pairs: dict[int, tuple[Sample, FollowUp]] = {}
+        self.pictures = 0  # kept so far, those of an earlier run included
+        several = getattr(space.oracle, "whole_call", False) or len(space.concepts) > len(
+            space.asked
+        )
+        if answers == "one" and several:
+            raise InputError(
+                f"oracle {type(space.oracle).__name__}: needs a model that answers all concepts "
+                "in one call (answers = 'all'), got one that answers one"
+            )
+
+    def call_of(self, question: int) -> int:
+        """The call that answers ``question``."""
+        return question if self.answers == "one" else int(self.space.image_of(question))
+
+    def all_questions_of(self, call: int) -> Indices:
+        """Every question the call answers, those that cannot be judged included."""
+        if self.answers == "one":
+            return np.array([call])
+        count = len(self.space.concepts)
+        return np.arange(call * count, (call + 1) * count)
+
+    def questions_of(self, call: int) -> Indices:
+        """The eligible questions the call answers."""
+        questions = self.all_questions_of(call)
+        return questions[self.space.eligible(questions)]
+
+    def prompt(self, call: int) -> Prompt:
+        """What is sent to the model."""
+        question = self.space.question(int(self.all_questions_of(call)[0]))
+        sample, follow_up = self._pair(call)
+        place = int(self.space.parts(question.number)[2])
+        mine = self.space.asked[self.space.asked_by[place]]
+        concepts = (mine,) if self.answers == "one" else self.space.asked
+        where = (question.sample_id, question.relation, question.severity)
+        return Prompt(follow_up.image, concepts, *where, asks_of(sample, concepts))
+
+    def judged(self, call: int, answer: Answer | Unanswered) -> tuple[AnswerRow, ...]:
+        """Every question that the call answers, with what the answer says and is worth."""
+        questions = self.all_questions_of(call)
+        if self.answers == "one":
+            values = _values(answer, 1)
+        else:
+            said = _values(answer, len(self.space.asked))
+            values = tuple(said[k] for k in self.space.asked_by)
+        return self._judged(call, questions, values)
+
+    def row(self, call: int, answer: Answer | Unanswered, elapsed: float) -> CallRow:
+        """The judged answer, ready for the journal."""
+        rows = self.judged(call, answer)
+        failed = any(r.loss is not None and r.loss >= 0.5 for r in rows)
+        pictures = self._picture(call) if failed else None
+        return CallRow(call, answer.cost, elapsed, rows, pictures)
+
+    def rows(
+        self, answers: Mapping[int, Answer | Unanswered], elapsed: float
+    ) -> tuple[list[CallRow], dict[int, Exception]]:
+        """Rows of what could be judged, by call why the rest could not.
+
+        One answer's trouble must not cost the others: an oracle may be a model itself.
+        """
+        rows, errors = [], {}
+        for call, answer in answers.items():
+            try:
+                rows.append(self.row(call, answer, elapsed))
+            except Exception as error:
+                errors[call] = error
+        return rows, errors
+
+    def forget(self, call: int) -> None:
+        """Lets go of the call's image."""
+        self._pairs.pop(call, None)
+
+    def _judged(
+        self, call: int, questions: Indices, values: Sequence[Value]
+    ) -> tuple[AnswerRow, ...]:
+        eligible = self.space.eligible(questions).tolist()
+        places = [k for k, there in enumerate(eligible) if there]
+        cases = [self._case(call, int(questions[k]), values[k]) for k in places]
+        outcomes = dict(zip(places, self.space.oracle.judge_call(cases, values), strict=True))
+        judged = dict(zip(places, cases, strict=True))
+        return tuple(
+            _row(int(q), call, value, self._truth(judged.get(k)), self._sound(outcomes.get(k), q))
+            for k, (q, value) in enumerate(zip(questions, values, strict=True))
+        )
+
+    def _truth(self, case: Case | None) -> int:
+        """What was expected as 0 or 1; where nothing is known but the source's answer, the space
+        counts every question as one that should be answered alike: 1."""
+        if case is None or self.space.oracle.needs_source or not isinstance(case.expected, int):
+            return 1
+        return case.expected
+
+    def _sound(self, outcome: Outcome | None, question: int) -> Outcome | None:
+        """The outcome in plain floats; raises InputError for a loss that is none."""
+        if outcome is None:
+            return None
+        if not 0 <= outcome.loss <= 1:  # NaN is not
+            raise InputError(
+                f"oracle {type(self.space.oracle).__name__}: expected a loss between 0 and 1, got "
+                f"{outcome.loss} for {self.space.question(question)}"
+            )
+        coordinate = None if outcome.coordinate is None else float(outcome.coordinate)
+        score = None if outcome.score is None else float(outcome.score)
+        return replace(outcome, loss=float(outcome.loss), coordinate=coordinate, score=score)
+
+    def _case(self, call: int, number: int, value: Value) -> Case:
+        question = self.space.question(number)
+        _, variant, place = (int(part) for part in self.space.parts(number))
+        before = self.sources.heard(self.sources.of(number), place)
+        sample, follow_up = self._pair(call)
+        relation = self.space.variants[variant].relation
+        expected = self.space.oracle.expect(relation, follow_up, sample, question, before)
+        return Case(question, place, value, expected, before)
+
+    def _pair(self, call: int) -> tuple[Sample, FollowUp]:
+        if call not in self._pairs:
+            image = call // len(self.space.concepts) if self.answers == "one" else call
+            self._pairs[call] = self.space.pair(image, self.seed)
+        return self._pairs[call]
+
+    def _picture(self, call: int) -> tuple[bytes, bytes] | None:
+        source, follow_up = self._pair(call)
+        if follow_up.image is None or self.pictures >= MAX_PICTURES:
+            return None
+        self.pictures += 1
+        assert source.image is not None
+        return thumbnail(source.image), thumbnail(follow_up.image)
+
+
+def _values(answer: Answer | Unanswered, count: int) -> tuple[Value, ...]:
+    """One value per concept sent; numbers as plain floats."""
+    if isinstance(answer, Unanswered):
+        return (answer,) * count
+    return tuple(map(_plain, answer.values))
+
+
+def _plain(value: Value) -> Value:
+    """Numbers as plain floats, words as can be written down."""
+    if isinstance(value, Unanswered | np.ndarray):
+        return value
+    return writable(value) if isinstance(value, str) else float(value)
+
+
+def _row(question: int, call: int, value: Value, truth: int, outcome: Outcome | None) -> AnswerRow:
+    """One answer for the journal; without an outcome it cannot be judged."""
+    reason = value.reason if isinstance(value, Unanswered) else None
+    answer = value if isinstance(value, float) else None
+    said = value if isinstance(value, str) else None
+    if outcome is None:
+        return AnswerRow(question, call, None, answer, reason, None, None, said)
+    row = AnswerRow(question, call, truth, None, None, outcome.loss, None, said, outcome.details)
+    if outcome.excluded:
+        return replace(row, unanswered=EXCLUDED + outcome.excluded, loss=0.0)
+    reason = reason or outcome.unanswered
+    if reason is not None:
+        return replace(row, unanswered=reason)
+    answer = outcome.score if answer is None else answer
+    return replace(row, answer=answer, coordinate=outcome.coordinate)
+
+
+def thumbnail(image: Image) -> bytes:
+    """A PNG of H x W x 1 or 3 uint8, shrunk to PICTURE_SIDE."""
+    import cv2
+
+    scale = PICTURE_SIDE / max(image.shape[:2])
+    if scale < 1:
+        image = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    if image.ndim == 3 and image.shape[2] == 3:
+        image = cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
+    done, data = cv2.imencode(".png", image)
+    assert done
+    return data.tobytes()

@@ -1,0 +1,218 @@
+"""Cheaper models, and earlier audits, as hints at what will fail.
+
+A proxy's expected loss on a question becomes a feature of the question GP. It may be as
+wrong as it likes: predictions move effort, never what is certified.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..journal import read_journal
+from ..models import PythonModel, Recorded
+from ..models.base import ModelUnderTest
+from ..models.checking import checked, name_of
+from ..space import QuestionSpace
+from ..types import Answer, Memory, Prompt
+from .audit_key import version_of
+
+Floats = npt.NDArray[np.float64]
+ProxySource = pd.DataFrame | npt.NDArray[Any] | ModelUnderTest | Callable[[list[Any]], Any]
+NEUTRAL = 0.5
+"""The expected loss where a proxy knows nothing."""
+
+
+class _Proxy(Protocol):
+    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+        """(n,) expected losses in [0, 1]."""
+
+    def content(self) -> str:
+        """What the losses follow from, as far as it can be told: for the audit's key."""
+
+
+class Proxies:
+    """P proxies as one function: (sample, variant, concept, truth) (n,) each -> n x P.
+
+    A source is an array samples x variants x concepts of P(yes), a table as for
+    ``models.Recorded``, a model, or a callable as for ``models.PythonModel`` (asked about
+    follow-up images as candidates come up, each image once). ``prior_journal`` is the
+    journal of an earlier audit of the same space; it knows what was asked there. ``memory``:
+    what the oracle's details teach, which changes as the audit goes on. ``seed``: that of the
+    follow-ups.
+    Raises InputError for arrays of another shape, answers that are missing or NaN, and a
+    journal of another space.
+    """
+
+    def __init__(
+        self,
+        space: QuestionSpace,
+        seed: int,
+        sources: Mapping[str, ProxySource],
+        prior_journal: Path | str | None = None,
+        memory: Memory | None = None,
+    ) -> None:
+        self._space = space
+        self._memory = memory
+        self._proxies: dict[str, _Proxy] = {
+            name: _proxy(name, source, space, seed) for name, source in sources.items()
+        }
+        guessing = getattr(space.dataset, "guessing", None)
+        if guessing is not None:
+            self._proxies["guessing"] = _Guessing(guessing, space)
+        self.prior_key: str | None = None
+        if prior_journal is not None:
+            prior = _Prior(Path(prior_journal), space)
+            self._proxies["prior journal"], self.prior_key = prior, prior.key
+
+    @property
+    def names(self) -> list[str]:
+        return [*self._proxies, *(self._memory.names if self._memory else ())]
+
+    @property
+    def content(self) -> list[tuple[str, str]]:
+        """Name and content of each, for the audit's key."""
+        return [(name, proxy.content()) for name, proxy in self._proxies.items()]
+
+    def __call__(self, sample: Tensor, variant: Tensor, concept: Tensor, truth: Tensor) -> Tensor:
+        parts = (p.cpu().numpy() for p in (sample, variant, concept))
+        question, side = self._space.number(*parts), truth.cpu().numpy()
+        known = [proxy.losses(question, side) for proxy in self._proxies.values()]
+        columns = [torch.from_numpy(losses)[:, None] for losses in known]
+        if self._memory is not None:
+            columns.append(self._memory.signals(sample.cpu(), variant.cpu()))
+        return torch.cat(columns, dim=1).to(sample.device)
+
+
+def _proxy(name: str, source: ProxySource, space: QuestionSpace, seed: int) -> _Proxy:
+    if isinstance(source, np.ndarray):
+        return _Table(name, source, space)
+    if isinstance(source, pd.DataFrame):
+        return _Asked(name, Recorded(source, name=name), space, seed)
+    if isinstance(source, ModelUnderTest):
+        return _Asked(name, source, space, seed)
+    return _Asked(name, PythonModel(source, name=name), space, seed)
+
+
+class _Table:
+    def __init__(self, name: str, values: npt.NDArray[Any], space: QuestionSpace) -> None:
+        expected = (len(space.dataset), len(space.variants), len(space.concepts))
+        if values.shape != expected:
+            raise InputError(
+                f"proxy {name!r}: expected an array of shape {expected} (samples x variants x "
+                f"concepts), got {values.shape}"
+            )
+        self._values = np.asarray(values, float).ravel()
+        wrong = ~((self._values >= 0) & (self._values <= 1))  # NaN is neither
+        if wrong.any():
+            place = tuple(map(int, np.argwhere(wrong.reshape(expected))[0]))
+            raise InputError(
+                f"proxy {name!r}: expected P(yes) between 0 and 1, got {values[place]} at sample "
+                f"{space.dataset.sample_id(place[0])!r}, {space.variants[place[1]].name}, "
+                f"concept {space.concepts[place[2]]!r}"
+            )
+
+    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+        return np.abs(self._values[question] - truth)
+
+    def content(self) -> str:
+        return _hashed(self._values)
+
+
+class _Guessing:
+    """The error of who knows nothing and guesses, where questions have options."""
+
+    def __init__(self, errors: Floats, space: QuestionSpace) -> None:
+        self._errors, self._space = errors, space
+
+    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+        sample, _, concept = self._space.parts(question)
+        return self._errors[sample, concept]
+
+    def content(self) -> str:
+        return _hashed(self._errors)
+
+
+class _Asked:
+    """A model that is asked about each follow-up image once."""
+
+    def __init__(self, name: str, model: ModelUnderTest, space: QuestionSpace, seed: int) -> None:
+        self._name, self._model, self._space, self._seed = name, model, space, seed
+        self._known: dict[int, Floats] = {}
+
+    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+        images = self._space.image_of(question)
+        new = [image for image in dict.fromkeys(images.tolist()) if image not in self._known]
+        if new:
+            self._ask(new)
+        concept = question % len(self._space.concepts)
+        pairs = zip(images.tolist(), concept.tolist(), strict=True)
+        return np.abs(np.array([self._known[i][c] for i, c in pairs]) - truth)
+
+    def content(self) -> str:
+        return f"{name_of(self._model)} {version_of(self._model)}"
+
+    def _ask(self, images: Sequence[int]) -> None:
+        answers = checked(self._model, [self._prompt(image) for image in images])
+        for image, answer in zip(images, answers, strict=True):
+            values = answer.values if isinstance(answer, Answer) else (answer,)
+            if not all(isinstance(v, float) for v in values):
+                question = self._space.question(image * len(self._space.concepts))
+                raise InputError(
+                    f"proxy {self._name!r}: expected an answer for every question, got none for "
+                    f"sample {question.sample_id!r}, {question.relation} severity "
+                    f"{question.severity}"
+                )
+            self._known[image] = np.array(values, float)
+
+    def _prompt(self, image: int) -> Prompt:
+        question = self._space.question(image * len(self._space.concepts))
+        needs = getattr(self._model, "needs_image", True)
+        picture = self._space.follow_up(image, self._seed).image if needs else None
+        return Prompt(
+            picture, self._space.concepts, question.sample_id, question.relation, question.severity
+        )
+
+
+class _Prior:
+    """What an earlier audit found, question by question."""
+
+    def __init__(self, path: Path, space: QuestionSpace) -> None:
+        journal = read_journal(path)
+        facts = journal.facts()
+        then = facts.get("space", {})
+        self.key: str | None = facts.get("key")
+        if then.get("fingerprint") != space.fingerprint:
+            raise InputError(
+                f"prior journal {str(path)!r}: expected an audit of this space "
+                f"({space.dataset.name!r}, {space.size} questions), got one of "
+                f"{then.get('dataset')!r} with {then.get('size')}"
+            )
+        answers = [a for call in journal.calls() for a in call.answers if a.loss is not None]
+        journal.close()
+        known = sorted((a.question, a.loss) for a in answers if a.loss is not None)
+        self._questions = np.array([q for q, _ in known], np.int64)
+        self._losses = np.array([loss for _, loss in known], float)
+
+    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+        if not len(self._questions):
+            return np.full(len(question), NEUTRAL)
+        place = np.searchsorted(self._questions, question).clip(max=len(self._questions) - 1)
+        return np.where(self._questions[place] == question, self._losses[place], NEUTRAL)
+
+    def content(self) -> str:
+        return f"{self.key} {_hashed(self._questions, self._losses)}"
+
+
+def _hashed(*arrays: npt.NDArray[Any]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,141 @@
+"""The loop of ask and tell with a model: a batch at a time, or as many calls as it takes."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..models.base import ConcurrentModel
+from ..models.checking import check_answer, checked, name_of
+from ..types import Answer, Unanswered
+from .call_queue import Call
+
+if TYPE_CHECKING:
+    from ..audit import Audit
+    from ..stopping import State
+
+CHUNK = 8
+"""So many calls are drawn before looking again who is back."""
+Pending = dict["Future[Answer | Unanswered]", Call]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What ``run`` reports after every batch."""
+
+    state: "State"
+    cost: float
+    concept: str
+    side: int
+
+
+def progress_of(audit: "Audit") -> Progress:
+    """Where the audit stands, and the side of a concept that is most uncertain."""
+    state = audit.state()
+    uncertainty = audit.belief.uncertainty().numpy()
+    if not state.exhausted:
+        uncertainty = np.nan_to_num(state.uncertainty, nan=-1.0)
+    concept, side = divmod(int(np.argmax(uncertainty)), 2)
+    return Progress(state, audit.cost, audit.space.concepts[concept], side)
+
+
+def run_model(audit: "Audit", step: Callable[[], None]) -> None:
+    """Asks the audit's model until the audit ends, calling ``step`` whenever answers came.
+
+    What the model counted (``statistics``) goes into the journal, however it ends.
+    """
+    model = audit.model
+    try:
+        if isinstance(model, ConcurrentModel):
+            run_concurrently(audit, model, step)
+        else:
+            run_batches(audit, step)
+    except BaseException:
+        with suppress(Exception):  # the first error is the one to tell of
+            _keep_statistics(audit)
+        raise
+    _keep_statistics(audit)
+
+
+def _keep_statistics(audit: "Audit") -> None:
+    if hasattr(audit.model, "statistics"):
+        audit.journal.set_facts(endpoint=audit.model.statistics())
+
+
+def run_batches(audit: "Audit", step: Callable[[], None]) -> None:
+    """``audit.batch`` calls at a time, or all that wait: nothing is learnt between those.
+
+    A model that raises leaves them to be asked again.
+    """
+    while calls := audit.ask(max(audit.batch, audit.waiting)):
+        try:
+            answers = checked(audit.model, [c.prompt for c in calls])
+        except BaseException:
+            audit.take_back(calls, sent=True)
+            raise
+        audit.tell_all(zip((c.number for c in calls), answers, strict=True))
+        step()
+
+
+def run_concurrently(audit: "Audit", model: ConcurrentModel, step: Callable[[], None]) -> None:
+    """Keeps ``model.in_flight`` calls on their way, and learns from answers as they come.
+
+    Some calls are drawn ahead, so that one can be sent the moment another comes back. Where
+    anything fails, those on their way are waited for and kept: they are paid for. What did
+    not come back is to be asked again.
+    """
+    pending: Pending = {}
+    spare: deque[Call] = deque()
+    most = model.in_flight + max(1, model.in_flight // 2)
+
+    def send() -> None:
+        live = sum(not future.done() for future in pending)
+        while spare and live < model.in_flight:
+            pending[model.submit(spare[0].prompt)] = spare[0]
+            spare.popleft()
+            live += 1
+
+    try:
+        while True:
+            lacking = most - len(pending) - len(spare)
+            drawn = audit.ask(min(lacking, CHUNK)) if lacking > 0 else []
+            spare.extend(drawn)
+            send()
+            if not pending:
+                return
+            busy = len(drawn) == CHUNK  # there may be more to draw: only look who is back
+            done, _ = wait(pending, 0 if busy else None, FIRST_COMPLETED)
+            send()
+            if done:
+                _tell(audit, pending, done)
+                step()
+    except BaseException:
+        wait(pending)
+        with suppress(Exception):  # the first error is the one to tell of
+            _tell(audit, pending, list(pending))
+        audit.take_back(list(spare))
+        if pending:
+            audit.take_back(list(pending.values()), sent=True)
+        raise
+
+
+def _tell(audit: "Audit", pending: Pending, done: "Iterable[Future[Answer | Unanswered]]") -> None:
+    """Tells what came back whole; raises what went wrong with the rest, which stays pending."""
+    who = f"model {name_of(audit.model)!r}"
+    told, wrong = [], []
+    for future in done:
+        try:
+            check_answer(future.result(), pending[future].prompt, who)
+        except Exception as error:
+            wrong.append(error)
+        else:
+            told.append((future, pending[future].number))
+    for future, _ in told:
+        del pending[future]
+    audit.tell_all((number, future.result()) for future, number in told)
+    if wrong:
+        raise wrong[0]

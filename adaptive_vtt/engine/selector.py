@@ -1,0 +1,194 @@
+"""Candidates to weights to law to draw: the engine's choice, without any input or output."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ..certify import Certifier, Move
+from ..certify.certifier import per_unit
+from ..journal.rows import DrawRow, MoveRow
+from ..space import QuestionSpace
+from ..strategies import Strategy
+from ..types import Candidates, Indices
+from ..utils.random_streams import generator
+from .belief import Belief, Learnt
+from .candidates import Pool
+from .law import Law, mix
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One random choice: its number, the call drawn, the question in it that weighed most,
+    the law, and, where there are certificates, what the draw fixes for them."""
+
+    number: int
+    call: int
+    question: int
+    probability: float
+    law: Law
+    move: Move | None = None
+
+
+class Questioner:
+    """Draws calls and learns from their outcomes. Everything follows from the seed, a number or
+    an audit's key.
+
+    ``belief`` may carry a certifier; then every draw is worth a move of its sequences, and
+    ``floor`` must be above 0.
+    """
+
+    def __init__(
+        self,
+        space: QuestionSpace,
+        strategy: Strategy,
+        *,
+        seed: int | str = 0,
+        floor: float = 0.0,
+        candidates: int = 4096,
+        answers: Literal["one", "all"] = "one",
+        belief: Belief | None = None,
+    ) -> None:
+        self.space = space
+        self.strategy = strategy
+        self.seed = seed
+        self.floor = floor
+        self.belief = belief or Belief(space, seed=seed)
+        self.pool = Pool(space, seed=seed, limit=candidates, answers=answers)
+        self.draws = 0
+        self._moves: dict[int, tuple[Move, Indices]] = {}
+        self._learned = 0
+
+    @property
+    def certifier(self) -> Certifier | None:
+        return self.belief.certifier
+
+    def draw(self) -> Draw | None:
+        """The next call, or None when all have been seen. Does not take it out."""
+        if not len(self.pool):
+            return None
+        number = self.draws
+        candidates = self.pool.candidates(number)
+        self.belief.look_at(candidates)
+        weights = self.strategy.weights(candidates, self.belief).detach().cpu().numpy()
+        weights = weights.astype(np.float64, copy=False)
+        calls = candidates.call.numpy()
+        by_call = weights
+        if len(calls) < len(weights):
+            by_call = np.bincount(candidates.unit.numpy(), weights, len(calls))
+        law = mix(calls, by_call, self._floor(), self._even(candidates))
+        place = law.draw(generator(self.seed, "draw", number))
+        question = int(candidates.question[place])
+        if len(calls) < len(weights):
+            mine = candidates.unit.numpy() == place
+            question = int(candidates.question[int(np.argmax(np.where(mine, weights, -1.0)))])
+        return Draw(
+            number,
+            int(calls[place]),
+            question,
+            float(law.probabilities[place]),
+            law,
+            self._move(candidates, law, place),
+        )
+
+    def row(self, draw: Draw, questions: Indices, learned: int, elapsed: float) -> DrawRow:
+        """The draw for the journal; ``questions`` are those of its call."""
+        sample, _, _ = self.space.parts(draw.question)
+        moves: tuple[MoveRow, ...] = ()
+        if self.certifier is not None and draw.move is not None:
+            moves = draw.move.rows(questions, self.certifier.members(questions))
+        return DrawRow(
+            draw=draw.number,
+            question=draw.question,
+            call=draw.call,
+            sample=self.space.dataset.sample_id(int(sample)),
+            learned=learned,
+            probability=draw.probability,
+            law=draw.law.pack(),
+            why=self.explain(draw),
+            elapsed=elapsed,
+            moves=moves,
+        )
+
+    def explain(self, draw: Draw) -> dict[str, float | int]:
+        """What the strategy saw of the question drawn: for the journal and the report."""
+        _, _, concept = (int(p) for p in self.space.parts(draw.question))
+        truth = int(self.space.truth([draw.question])[0])
+        image = torch.from_numpy(self.space.image_of([draw.question]))
+        expected = self.belief.predictability.probability(image, torch.tensor([concept]))
+        return {
+            "uncertainty": round(float(self.belief.uncertainty()[concept, truth]), 6),
+            "predicted_yes": round(float(expected[0]), 6),
+            "candidates": len(draw.law.calls),
+            "eligible": int(np.count_nonzero(draw.law.probabilities)),
+        }
+
+    def take(self, questions: Indices, move: Move | None = None) -> None:
+        """Counts one draw, and takes the questions its call answers out of the pool."""
+        if move is not None:
+            self._moves[self.draws] = (move, questions)
+        self.draws += 1
+        self.pool.remove(questions)
+        if self.belief.memory is not None:
+            for question in questions.tolist():
+                self.belief.memory.take(question)
+
+    def restore(self, questions: Indices, move: Move | None) -> None:
+        """A draw that the journal tells of."""
+        if move is not None and self.certifier is not None:
+            self.certifier.restore(move, self.certifier.members(questions))
+        self.take(questions, move)
+
+    def learn(self, outcomes: Sequence[Learnt]) -> None:
+        """Takes in the judged questions of the next draw, in draw order."""
+        if self.certifier is not None:
+            move, questions = self._moves.pop(self._learned)
+            losses = {o.question: o for o in outcomes}
+            least = np.array([losses[q].least for q in questions.tolist()])
+            most = np.array([losses[q].most for q in questions.tolist()])
+            self.certifier.learn(move, self.certifier.members(questions), least, most)
+        self._learned += 1
+        self.belief.learn(outcomes)
+
+    def open_uncertainty(self) -> Floats:
+        """C x 2: relative uncertainty of each side, NaN where nothing is left to ask."""
+        return np.where(self.pool.remaining > 0, self.belief.uncertainty().numpy(), np.nan)
+
+    # -- certificates ------------------------------------------------------------------
+
+    def _floor(self) -> float:
+        """The floor; larger where adaptive draws turn out worse than uniform ones."""
+        if self.certifier is None or self.certifier.certified.all():
+            return self.floor
+        excess = float(np.clip(self.certifier.variance_ratio() - 1, 0, 1))
+        return self.floor + (1 - self.floor) * excess
+
+    def _even(self, candidates: Candidates) -> Floats | None:
+        """Half uniform over all calls, half uniform over those of each open target."""
+        if self.certifier is None:
+            return None
+        calls = len(candidates.call)
+        open_ = self.belief.inside[~self.certifier.certified]
+        touched = per_unit(open_, candidates.unit.numpy(), calls) > 0
+        touched = touched[touched.any(axis=1)]
+        if not len(touched):
+            return None
+        own = (touched / touched.sum(axis=1, keepdims=True)).mean(axis=0)
+        return 0.5 / calls + 0.5 * own
+
+    def _move(self, candidates: Candidates, law: Law, place: int) -> Move | None:
+        if self.certifier is None:
+            return None
+        predictions = self.belief.predictions
+        return self.certifier.foresee(
+            self.belief.inside,
+            candidates.unit.numpy(),
+            None if predictions is None else predictions.cpu().numpy(),
+            law.probabilities,
+            place,
+        )

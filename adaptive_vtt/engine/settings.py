@@ -1,0 +1,144 @@
+"""What an audit was begun with: checked, described for the journal, compared on resuming."""
+
+from typing import Any
+
+from ..errors import InputError, JournalError, ModelError, unknown
+from ..models.base import ModelUnderTest
+from ..models.checking import is_cost, name_of
+from ..space import QuestionSpace
+from ..strategies import Strategy
+
+
+def check(
+    model: ModelUnderTest, space: QuestionSpace, floor: float, candidates: int, batch: int
+) -> None:
+    if model.answers not in ("one", "all"):
+        raise ModelError(f"model {name_of(model)!r}: answers must be 'one' or 'all'")
+    if getattr(model, "needs_image", True) and not space.dataset.has_images:
+        raise InputError(
+            f"model {name_of(model)!r} looks at images, but dataset {space.dataset.name!r} has none"
+        )
+    if not 0 <= floor <= 1:
+        raise InputError(f"floor: expected a share between 0 and 1, got {floor}")
+    for name, value in (("candidates", candidates), ("batch", batch)):
+        if value < 1:
+            raise InputError(f"{name}: expected at least 1, got {value}")
+
+
+def priced(model: ModelUnderTest) -> bool:
+    """Whether it is known what a call may cost at most."""
+    return bool(getattr(model, "prices_known", hasattr(model, "most_cost")))
+
+
+def check_cost(model: ModelUnderTest, max_cost: float | None) -> None:
+    """Raises InputError where a cap on cost could not be kept."""
+    if max_cost is not None and not priced(model):
+        raise InputError(
+            f"max_cost: expected the prices of model {name_of(model)!r} to be known, as the cap "
+            "could not be kept otherwise; got none"
+        )
+    most = getattr(model, "most_cost", 0.0)
+    if not is_cost(most):
+        raise InputError(
+            f"model {name_of(model)!r}: expected a most_cost that is finite and 0 or more, got "
+            f"{most}"
+        )
+    if max_cost is not None and 0 < max_cost < most:
+        raise InputError(
+            f"max_cost: expected at least {most:g}, which a single call of model "
+            f"{name_of(model)!r} may cost with its longest prompt and reply and all retries; "
+            f"got {max_cost:g}"
+        )
+
+
+def check_budget(budget: int | None, question: int) -> None:
+    """Raises InputError for a budget that is not enough for one question and all canaries."""
+    if budget is not None and 0 < budget < question:
+        raise InputError(
+            f"budget: expected at least {question} calls, which one question may take with all "
+            f"that has to be asked about its source image, and all canaries; got {budget}"
+        )
+
+
+def check_readings(form: str, history: str) -> None:
+    """Raises InputError for a reading of the paper that does not exist."""
+    for kind, value, choices in (
+        ("form", form, ("std", "variance")),
+        ("history", history, ("truth", "answer")),
+    ):
+        if value not in choices:
+            raise unknown(kind, value, choices)
+
+
+def public_options(strategy: Strategy) -> dict[str, Any]:
+    """A strategy's options, as its plain attributes."""
+    plain = (int, float, str, bool)
+    return {k: v for k, v in vars(strategy).items() if k[0] != "_" and isinstance(v, plain)}
+
+
+def describe_settings(
+    space: QuestionSpace, model: ModelUnderTest, chosen: Strategy, **plain: Any
+) -> dict[str, Any]:
+    """What an audit was begun with, by name; ``plain`` are the options as they were given."""
+    return {
+        **plain,
+        "strategy_options": public_options(chosen),
+        "answers": model.answers,
+        "model": name_of(model),
+        "oracle": describe_oracle(space),
+        "template": getattr(getattr(model, "template", None), "hash", None),
+    }
+
+
+def describe_oracle(space: QuestionSpace) -> dict[str, Any]:
+    """The oracle's class and plain attributes, as JSON gives them back."""
+    oracle = getattr(space.oracle, "oracle", space.oracle)
+    plain = (int, float, str, bool, tuple)
+    options: dict[str, Any] = {k: v for k, v in vars(oracle).items() if isinstance(v, plain)}
+    if hasattr(oracle, "regime"):  # how replies in words are read
+        options["regime"] = oracle.regime
+    described = {"name": type(oracle).__name__, "needs_source": oracle.needs_source, **options}
+    described["rates"] = dict(space.oracle.rates)
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in described.items()}
+
+
+def describe_space(space: QuestionSpace) -> dict[str, Any]:
+    return {
+        "fingerprint": space.fingerprint,
+        "dataset": space.dataset.name,
+        "samples": len(space.dataset),
+        "concepts": list(space.concepts),
+        "variants": [[v.relation.name, v.severity] for v in space.variants],
+        "size": space.size,
+        "cell_counts": space.cell_counts.tolist(),
+        "seed": space.seed,
+    }
+
+
+def rendering_seed(facts: dict[str, Any]) -> int:
+    """The seed of a journal's follow-ups: its space's, or, in journals of versions before spaces
+    had one, the audit's."""
+    return int(facts["space"].get("seed", facts["settings"]["seed"]))
+
+
+def same_audit(facts: dict[str, Any], space: QuestionSpace, settings: dict[str, Any]) -> None:
+    """Raises JournalError where the journal was begun with another space or settings."""
+    then = facts["space"]
+    if then["fingerprint"] != space.fingerprint:
+        raise JournalError(
+            f"journal: belongs to another space: {then['dataset']!r} with {then['size']} "
+            f"questions, not {space.dataset.name!r} with {space.size}"
+        )
+    for name, value in settings.items():
+        before = facts["certificate"] if name == "certificate" else facts["settings"].get(name)
+        if before != value:
+            raise JournalError(f"journal: was begun with {_difference(name, before, value)}")
+
+
+def _difference(name: str, before: Any, value: Any) -> str:
+    """What differs first, in words; of tables the field."""
+    if isinstance(before, dict) and isinstance(value, dict):
+        for key in [*value, *before]:
+            if before.get(key) != value.get(key):
+                return _difference(f"{name} {key}", before.get(key), value.get(key))
+    return f"{name} {before!r}, not {value!r}"

@@ -1,0 +1,193 @@
+"""Failing follow-ups as a dataset of their own: to look at, to label, to train on.
+
+A follow-up is a function of (seed, question), so the journal need not keep any image: each
+one is made again, with the truth and the masks that its relation expects of it.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..datasets.base import Dataset
+from ..datasets.view import View
+from ..engine.settings import rendering_seed, same_audit
+from ..errors import InputError, JournalError
+from ..journal import Journal
+from ..results import outcomes
+from ..space import QuestionSpace
+from ..types import UNKNOWN, Image, Indices, Mask
+from ..utils.files import file_names, safe_name, whole_folder, write_bytes, write_text
+from ..utils.image_codec import png
+from ..utils.tables import csv_text
+
+LONGEST = 120
+"""So many characters of a sample's id stand in names; file systems take 255 bytes in all."""
+ANSWER_COLUMNS = (
+    "id", "sample", "relation", "severity", "concept", "truth", "answer", "loss", "draw",
+)  # fmt: skip
+"""The columns of failures.csv."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written: ``images`` follow-ups, ``answers`` that failed about them, and
+    ``masks`` per concept."""
+
+    images: int
+    answers: int
+    masks: dict[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Failing:
+    """One follow-up: its image, the truth of each concept that is known, and its masks."""
+
+    name: str
+    image: Image
+    truth: dict[str, int]
+    masks: dict[str, Mask]
+
+
+def export_failures(
+    journal: Journal, space: QuestionSpace, out: Path | str, *, least_loss: float = 0.5
+) -> Exported:
+    """Writes the follow-ups that were answered with a loss of ``least_loss`` (0..1) or more.
+
+    ``journal`` and ``space``: those of an audit (``audit.journal``, ``audit.space``). The
+    folder ``out``, which must not exist or be empty, is written whole or not at all:
+
+    images/NAME.png         the follow-up as the model saw it; NAME: sample, relation, severity
+    masks/CONCEPT/NAME.png  255 where the concept is expected, for concepts with masks; black
+                            where it is absent, and no file where nobody knows
+    labels.csv              id (NAME) and the truth expected of every concept, empty if unknown
+    failures.csv            every failing answer: id, sample, relation, severity, concept,
+                            truth, answer (empty if there was none), loss, draw
+    dataset.toml            the section of a SPEC.toml that reads the folder back
+
+    Raises InputError for a folder in use, a loss out of range, samples without images, and
+    where nothing failed; JournalError for a journal of another space.
+    """
+    if not 0 < least_loss <= 1:
+        raise InputError(f"least loss: expected a number above 0, up to 1, got {least_loss}")
+    if not space.dataset.has_images:
+        raise InputError(f"export: dataset {space.dataset.name!r} has no images")
+    facts = journal.facts()
+    if "space" not in facts:
+        raise JournalError("export: no audit was begun in this journal")
+    same_audit(facts, space, {})
+    table = outcomes(journal)
+    table = table[table["loss"] >= least_loss]
+    if table.empty:
+        raise InputError(f"export: no answer has a loss of {least_loss:g} or more")
+    numbers = space.image_of(table["question"].to_numpy())
+    names = _names(space, numbers)
+    with whole_folder(Path(out)) as folder:
+        written = _Folder(folder, _labelled(space).concepts)
+        for number, name in names.items():
+            written.add(_failing(space, number, rendering_seed(facts), name))
+        answers = table.assign(id=[names[number] for number in numbers.tolist()])
+        masks = written.finish(answers[[*ANSWER_COLUMNS]])
+    return Exported(len(names), len(table), masks)
+
+
+class _Folder:
+    """The folder while it is being written; tables come last, when all images are known."""
+
+    def __init__(self, folder: Path, concepts: tuple[str, ...]) -> None:
+        self._folder = folder
+        self._concepts = concepts
+        self._mask_folders = {
+            concept: folder / "masks" / name
+            for concept, name in zip(concepts, file_names(concepts), strict=True)
+        }
+        self._labels: list[dict[str, Any]] = []
+        self._shapes: list[tuple[int, ...]] = []
+        self._masks: dict[str, int] = {}
+
+    def add(self, failing: _Failing) -> None:
+        """Writes the image and the masks that there are."""
+        write_bytes(self._folder / "images" / f"{failing.name}.png", png(failing.image))
+        for concept, mask in failing.masks.items():
+            self._mask(concept, failing.name, mask)
+        self._labels.append({"id": failing.name, **failing.truth})
+        self._shapes.append(failing.image.shape[:2])
+
+    def finish(self, answers: pd.DataFrame) -> dict[str, int]:
+        """Writes all that is left; the number of masks per concept."""
+        for concept in list(self._masks):  # where none has a mask, black ones would say nothing
+            for row, shape in zip(self._labels, self._shapes, strict=True):
+                if row.get(concept) == 0:
+                    self._mask(concept, row["id"], np.zeros(shape, np.bool_))
+        labels = pd.DataFrame(self._labels, columns=["id", *self._concepts])
+        labels = labels.astype({c: "Int8" for c in self._concepts})  # whole numbers or empty
+        write_text(self._folder / "labels.csv", csv_text(labels))
+        write_text(self._folder / "failures.csv", csv_text(answers))
+        write_text(self._folder / "dataset.toml", self._sections())
+        return self._masks
+
+    def _mask(self, concept: str, name: str, mask: Mask) -> None:
+        write_bytes(self._mask_folders[concept] / f"{name}.png", png(mask.astype(np.uint8) * 255))
+        self._masks[concept] = self._masks.get(concept, 0) + 1
+
+    def _sections(self) -> str:
+        """TOML: the folder as a table, and, commented, as masks of each concept with all."""
+        parts = [_section(kind="table", labels="labels.csv", images="images")]
+        for concept, count in self._masks.items():
+            if count == len(self._labels):
+                masks = f"masks/{self._mask_folders[concept].name}"
+                section = _section(
+                    kind="masks", path=".", images="images", masks=masks, concept=concept,
+                    empty="absent",
+                )  # fmt: skip
+                parts.append("# or, with masks:\n" + indent(section, "# "))
+        return "# A section for a SPEC.toml in this folder.\n" + "\n".join(parts)
+
+
+def _section(**fields: str) -> str:
+    lines = [f"{name} = {json.dumps(text, ensure_ascii=False)}" for name, text in fields.items()]
+    return "\n".join(["[dataset]", *lines, ""])
+
+
+def _failing(space: QuestionSpace, number: int, seed: int, name: str) -> _Failing:
+    """The follow-up of this number, with what its relation expects of it."""
+    index, variant = divmod(number, len(space.variants))
+    relation, dataset = space.variants[variant].relation, _labelled(space)
+    source, follow_up = space.pair(number, seed)
+    assert follow_up.image is not None
+    known = dataset.truth(np.array([index]), np.arange(len(dataset.concepts))).tolist()
+    truth = {
+        concept: relation.expect(side, follow_up)
+        for concept, side in zip(dataset.concepts, known, strict=True)
+        if side != UNKNOWN and relation.applies(concept)
+    }
+    masks = {
+        concept: relation.expect_mask(mask, follow_up)
+        for concept, mask in source.masks.items()
+        if truth.get(concept, 1) == 1
+    }
+    return _Failing(name, follow_up.image, truth, masks)
+
+
+def _labelled(space: QuestionSpace) -> Dataset:
+    """The dataset as it was loaded: an oracle may ask about its concepts in another way."""
+    return space.dataset.dataset if isinstance(space.dataset, View) else space.dataset
+
+
+def _names(space: QuestionSpace, numbers: Indices) -> dict[int, str]:
+    """Number of a follow-up -> what its image is called; in the order of the numbers given."""
+    found = {}
+    for number in dict.fromkeys(numbers.tolist()):
+        index, variant = divmod(number, len(space.variants))
+        chosen = space.variants[variant]
+        sample = safe_name(space.dataset.sample_id(index))[:LONGEST]
+        found[number] = f"{sample}--{safe_name(chosen.relation.name)}-{chosen.severity}"
+    return dict(zip(found, file_names(found.values()), strict=True))

@@ -1,0 +1,78 @@
+"""All pictures of a space, with a table to fill in: for models that cannot be called from here.
+
+What is filled in is read by ``models.RecordedCaptions`` and ``models.Recorded``.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from ..space import QuestionSpace
+from ..types import IDENTITY, Image
+from ..utils.files import file_names, whole_folder, write_bytes, write_text
+from ..utils.image_codec import png
+from ..utils.tables import csv_text
+
+MOST = 100_000
+"""More pictures than this are not written."""
+TABLE = "answers.csv"
+
+Shown = tuple[str, str, int, Image]
+
+
+def count_pictures(space: QuestionSpace) -> int:
+    """How many there are at most: follow-ups, and source images and versions where the oracle
+    asks about them."""
+    oracle = space.oracle
+    if not oracle.needs_source:
+        return space.images
+    return space.images + (1 + oracle.most_versions(space.dataset)) * len(space.dataset)
+
+
+def write_pictures(
+    space: QuestionSpace, out: Path, advance: Callable[[], object] = lambda: None
+) -> int:
+    """Writes every picture into ``out``/images, and ``out``/answers.csv with a row for each:
+    sample, relation, severity, file, and an empty column per concept. How many were written.
+
+    ``out`` must be new, or empty; it is there whole or
+    not at all. Raises InputError for more than MOST pictures, and samples without images.
+    """
+    if not space.dataset.has_images:
+        raise InputError(f"pictures: dataset {space.dataset.name!r} has no images")
+    if count_pictures(space) > MOST:
+        raise InputError(f"pictures: expected at most {MOST}, got {count_pictures(space)}")
+    rows: list[tuple[str, str, int]] = []
+    with whole_folder(out) as folder:
+        for sample, relation, severity, image in _every(space):
+            rows.append((sample, relation, severity))
+            write_bytes(folder / "images" / f"{len(rows)}.png", png(image))
+            advance()
+        names = [f"{n}.png" for n in file_names(f"{s}--{r}-{v}" for s, r, v in rows)]
+        for number, name in enumerate(names, start=1):
+            (folder / "images" / f"{number}.png").rename(folder / "images" / name)
+        table = pd.DataFrame(rows, columns=["sample", "relation", "severity"])
+        table = table.assign(file=names, **dict.fromkeys(space.asked, ""))
+        write_text(folder / TABLE, csv_text(table))
+    return len(rows)
+
+
+def _every(space: QuestionSpace) -> Iterator[Shown]:
+    oracle, concepts = space.oracle, len(space.concepts)
+    for index in range(len(space.dataset)):
+        sample = space.dataset.sample(index)
+        if sample.image is None:
+            continue
+        if oracle.needs_source:
+            yield sample.id, IDENTITY, 0, sample.image
+            for version in oracle.versions(sample, None).values():
+                yield sample.id, version.relation, version.severity, version.make()
+        for variant, chosen in enumerate(space.variants):
+            image = index * len(space.variants) + variant
+            if space.eligible(image * concepts + np.arange(concepts)).any():
+                made = space.follow_up(image).image
+                assert made is not None
+                yield sample.id, chosen.relation.name, chosen.severity, made

@@ -1,0 +1,86 @@
+"""What a model said, as JSON: how answers to source images stand in the journal."""
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import JournalError, one_line
+from ..types import Mask, Unanswered, Value
+from ..utils.image_files import MAX_PIXELS
+
+
+def to_json(value: Value) -> Any:
+    """Numbers and words as they are; a mask as packed bits; what is unanswered as its reason."""
+    if isinstance(value, Unanswered):
+        return {"unanswered": value.reason}
+    if isinstance(value, str):
+        return writable(value)
+    if isinstance(value, np.ndarray):
+        bits = zlib.compress(np.packbits(value).tobytes())
+        return {"mask": base64.b64encode(bits).decode(), "shape": list(value.shape)}
+    return float(value)
+
+
+def writable(text: str) -> str:
+    """The text without what no file can hold (halves of characters)."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def from_json(said: Any, where: str = "journal") -> Value:
+    """The value that ``to_json`` made this of.
+
+    ``where``: the row it stands in, for the JournalError that is raised for what ``to_json``
+    cannot have made: sizes are checked before anything is unpacked.
+    """
+    if isinstance(said, str):
+        return said
+    try:
+        if not isinstance(said, dict):
+            return float(said)
+        if "unanswered" in said:
+            return Unanswered(str(said["unanswered"]))
+        return _mask(said)
+    except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
+        raise JournalError(
+            f"{where}: expected an answer, got something else ({one_line(error)}); the journal is "
+            "damaged: restore a copy of it"
+        ) from None
+
+
+def _mask(said: Mapping[str, Any]) -> Mask:
+    """H x W of bool; raises ValueError where shape and bits do not fit."""
+    shape = said["shape"]
+    if not isinstance(shape, list) or [type(side) for side in shape] != [int, int]:
+        raise ValueError("the shape of a mask is two whole numbers")
+    height, width = shape
+    if min(shape) < 0 or height * width > MAX_PIXELS:
+        raise ValueError(f"a mask of {height} x {width} pixels")
+    expected = (height * width + 7) // 8
+    unpacking = zlib.decompressobj()
+    packed = base64.b64decode(said["mask"], validate=True)
+    bits = unpacking.decompress(packed, expected + 1)  # never more, whatever the bytes say
+    if len(bits) != expected or not unpacking.eof:
+        raise ValueError(f"a mask of {height} x {width} pixels with other bits")
+    flags = np.unpackbits(np.frombuffer(bits, np.uint8), count=height * width)
+    return flags.astype(bool).reshape(height, width)
+
+
+def parsed(text: Any, where: str, kind: type = object) -> Any:
+    """The JSON in a field of the journal; raises JournalError, naming the row, for what is none.
+
+    ``where``: table, row and field; ``kind``: what it is to be, a list or dict.
+    """
+    try:
+        found = json.loads(text)
+        if not isinstance(found, kind):
+            raise ValueError(f"a {type(found).__name__} is no {kind.__name__}")
+        return found
+    except (TypeError, ValueError, RecursionError) as error:
+        raise JournalError(
+            f"journal: {where}: expected JSON, got something else ({one_line(error)[:80]}); the "
+            "journal is damaged: restore a copy of it"
+        ) from None

@@ -1,0 +1,114 @@
+"""A journal that goes when the process goes."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..errors import JournalError
+from .chain import Chain, Link, Row
+from .rows import CallRow, DrawRow, FactRow, SourceRow
+
+
+class MemoryJournal:
+    """Behaves as SQLiteJournal does; every write takes time for its rows alone."""
+
+    def __init__(self) -> None:
+        self._facts: dict[str, str] = {}
+        self._fact_rows: list[FactRow] = []
+        self._draws: dict[int, DrawRow] = {}
+        self._calls: dict[int, CallRow] = {}
+        self._sources: dict[int, SourceRow] = {}
+        self._drawn: set[int] = set()
+        self._answered: set[int] = set()
+        self._chain = Chain()
+        self._links: list[Link] = []
+
+    def facts(self) -> dict[str, Any]:
+        return {name: json.loads(value) for name, value in self._facts.items()}
+
+    def set_facts(self, **facts: Any) -> None:
+        texts = {name: json.dumps(value) for name, value in facts.items()}
+        for name, text in texts.items():
+            if self._facts.get(name) != text:
+                row = FactRow(len(self._fact_rows), name, text)
+                self._facts[name] = text
+                self._fact_rows.append(row)
+                self._link(row)
+
+    def add_draws(self, rows: list[DrawRow]) -> None:
+        calls = [row.call for row in rows]
+        for row in rows:
+            if row.draw in self._draws or row.call in self._drawn:
+                raise JournalError(f"journal: draw {row.draw} (call {row.call}) stands there")
+        if len({row.draw for row in rows}) < len(rows) or len(set(calls)) < len(rows):
+            raise JournalError("journal: the same draw twice in one write")
+        self._drawn.update(calls)
+        for row in rows:
+            self._draws[row.draw] = row
+            self._link(row)
+
+    def add_calls(self, rows: list[CallRow]) -> None:
+        new: set[int] = set()
+        answered: set[int] = set()
+        for row in rows:
+            known = row.call in self._calls or row.call in new or row.call not in self._drawn
+            questions = {a.question for a in row.answers}
+            repeated = questions & self._answered or questions & answered
+            if known or repeated or len(questions) < len(row.answers):
+                raise JournalError(f"journal: call {row.call} was not drawn, or stands there")
+            new.add(row.call)
+            answered |= questions
+        self._answered |= answered
+        for row in rows:
+            self._calls[row.call] = row
+            self._link(row)
+
+    def add_sources(self, rows: list[SourceRow]) -> None:
+        numbers = [r.source for r in rows]
+        if self._sources.keys() & numbers or len(set(numbers)) < len(numbers):
+            raise JournalError(f"journal: one of sources {numbers} stands there")
+        for row in rows:
+            kept = replace(row, answers=tuple(json.loads(json.dumps(row.answers))))
+            self._sources[row.source] = kept
+            self._link(kept)
+
+    def sources(self) -> list[SourceRow]:
+        return [self._sources[s] for s in sorted(self._sources)]
+
+    def draws(self) -> list[DrawRow]:
+        return [self._draws[d] for d in sorted(self._draws)]
+
+    def calls(self) -> list[CallRow]:
+        return [
+            CallRow(c.call, c.cost, c.elapsed, tuple(sorted(c.answers, key=lambda a: a.question)))
+            for c in self._calls.values()
+        ]
+
+    def pictures(self) -> dict[int, tuple[bytes, bytes]]:
+        return {c.call: c.pictures for c in self._calls.values() if c.pictures is not None}
+
+    def fact_rows(self) -> list[FactRow]:
+        return list(self._fact_rows)
+
+    def links(self) -> list[Link]:
+        return list(self._links)
+
+    @property
+    def head(self) -> str:
+        return self._chain.head
+
+    def old_seals(self) -> Mapping[str, str]:
+        return {}
+
+    def check_storage(self) -> None:
+        pass
+
+    def check_place(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def _link(self, row: Row) -> None:
+        self._links.append(self._chain.add(row))

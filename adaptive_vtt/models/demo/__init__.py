@@ -1,0 +1,1 @@
+"""Models that come with the package, to try audits on."""

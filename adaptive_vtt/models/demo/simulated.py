@@ -1,0 +1,84 @@
+"""Models whose quality is set by hand: the paper's simulated methods under evaluation."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from ...datasets.base import Dataset
+from ...errors import unknown
+from ...types import UNKNOWN, Answer, Prompt, Unanswered
+from ...utils.random_streams import generator
+
+KINDS = ("unbiased", "biased", "negatively-biased")
+
+
+class Simulated:
+    """Right with a set probability per concept, on whatever image it is shown.
+
+    ``accuracy``: concept -> probability of a right answer. The paper gives accuracies alone;
+    with hard 0/1 answers its performance model would degenerate, so a right answer is
+    uniform on the right side of one half and a wrong one on the wrong side. The answer is a
+    function of (seed, sample, relation, severity, concept): asking twice changes nothing.
+    Source: Concept-centric VTT, section 3.1.
+    """
+
+    needs_image = False
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        accuracy: Mapping[str, float],
+        *,
+        seed: int = 0,
+        answers: Literal["one", "all"] = "one",
+        name: str = "simulated",
+    ) -> None:
+        self.answers = answers
+        self.name = name
+        self._dataset = dataset
+        self._accuracy = dict(accuracy)
+        self._seed = seed
+        self._index: dict[str, int] = {}
+
+    @classmethod
+    def paper(
+        cls,
+        kind: str,
+        dataset: Dataset,
+        *,
+        seed: int = 0,
+        answers: Literal["one", "all"] = "one",
+    ) -> "Simulated":
+        """The paper's three: unbiased (70 % everywhere), biased (90 % on the concept that is
+        present most often, 50 % on others), negatively-biased (50 % and 90 %)."""
+        if kind not in KINDS:
+            raise unknown("simulated model", kind, KINDS)
+        common = dataset.concepts[int(np.argmax(dataset.counts[:, 1]))]
+        on_common, elsewhere = {
+            "unbiased": (0.7, 0.7),
+            "biased": (0.9, 0.5),
+            "negatively-biased": (0.5, 0.9),
+        }[kind]
+        accuracy = {c: on_common if c == common else elsewhere for c in dataset.concepts}
+        return cls(dataset, accuracy, seed=seed, answers=answers, name=kind)
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [Answer(tuple(self._value(p, c) for c in p.concepts)) for p in prompts]
+
+    def _value(self, prompt: Prompt, concept: str) -> float:
+        column = self._dataset.concepts.index(concept)
+        truth = self._truth(prompt.sample_id, column)
+        key = f"simulated/{prompt.sample_id}/{prompt.relation}/{concept}"
+        rng = generator(self._seed, key, prompt.severity)
+        right = rng.random() < self._accuracy[concept]
+        # an unknown truth is never judged; any side will do
+        says_yes = (truth == 1) == right if truth != UNKNOWN else right
+        return float((rng.random() + says_yes) / 2)
+
+    def _truth(self, sample_id: str, column: int) -> int:
+        if not self._index:
+            count = len(self._dataset)
+            self._index = {self._dataset.sample_id(i): i for i in range(count)}
+        sample = np.array([self._index[sample_id]])
+        return int(self._dataset.truth(sample, np.array([column]))[0])

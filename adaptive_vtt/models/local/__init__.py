@@ -1,0 +1,1 @@
+"""Models in this process or on this machine: functions, files, programs, recordings."""

@@ -1,0 +1,113 @@
+"""ONNX files, by ONNX Runtime."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import InputError, one_line, unknown
+from ...types import Answer, Prompt, Unanswered
+from .tensors import Activation, InputShape, Outputs, Preprocessing
+
+TYPES: dict[str, npt.DTypeLike] = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(double)": np.float64,
+    "tensor(uint8)": np.uint8,
+}
+
+
+class OnnxModel:
+    """A classifier or segmenter with one input, an image.
+
+    ``output``: needed where the network has several; ``concepts``, ``activation``: see
+    `Outputs`; ``mean``, ``std``: see `Preprocessing`; ``providers``: where it runs, in order
+    of preference (default: the CPU). Raises InputError for files and names that cannot be used.
+    Needs onnxruntime (pip install 'adaptive-vtt[onnx]').
+    """
+
+    answers: Literal["one", "all"] = "all"
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        name: str | None = None,
+        output: str | None = None,
+        concepts: Sequence[str] | None = None,
+        activation: Activation = "none",
+        mean: Sequence[float] = (0.0,),
+        std: Sequence[float] = (1.0,),
+        batch_size: int = 64,
+        providers: Sequence[str] = ("CPUExecutionProvider",),
+    ) -> None:
+        self.name = name or path.stem
+        self._session = session(path, providers)
+        where = f"model {str(path)!r}"
+        inputs = self._session.get_inputs()
+        if len(inputs) != 1:
+            names = ", ".join(one.name for one in inputs)
+            raise InputError(f"{where}: expected one input, an image, got {names}")
+        if inputs[0].type not in TYPES:
+            raise unknown("input type", inputs[0].type, TYPES, where)
+        self._dtype = TYPES[inputs[0].type]
+        self._input = inputs[0].name
+        self._shape = InputShape.of(inputs[0].shape, where)
+        self._output = _output(self._session, output, where)
+        self._batch = self._shape.batch or batch_size
+        self._outputs = Outputs(None if concepts is None else tuple(concepts), activation)
+        self._preprocessing = Preprocessing(tuple(mean), tuple(std))
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        """Answers in the order of the prompts; a batch holds images of one size."""
+        answers: list[Answer | Unanswered] = []
+        for start in range(0, len(prompts), self._batch):
+            batch = prompts[start : start + self._batch]
+            pairs = [(prompt, self._tensor(prompt)) for prompt in batch]
+            for _, group in groupby(pairs, key=lambda pair: pair[1].shape):
+                alike, tensors = zip(*group, strict=True)
+                output = self._run(np.stack(tensors))
+                answers += self._outputs.answers(output, alike, self._shape, f"model {self.name!r}")
+        return answers
+
+    def _tensor(self, prompt: Prompt) -> npt.NDArray[Any]:
+        if prompt.image is None:
+            raise InputError(
+                f"model {self.name!r}: expected an image, sample {prompt.sample_id!r} has none"
+            )
+        return self._preprocessing.apply(prompt.image, self._shape, dtype=self._dtype)
+
+    def _run(self, tensors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        count = len(tensors)
+        if self._shape.batch is not None:  # a network with a fixed batch takes no smaller one
+            tensors = tensors[np.arange(self._shape.batch) % count]
+        return self._session.run([self._output], {self._input: tensors})[0][:count]
+
+
+def session(path: Path, providers: Sequence[str]) -> Any:
+    try:
+        import onnxruntime
+    except ImportError:
+        raise InputError("ONNX files need onnxruntime: pip install 'adaptive-vtt[onnx]'") from None
+    if not path.is_file():
+        raise InputError(f"model: file {str(path)!r} does not exist")
+    there = onnxruntime.get_available_providers()
+    for provider in providers:
+        if provider not in there:
+            raise unknown("ONNX Runtime provider", provider, there)
+    try:
+        return onnxruntime.InferenceSession(path, providers=list(providers))
+    except Exception as error:  # onnxruntime's errors have no base of their own
+        raise InputError(f"{path}: is no ONNX network: {one_line(error)[:200]}") from None
+
+
+def _output(session: Any, name: str | None, where: str) -> str:
+    names = [one.name for one in session.get_outputs()]
+    if name is None and len(names) > 1:
+        raise InputError(f"{where}: expected model.output, one of {', '.join(names)}")
+    if name is not None and name not in names:
+        raise unknown("output", name, names, where)
+    return names[0] if name is None else name

@@ -1,0 +1,1 @@
+"""Models behind a network: calls in flight, limits, retries, prices."""

@@ -1,0 +1,122 @@
+"""How an attempt at a call ends: with a reply, or with trouble that says what to do next."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Literal
+
+from ...errors import InputError, ModelError, one_line
+from ...types import Unanswered, Value
+from .prices import Usage
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the model said, one value per concept, and the tokens that the server counted.
+
+    ``usage`` is None where the server does not count: such a reply costs the most it can.
+    """
+
+    said: tuple[Value, ...] | Unanswered
+    usage: Usage | None = None
+
+
+Next = Literal["again", "leave", "stop"]
+"""Try the call again; leave it unanswered; or end the audit, since no call can succeed."""
+
+MALFORMED, TOO_LONG = "malformed reply", "reply too long"
+REPLIED = (MALFORMED, TOO_LONG)
+"""Kinds of trouble with a server that is there."""
+RETRIED = (408, 409, 429)
+HOPELESS = {
+    401: "the key is wrong or missing",
+    402: "the account has no funds left",
+    403: "the key is not allowed to do this",
+    404: "no such model or address",
+}
+_LONGEST_WAIT = 31 * 86_400
+"""Seconds; a Retry-After of more is a mistake, or a trick to end the audit."""
+QUOTED = 2000
+"""Characters of a server's own words. They are cut again, shorter, once the keys are out: a cut
+through a key would hide it from who looks for it."""
+
+
+class Trouble(Exception):
+    """A failed attempt.
+
+    ``kind`` is counted and reported ("http 503", "timeout"); ``detail`` is for an error's
+    sentence; ``asked`` is the Retry-After in seconds; ``billed``: the server may have charged
+    for the attempt, and nobody told us: ``usage`` where it did tell.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        detail: str = "",
+        *,
+        then: Next = "again",
+        asked: float | None = None,
+        billed: bool = False,
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__()
+        self.kind, self.detail, self.then = kind, detail, then
+        self.asked, self.billed, self.usage = asked, billed, usage
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.detail}" if self.detail else self.kind
+
+
+@contextmanager
+def reading(usage: Usage | None = None) -> Iterator[None]:
+    """Whatever goes wrong while a reply is read is the reply's fault, and never ends an audit.
+
+    ``usage``: what the server counted for it, where that is known by then. A reply that can
+    be read but is no answer to the prompt (ModelError) is not asked for again.
+    """
+    try:
+        yield
+    except (Trouble, InputError):
+        raise
+    except ModelError as error:
+        detail = one_line(error)[:QUOTED]
+        raise Trouble(MALFORMED, detail, then="leave", billed=True, usage=usage) from None
+    except Exception as error:  # a reply may be wrong in ways nobody thought of
+        detail = f"{type(error).__name__}: {one_line(error)}"[:QUOTED]
+        raise Trouble(MALFORMED, detail, billed=True, usage=usage) from None
+
+
+def of_status(status: int, headers: Mapping[str, str], detail: str) -> Trouble:
+    """The trouble with an HTTP status that is no success.
+
+    A request that was refused is not billed; nor, by the custom of the trade, is one that
+    the server failed at.
+    """
+    if status in HOPELESS:
+        return Trouble(f"http {status}", f"{HOPELESS[status]}: {detail}", then="stop")
+    if status in RETRIED or status >= 500:
+        asked = retry_after(headers.get("retry-after"), datetime.now(UTC))
+        return Trouble(f"http {status}", detail, asked=asked)
+    if 300 <= status < 400:
+        where = headers.get("location", "nowhere")[:QUOTED]
+        detail = f"redirects to {where!r}, which is not followed"
+    return Trouble(f"http {status}", detail, then="leave")
+
+
+def retry_after(value: str | None, now: datetime) -> float | None:
+    """Seconds from a Retry-After header: a number, or an HTTP date (RFC 9110, 10.2.3).
+
+    None where there is none, or it cannot be read, or is longer than any wait that is meant.
+    """
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(value) - now).total_seconds()
+        except (TypeError, ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if seconds <= _LONGEST_WAIT else None  # NaN is not

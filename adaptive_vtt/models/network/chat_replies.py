@@ -1,0 +1,61 @@
+"""Reading P(yes) and answers in words out of what a chat model replies."""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ...oracles.choice_extraction import NO_ANSWER, REFUSED, conclusion, refused
+from ...types import Unanswered, Value
+
+
+def p_yes(tokens: Iterable[Mapping[str, Any]]) -> float | None:
+    """P(yes) where a reply says Yes or No: their probabilities, normalised over the two.
+
+    ``tokens``: the reply's tokens, each with ``token``, ``logprob``, ``top_logprobs``. A reply
+    that begins with Yes or No says it there, any other (reasons first) where it last does.
+    None for a reply that says neither.
+    """
+    said = [token for token in tokens if _plain(token["token"])]
+    deciding = [token for token in said if _plain(token["token"]) in ("yes", "no")]
+    if not deciding:
+        return None
+    token = said[0] if said[0] is deciding[0] else deciding[-1]
+    # the token said is among the likeliest too, where the server lists as many
+    listed = (token, *(token.get("top_logprobs") or ()))
+    alternatives = {one["token"]: one["logprob"] for one in listed}
+    mass = {"yes": 0.0, "no": 0.0}
+    for text, logprob in alternatives.items():
+        if _plain(text) in mass:
+            mass[_plain(text)] += math.exp(logprob)
+    total = mass["yes"] + mass["no"]
+    return mass["yes"] / total if total > 0 else None
+
+
+def yes_or_no(text: str) -> Value:
+    """1.0 or 0.0 where a reply concludes or begins with Yes or No, or has one of them alone."""
+    text = conclusion(text)
+    said = re.findall(r"\b(yes|no)\b", text.lower())
+    begins = re.match(r"\W*(yes|no)\b", text.lower())
+    if begins or len(set(said)) == 1:
+        return float((begins.group(1) if begins else said[0]) == "yes")
+    refusal = refused(text)
+    return Unanswered(REFUSED + refusal if refusal else NO_ANSWER)
+
+
+def stated(text: str, names: Sequence[str]) -> tuple[Value, ...]:
+    """The probabilities under ``names`` of a reply in JSON."""
+    try:
+        said = json.loads(text)
+        found = [said.get(name) for name in names]
+    except (ValueError, AttributeError, RecursionError):
+        found = [None] * len(names)
+    return tuple(
+        float(p) if isinstance(p, int | float) and 0 <= p <= 1 else Unanswered(NO_ANSWER)
+        for p in found
+    )
+
+
+def _plain(token: str) -> str:
+    return token.strip(" \n\t.,:;!*\"'()").lower()

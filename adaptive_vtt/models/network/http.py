@@ -1,0 +1,112 @@
+"""Endpoints that are called over plain HTTP, by httpx."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ...errors import InputError
+from .attempts import Trouble, of_status
+from .endpoint import Endpoint
+from .keys import Key, fill
+from .wire import MAX_REPLY_BYTES, client_options, lost, parsed, words_of
+
+if TYPE_CHECKING:
+    import httpx
+
+_SECRET = ("authorization", "api-key", "apikey", "token", "secret")
+"""Headers with these in their names hold keys, which a spec must not spell out."""
+
+
+class HttpEndpoint(Endpoint):
+    """Sends bytes to ``url`` with ``headers``, of which values may name "$VARIABLES".
+
+    ``max_reply_bytes``: a longer reply is a failed attempt. Raises InputError for a URL that is
+    none, a variable that is not set, and a key that is written out. Needs httpx (pip install
+    'adaptive-vtt[http]').
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        keys: Sequence[Key] = (),
+        max_reply_bytes: int = MAX_REPLY_BYTES,
+        **options: Any,
+    ) -> None:
+        httpx = _library()
+        host = host_of(url)
+        self._headers, found = _filled(headers or {})
+        self._url = url
+        super().__init__(host=host, keys=[*keys, *found], **options)
+        most = self.limits.in_flight
+        self._client = httpx.AsyncClient(
+            **client_options(max_reply_bytes),
+            limits=httpx.Limits(max_connections=most, max_keepalive_connections=most),
+            auth=self._authorise,
+        )
+
+    async def exchange(self, path: str = "", content: bytes | None = None, **headers: str) -> Any:
+        """The JSON that comes back from a POST of ``content``, or a GET; raises Trouble."""
+        import httpx
+
+        method = "GET" if content is None else "POST"
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        root, mark, query = self._url.partition("?")
+        url = (root.rstrip("/") + path if path else root) + mark + query
+        request = self._client.build_request(method, url, content=content, headers=named)
+        try:
+            reply = await self._client.send(request)
+            if not reply.is_success:
+                raise of_status(reply.status_code, reply.headers, words_of(reply.content))
+            return parsed(reply.content)
+        except httpx.TransportError as error:
+            trouble = lost(error)
+        except Trouble as error:
+            trouble = error
+        trouble.billed = trouble.billed and content is not None
+        raise trouble
+
+    async def disconnect(self) -> None:
+        await self._client.aclose()
+
+    def _authorise(self, request: "httpx.Request") -> "httpx.Request":
+        for name, value in self._headers.items():
+            request.headers[name] = value.reveal()
+        return request
+
+
+def _library() -> Any:
+    try:
+        import httpx
+    except ImportError:
+        raise InputError("HTTP endpoints need httpx: pip install 'adaptive-vtt[http]'") from None
+    return httpx
+
+
+def host_of(url: str) -> str:
+    """Host and port of a URL; raises InputError for what is no http URL, or holds a password."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise InputError(f"model.url: is no URL: {error}") from None
+    if parts.scheme not in ("http", "https") or not host:
+        shown = url.partition("?")[0]  # a query may hold a key
+        raise InputError(f"model.url: expected http:// or https:// and a host, got {shown!r}")
+    if parts.username or parts.password:
+        raise InputError(f"model.url: expected no user or password before {host!r}, use headers")
+    return host if port is None else f"{host}:{port}"
+
+
+def _filled(headers: Mapping[str, str]) -> tuple[dict[str, Key], list[Key]]:
+    filled, keys = {}, []
+    for name, text in headers.items():
+        filled[name], found = fill(text, f"model.headers: {name}")
+        if not found and any(word in name.lower() for word in _SECRET):
+            raise InputError(
+                f"model.headers: {name}: expected the key as '$VARIABLE', from the environment, "
+                f"not written out"
+            )
+        keys += found
+    return filled, keys

@@ -1,0 +1,95 @@
+"""How fast an endpoint may be called, and how patiently."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from ...errors import InputError
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """At most ``in_flight`` calls at a time; calls and tokens per minute where given.
+
+    Raises InputError for limits that are not above 0.
+    """
+
+    in_flight: int = 8
+    calls_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and not value > 0:
+                raise InputError(f"{field.name}: expected a number above 0, got {value}")
+
+
+@dataclass(frozen=True)
+class Retries:
+    """``times`` further attempts at a call that failed, each given ``timeout`` seconds.
+
+    Before attempt k + 1 the call waits a random time up to ``first_wait * 2 ** k`` seconds
+    (exponential backoff with full jitter), but never more than ``longest_wait``, and never
+    less than the server asks for in Retry-After. A server that asks for more than
+    ``patience`` seconds has closed for now, and one that left ``give_up_after`` calls in a row
+    without an answer is down: both end the audit, which goes on with ``resume``.
+    """
+
+    times: int = 5
+    timeout: float = 60.0
+    first_wait: float = 0.5
+    longest_wait: float = 30.0
+    patience: float = 120.0
+    give_up_after: int = 10
+
+    def __post_init__(self) -> None:
+        if self.times < 0:
+            raise InputError(f"retries: expected 0 or more, got {self.times}")
+        if not self.timeout > 0:
+            raise InputError(f"timeout: expected seconds above 0, got {self.timeout}")
+
+    def wait(self, attempt: int, asked: float | None, rng: np.random.Generator) -> float:
+        """Seconds to wait after failed attempt number ``attempt`` (0, 1 ...)."""
+        most = min(self.longest_wait, self.first_wait * 2.0**attempt)
+        return max(rng.uniform(0, most), asked or 0.0)
+
+
+class Pace:
+    """Turns spaced so that no more than ``per_minute`` units start in any minute.
+
+    Each turn takes its place in the queue at once, so turns come first in, first out. There
+    are no bursts: a limit that a server enforces by the second is kept too.
+    """
+
+    def __init__(
+        self,
+        per_minute: float | None,
+        *,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._seconds = 0.0 if per_minute is None else 60.0 / per_minute
+        self._clock, self._sleep = clock, sleep
+        self._next = clock()
+
+    async def turn(self, units: float = 1.0) -> float:
+        """Waits for a turn that uses ``units``; the seconds waited."""
+        if not self._seconds:
+            return 0.0
+        arrived = self._clock()
+        start = max(arrived, self._next)
+        self._next = start + units * self._seconds
+        while (left := start - self._clock()) > 0:
+            await self._sleep(left)
+        return self._clock() - arrived
+
+    def give_back(self, units: float) -> None:
+        """Units that a turn had reserved and did not use."""
+        self._next -= units * self._seconds

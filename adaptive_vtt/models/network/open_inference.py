@@ -1,0 +1,143 @@
+"""Models behind the Open Inference Protocol, version 2: Triton, KServe, MLflow and others.
+
+Source: Open Inference Protocol, HTTP/REST; where the server offers it, the binary tensor data
+extension, which spares writing tensors as JSON.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import InputError, unknown
+from ...types import Prompt
+from ..local.tensors import Activation, InputShape, Outputs, Preprocessing
+from .attempts import Reply, Trouble
+from .http import HttpEndpoint
+
+TYPES: dict[str, npt.DTypeLike] = {"FP32": np.float32, "FP64": np.float64, "UINT8": np.uint8}
+
+
+@dataclass(frozen=True)
+class _Tensors:
+    """What the server says of the model."""
+
+    name: str
+    datatype: str
+    shape: InputShape
+    output: str
+    binary: bool
+
+
+class OpenInference(HttpEndpoint):
+    """The model called ``model`` on the server at ``url``, asked one image per call.
+
+    What the model takes and gives is read from the server before the first call, and errors
+    there end the audit. ``output``: needed where the model has several. ``concepts``,
+    ``activation``: see `Outputs`; ``mean``, ``std``: see `Preprocessing`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        version: str | None = None,
+        output: str | None = None,
+        concepts: Sequence[str] | None = None,
+        activation: Activation = "none",
+        mean: Sequence[float] = (0.0,),
+        std: Sequence[float] = (1.0,),
+        **options: Any,
+    ) -> None:
+        options.setdefault("name", model)
+        super().__init__(url, answers="all", **options)
+        self._path = f"/v2/models/{model}" + (f"/versions/{version}" if version else "")
+        self._output = output
+        self._outputs = Outputs(None if concepts is None else tuple(concepts), activation)
+        self._preprocessing = Preprocessing(tuple(mean), tuple(std))
+
+    async def connect(self) -> None:
+        try:
+            extensions = (await self.exchange("/v2")).get("extensions", [])
+        except Trouble as trouble:  # a server need not describe itself
+            if trouble.then == "again":
+                raise
+            extensions = []
+        said = await self.exchange(self._path)
+        self._tensors = _read(said, self._output, "binary_tensor_data" in extensions, self._who)
+
+    def prepare(self, prompt: Prompt) -> tuple[bytes, dict[str, str]]:
+        """The body, and the headers that describe it."""
+        if prompt.image is None:
+            raise InputError(
+                f"{self._who}: expected an image, sample {prompt.sample_id!r} has none"
+            )
+        tensors, dtype = self._tensors, TYPES[self._tensors.datatype]
+        outputs: list[dict[str, Any]] = [{"name": tensors.output}]
+        tensor: dict[str, Any] = {"name": tensors.name, "datatype": tensors.datatype}
+        if tensors.binary:
+            array = self._preprocessing.apply(prompt.image, tensors.shape, dtype=dtype)
+            little = np.dtype(dtype).newbyteorder("<")
+            data = array.astype(little, copy=False).tobytes()
+            tensor |= {"shape": [1, *array.shape], "parameters": {"binary_data_size": len(data)}}
+            outputs[0]["parameters"] = {"binary_data": False}
+            described = json.dumps({"inputs": [tensor], "outputs": outputs}).encode()
+            kind = {"content_type": "application/octet-stream"}
+            length = {"inference_header_content_length": str(len(described))}
+            return described + data, kind | length
+        written = self._written(tensors.shape.channels or prompt.image.shape[2], dtype)
+        array = self._preprocessing.apply(prompt.image, tensors.shape, written)
+        head = json.dumps({"outputs": outputs, "inputs": [tensor | {"shape": [1, *array.shape]}]})
+        numbers = array.tobytes().rstrip(b", ")
+        body = head.removesuffix("}]}").encode() + b', "data": [' + numbers + b"]}]}"
+        return body, {"content_type": "application/json"}
+
+    async def send(self, request: tuple[bytes, dict[str, str]], prompt: Prompt) -> Reply:
+        content, headers = request
+        said = await self.exchange(f"{self._path}/infer", content, **headers)
+        try:
+            found = _named(said["outputs"], self._tensors.output)
+        except LookupError:
+            detail = f"the reply has no tensor {self._tensors.output!r}"
+            raise Trouble("no answer", detail, then="leave", billed=True) from None
+        output = np.asarray(found["data"], float).reshape(found["shape"])
+        answers = self._outputs.answers(output, [prompt], self._tensors.shape, self._who)
+        return Reply(answers[0].values)
+
+    def _written(self, channels: int, dtype: npt.DTypeLike) -> npt.NDArray[np.bytes_]:
+        """ch x 256: each level's digits and a comma, all of one width.
+
+        So a tensor's JSON is gathered like any tensor, and no number is written twice.
+        """
+        levels = self._preprocessing.levels(channels, dtype)
+        digits = [[f"{level!s}," for level in row] for row in levels]
+        width = max(len(text) for row in digits for text in row)
+        return np.array([[text.ljust(width).encode() for text in row] for row in digits])
+
+
+def _read(said: Mapping[str, Any], output: str | None, binary: bool, who: str) -> _Tensors:
+    """The model's metadata; raises InputError for a model that cannot be asked about images."""
+    inputs, outputs = said.get("inputs") or [], said.get("outputs") or []
+    if len(inputs) != 1:
+        given = ", ".join(str(one.get("name")) for one in inputs) or "none"
+        raise InputError(f"{who}: expected a model with one input, an image, got {given}")
+    datatype = str(inputs[0]["datatype"])
+    if datatype not in TYPES:
+        raise unknown("input datatype", datatype, TYPES, who)
+    shape = InputShape.of(inputs[0]["shape"], who)
+    names: list[str] = [one["name"] for one in outputs]
+    if output is None and len(names) == 1:
+        output = names[0]
+    if output is None:
+        raise InputError(f"{who}: expected model.output, one of {', '.join(names) or 'none'}")
+    if output not in names:
+        raise unknown("output", output, names, who)
+    return _Tensors(str(inputs[0]["name"]), datatype, shape, output, binary)
+
+
+def _named(tensors: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    return {one["name"]: one for one in tensors}[name]

@@ -1,0 +1,74 @@
+"""What calls cost."""
+
+import math
+from dataclasses import dataclass, fields
+
+from ...errors import InputError
+
+MOST_TOKENS = 10_000_000
+"""No call of any model uses more; a larger count is a mistake, or a lie."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one attempt, as the server counts them; an image's tokens are input.
+
+    Raises InputError for counts that are no whole numbers of 0 or more.
+    """
+
+    input: int = 0
+    output: int = 0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            count = getattr(self, field.name)
+            if whole(count) is None:
+                raise InputError(
+                    f"{field.name} tokens: expected a whole number from 0 to {MOST_TOKENS}, got "
+                    f"{count!r:.40}"
+                )
+
+    @property
+    def total(self) -> int:
+        return self.input + self.output
+
+
+def whole(count: object) -> int | None:
+    """A count of tokens as a server may tell it; None for anything else, which counts nothing."""
+    counts = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOKENS
+    return count if counts else None  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Prices:
+    """``per_call``, and ``input`` and ``output`` per ``tokens`` tokens, in one currency.
+
+    What is not given is free; ``known`` says whether what is given can price a call.
+    """
+
+    per_call: float | None = None
+    input: float | None = None
+    output: float | None = None
+    tokens: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            price = getattr(self, field.name)
+            if price is not None and not 0 <= price < math.inf:
+                raise InputError(f"price {field.name}: expected 0 or more, got {price}")
+        if not self.tokens > 0:
+            raise InputError(f"price tokens: expected a number above 0, got {self.tokens}")
+
+    @property
+    def known(self) -> bool:
+        """A price per call, or prices of both input and output tokens, are given.
+
+        With one of the two token prices alone the other would pass as free.
+        """
+        given = (self.input is not None, self.output is not None)
+        return all(given) or (self.per_call is not None and not any(given))
+
+    def cost(self, usage: Usage) -> float:
+        """What one billed attempt with this usage costs."""
+        tokens = usage.input * (self.input or 0.0) + usage.output * (self.output or 0.0)
+        return (self.per_call or 0.0) + tokens / self.tokens

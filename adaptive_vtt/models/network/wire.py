@@ -1,0 +1,114 @@
+"""What comes back over a network: bounded in bytes, decompressed here, and parsed in one place.
+
+Nothing that a server sends is trusted with the memory of this process, and no request is
+repeated at another address: an image goes where its user sent it.
+"""
+
+import json
+import sys
+import zlib
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from ...errors import InputError, one_line
+from .attempts import MALFORMED, QUOTED, TOO_LONG, Trouble
+
+MAX_REPLY_BYTES = 8_000_000
+"""The longest body, decompressed, that is read."""
+_PIECE = 65_536  # bytes decompressed at a time
+_CONTAINERS = 100_000
+"""A reply with more lists and objects is not parsed: "{}" of 2 bytes takes 72 in memory."""
+_INFLATED = {"gzip": 47, "x-gzip": 47, "deflate": 47}
+"""Encodings that are undone, with zlib's number for "gzip or zlib, whichever comes"."""
+
+
+def client_options(most: int) -> dict[str, Any]:
+    """Options of an asynchronous client (of httpx, or whichever library openai builds on).
+
+    Bodies of more than ``most`` bytes raise Trouble; no redirect is followed; no time limit,
+    since the endpoint's own covers the whole attempt. Raises InputError for ``most`` below 1.
+    """
+    if most < 1:
+        raise InputError(f"max_reply_bytes: expected at least 1, got {most}")
+    return {
+        "event_hooks": {"response": [_bounded(most)]},
+        "follow_redirects": False,
+        "headers": {"accept-encoding": "identity"},  # what is not packed cannot unpack to more
+        "timeout": None,
+    }
+
+
+def _bounded(most: int) -> Callable[[Any], Awaitable[None]]:
+    """A hook that reads a response's body, before anyone else does, up to ``most`` bytes."""
+
+    async def read(response: Any) -> None:
+        unpack = _unpacker(response.headers.pop("content-encoding", "identity"))
+        came, body = 0, bytearray()
+        async for chunk in response.stream:
+            came += len(chunk)
+            for piece in unpack(chunk):
+                body += piece
+                if max(came, len(body)) > most:
+                    raise Trouble(TOO_LONG, f"over max_reply_bytes, {most:,}", billed=True)
+        await response.stream.aclose()
+        # httpx, or its successor: each takes only streams of its own
+        library = sys.modules[type(response).__module__.partition(".")[0]]
+        response.stream = library.ByteStream(bytes(body))
+
+    return read
+
+
+def _unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
+    """From a chunk as it came to pieces of what it stands for, none of them large."""
+    if encoding.strip().lower() in ("", "identity"):
+        return lambda chunk: iter((chunk,))
+    if encoding.strip().lower() not in _INFLATED:
+        detail = f"comes as {encoding[:40]!r}, which was not asked for"
+        raise Trouble(MALFORMED, detail, billed=True)
+    inflating = zlib.decompressobj(_INFLATED[encoding.strip().lower()])
+
+    def unpack(chunk: bytes) -> Iterator[bytes]:
+        while chunk:  # once at least, so that bytes which stand for nothing are counted
+            try:
+                yield b"" if inflating.eof else inflating.decompress(chunk, _PIECE)
+            except zlib.error as error:
+                raise Trouble(MALFORMED, one_line(error), billed=True) from None
+            chunk = inflating.unconsumed_tail
+
+    return unpack
+
+
+def parsed(body: bytes) -> Any:
+    """The JSON of a body; raises Trouble for what is none, or is more than anyone means."""
+    if body.count(b"{") + body.count(b"[") > _CONTAINERS:
+        detail = f"expected no more than {_CONTAINERS:,} lists and objects"
+        raise Trouble(MALFORMED, detail, billed=True)
+    try:
+        return json.loads(body)
+    except json.JSONDecodeError:
+        detail = f"expected JSON, got {words_of(body)!r}"
+        raise Trouble("truncated", detail, billed=True) from None
+    except (ValueError, RecursionError) as error:  # no text, too many digits, too deep
+        raise Trouble(MALFORMED, one_line(error), billed=True) from None
+
+
+def words_of(body: bytes) -> str:
+    """The beginning of a reply, and of JSON errors the message alone."""
+    text = body[:_PIECE].decode(errors="replace")
+    try:
+        said = json.loads(text)
+        while isinstance(said, dict) and (inner := said.get("error", said.get("message"))):
+            said = inner
+        text = said if isinstance(said, str) else text
+    except (ValueError, RecursionError):
+        pass
+    return " ".join(text.split())[:QUOTED]
+
+
+def lost(error: BaseException) -> Trouble:
+    """The trouble with a connection that failed. The names are those of httpx's errors."""
+    name, said = type(error).__name__, one_line(error)
+    if name in ("ConnectError", "ConnectTimeout", "UnsupportedProtocol"):
+        return Trouble("unreachable", f"cannot be reached: {said}")
+    kind = "truncated" if "body" in said else "connection lost"
+    return Trouble(kind, said, billed=True)

@@ -1,0 +1,314 @@
+"""What judged captions teach: which objects are got wrong, and where more is to be found.
+
+Of every image that was captioned the objects are known, and with them what every follow-up
+of it retains, makes ambiguous, makes disappear. Of the others only what a detector found is;
+their follow-ups are taken to do what those of the same relation and severity did elsewhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ..captions.localising import mask_of
+from ..relations.reduction import Reductions, visible_shares
+from ..relations.reic import Reduced
+from ..relations.reic_selection import Spans, differences, spans, statuses
+from ..report.caption_findings import thing
+from ..types import Box, Sample
+from .caption_rates import DISAPPEARED, RETAINED, UNNAMED, Rates
+
+if TYPE_CHECKING:
+    from ..space import QuestionSpace
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+MOST_OBJECTS = 8
+"""Of an image so many objects are kept track of."""
+MOST_IMAGES = 20_000
+"""In larger datasets nothing is known of an image before it was captioned."""
+DULL = 0.85
+"""k objects are told to the question GP as 1 - DULL ** k."""
+NOWHERE = 2
+"""The status of an object that is not there, or not located; else see selection.statuses."""
+
+
+class CaptionMemory:
+    """Learns from ``oracles.ReducedCaptions``' details.
+
+    ``found``: the distinct violations so far, (sample, what) pairs: the detector's label of
+    the thing, or else its name. ``drawn``: the variants asked about, by sample. Arrays over
+    samples have a row per sample looked at and M = MOST_OBJECTS columns: the objects that the
+    source's caption names, then those it left out as far as a detector tells.
+    """
+
+    def __init__(self, space: "QuestionSpace", down: float, up: float) -> None:
+        self.space = space
+        self.down, self.up = down, up
+        self.found: set[tuple[int, str]] = set()
+        self.drawn: dict[int, list[int]] = {}
+        self._rates = Rates()
+        self._spans: dict[int, Spans | None] = {}
+        self._rows: dict[int, int] = {}
+        self._things: list[list[str]] = []
+        self._numbers: dict[str, int] = {}
+        shape = (64, len(space.variants))
+        self._known = np.zeros(64, bool)
+        self._name = np.full((64, MOST_OBJECTS), -1)
+        self._size = np.zeros((64, MOST_OBJECTS))  # shares of the picture
+        self._left_out = np.zeros((64, MOST_OBJECTS), bool)
+        self._status = np.full((*shape, MOST_OBJECTS), NOWHERE, np.int8)
+        self._nearest = np.ones(shape)
+        self._own = np.zeros((64, MOST_OBJECTS, 2))  # checks and violations of an object
+        self._new = np.array([4.0, 0.5])  # pictures wholly in view, and something new named
+        self._typical = np.ones((len(space.variants), 3))  # retained, ambiguous, disappeared
+        self._versions: dict[int, int] = {}
+        self._mentioned = np.ones(2)  # objects of captions, and labels of the same images
+
+    # -- learning ----------------------------------------------------------------------
+
+    def take(self, question: int) -> None:
+        sample, variant, _ = (int(p) for p in self.space.parts(question))
+        self.drawn.setdefault(sample, []).append(variant)
+        seen = self._spans.get(sample)
+        if seen is not None:
+            self._bring_near(sample, seen, variant)
+
+    def learn(self, question: int, details: Mapping[str, Any]) -> None:
+        sample, _, _ = (int(p) for p in self.space.parts(question))
+        objects = details["objects"]
+        named = [o for o in objects if o["status"] != "new"]
+        if sample not in self._spans:
+            self._meet(sample, named, details["unnamed"], details["size"])
+        self._versions[sample] = details["versions"]
+        wrong = {thing(o) for o in objects if o["rule"] is not None}
+        self.found |= {(sample, what) for what in wrong}
+        for one in named:
+            if one["status"] in ("retained", "disappeared"):
+                check = RETAINED if one["status"] == "retained" else DISAPPEARED
+                self._check(self.row(sample), thing(one), check, thing(one) in wrong)
+        if named and all(o["status"] == "retained" for o in named):
+            self._new += 1, any(o["rule"] == 3 for o in objects)
+            variant = int(self.space.parts(question)[1])
+            self._check_left_out(self.row(sample), variant, wrong)
+
+    def _check_left_out(self, row: int, variant: int, wrong: set[str]) -> None:
+        there = self._left_out[row] & (self._status[row, variant] == 1)
+        for place in np.flatnonzero(there):
+            what = self._things[row][place]
+            self._check(row, what, UNNAMED, what in wrong)
+
+    def _check(self, row: int, what: str, check: int, wrong: bool) -> None:
+        if what in self._things[row]:
+            place = self._things[row].index(what)
+            passed, wrongs = self._own[row, place]
+            if not wrongs:
+                size = float(self._size[row, place])
+                self._rates.observe(self._numbers[what], size, int(passed), check, wrong)
+            self._own[row, place] += 1, wrong
+
+    def _meet(
+        self,
+        sample: int,
+        named: Sequence[Mapping[str, Any]],
+        left_out: Sequence[Mapping[str, Any]],
+        size: Sequence[int],
+    ) -> None:
+        """Works out what all follow-ups of an image do to the objects of its caption."""
+        objects = [*named, *left_out][:MOST_OBJECTS]
+        row = self.row(sample)
+        self._mentioned += len(named), len(self._things[row])
+        boxes = [[Box("", *edges) for edges in one["boxes"]] for one in objects]
+        areas = [sum(b.area for b in some) / (size[0] * size[1]) for some in boxes]
+        self._take_in(row, [thing(o) for o in objects], areas)
+        self._left_out[row] = np.arange(MOST_OBJECTS) >= len(named)
+        self._known[row], self._spans[sample] = True, None
+        source = self.space.dataset.sample(sample)
+        reductions = self._reductions(source)
+        if source.image is None or not reductions:
+            return
+        height, width = source.image.shape[:2]
+        for place, some in enumerate(boxes):
+            mask = mask_of(some, height, width)
+            if mask.any():
+                shares = visible_shares([mask], reductions)[0]
+                self._status[row, :, place] = statuses(shares, self.down, self.up)
+        for place, code in enumerate((1, 0, -1)):
+            self._typical[:, place] += (self._status[row] == code).sum(axis=1)
+        self._spans[sample] = seen = spans(reductions, height, width)
+        for variant in self.drawn.get(sample, ()):
+            self._bring_near(sample, seen, variant)
+
+    def _bring_near(self, sample: int, seen: Spans, variant: int) -> None:
+        """Those asked about keep the difference they had then."""
+        row = self.row(sample)
+        here = self.relation == self.relation[variant]
+        here[self.drawn[sample]] = False
+        far = differences(seen[here], seen[variant])
+        self._nearest[row, here] = np.minimum(self._nearest[row, here], far)
+
+    def _reductions(self, source: Sample) -> Reductions:
+        """That of every variant; none where any is random."""
+        chosen = [(v.relation, v.severity) for v in self.space.variants]
+        known = [r.reduction(source, s) for r, s in chosen if isinstance(r, Reduced)]
+        return known if len(known) == len(chosen) else ()
+
+    # -- rows --------------------------------------------------------------------------
+
+    def row(self, sample: int) -> int:
+        """The row of a sample; of one that was not captioned its names are those detected."""
+        if sample not in self._rows:
+            self._rows[sample] = row = len(self._rows)
+            if row == len(self._known):
+                self._grow()
+            self._things.append([])
+            self._take_in(row, *self._detected(sample))
+        return self._rows[sample]
+
+    def _detected(self, sample: int) -> tuple[list[str], list[float]]:
+        """The labels of a sample's boxes, and the shares of the picture they take up."""
+        if len(self.space.dataset) > MOST_IMAGES:
+            return [], []
+        source = self.space.dataset.sample(sample)
+        areas: dict[str, float] = {}
+        for box in source.boxes:
+            areas[box.label] = areas.get(box.label, 0.0) + box.area
+        pixels = 1 if source.image is None else source.image.shape[0] * source.image.shape[1]
+        return [*areas], [area / pixels for area in areas.values()]
+
+    def rows(self, samples: Tensor) -> Ints:
+        """(n,): the rows of samples (n,)."""
+        numbers, back = np.unique(samples.numpy(), return_inverse=True)
+        return np.array([self.row(int(number)) for number in numbers])[back]
+
+    def _grow(self) -> None:
+        for name, empty in _EMPTY.items():
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.full_like(old, empty)]))
+
+    def _take_in(self, row: int, things: list[str], sizes: list[float]) -> None:
+        """Writes down what is in a picture, the first MOST_OBJECTS of it."""
+        self._things[row] = things[:MOST_OBJECTS]
+        self._name[row], self._size[row] = -1, 0.0
+        for place, what in enumerate(self._things[row]):
+            self._name[row, place] = self._numbers.setdefault(what, len(self._numbers))
+            self._size[row, place] = sizes[place]
+
+    # -- what is known -----------------------------------------------------------------
+
+    def known(self, rows: Ints) -> npt.NDArray[np.bool_]:
+        """(n,): whether an image was captioned, and a follow-up of it judged."""
+        return np.asarray(self._known[rows], bool)
+
+    def checks(self, rows: Ints, variants: Ints) -> Floats:
+        """n x M x 3: how surely each of n follow-ups checks each object, and how (``rates``):
+        0 or 1 where the image was captioned."""
+        retained, _, disappeared = np.moveaxis(self.shares(rows, variants), -1, 0)
+        left_out = self._left_out[rows]
+        found = np.zeros((*retained.shape, 3))
+        found[..., RETAINED] = np.where(left_out, 0.0, retained)
+        found[..., DISAPPEARED] = np.where(left_out, 0.0, disappeared)
+        whole = self._whole(rows, retained)
+        found[..., UNNAMED] = np.where(left_out, retained * whole[:, None], 0.0)
+        return found
+
+    def is_blank(self, sample: int) -> bool:
+        """Whether an image was captioned, and nothing of it could be located."""
+        row = self.row(sample)
+        return bool(self._known[row]) and bool((self._status[row] == NOWHERE).all())
+
+    def shares(self, rows: Ints, variants: Ints) -> Floats:
+        """n x M x 3: how surely each of n follow-ups retains, blurs, loses each object."""
+        status = self._status[rows, variants]
+        sure = np.stack([status == code for code in (1, 0, -1)], axis=-1)
+        typical = (self._typical / self._typical.sum(axis=1, keepdims=True))[variants]
+        there = self._name[rows] >= 0
+        guess = typical[:, None, :] * there[:, :, None]
+        return np.where(self._known[rows][:, None, None], sure, guess)
+
+    def _whole(self, rows: Ints, retained: Floats) -> Floats:
+        """(n,): how surely all that was named stays in view, so that rule 3 applies."""
+        there = (self._name[rows] >= 0) & ~self._left_out[rows]
+        whole = np.where(there, retained, 1.0).prod(axis=1)
+        return np.where(there.any(axis=1), whole, 0.0)
+
+    def rates(self, rows: Ints) -> Floats:
+        """n x M x 3: how likely each object is got wrong in each check of ``rates``."""
+        checks, wrong = np.moveaxis(self._own[rows], -1, 0)
+        passed = (checks - wrong).astype(np.int64)
+        expected = self._rates.predict(self._name[rows], self._size[rows], passed)
+        again = (wrong[..., None] + expected) / (checks[..., None] + 1)
+        return np.where(wrong[..., None] > 0, again, expected)
+
+    @property
+    def fading(self) -> float:
+        """What is left of an object's rate after a check that it passed."""
+        return self._rates.fading
+
+    def fresh(self, rows: Ints) -> npt.NDArray[np.bool_]:
+        """n x M: the objects of which no violation is known yet."""
+        return np.asarray((self._name[rows] >= 0) & (self._own[rows, :, 1] == 0), bool)
+
+    def surprise(self, rows: Ints, variants: Ints) -> Floats:
+        """(n,): how likely something new is named that nobody knows of: of images that were
+        not captioned, what the caption left out is not known."""
+        whole = self._whole(rows, self.shares(rows, variants)[..., 0])
+        return np.where(self._known[rows], 0.0, whole * self._new[1] / self._new[0])
+
+    @property
+    def named(self) -> float:
+        """How many objects a caption names per one that a detector finds."""
+        return float(self._mentioned[0] / self._mentioned[1])
+
+    @property
+    def extra(self) -> float:
+        return float(np.mean([*self._versions.values()])) if self._versions else 0.0
+
+    def ambiguity(self, sample: int) -> Floats:
+        """(V,): S_amb of every follow-up."""
+        rows, variants = np.full(len(self.relation), self.row(sample)), self._every
+        _, ambiguous, disappeared = np.moveaxis(self.shares(rows, variants).sum(axis=1), 1, 0)
+        return np.asarray(disappeared - ambiguous, np.float64)
+
+    def spans(self, sample: int) -> Spans | None:
+        """What every follow-up of a captioned image leaves in view."""
+        return self._spans.get(sample)
+
+    @cached_property
+    def relation(self) -> Ints:
+        """(V,): the relation of every variant, by where it first stands."""
+        names = [v.relation.name for v in self.space.variants]
+        return np.array([names.index(name) for name in names])
+
+    @cached_property
+    def _every(self) -> Ints:
+        return np.arange(len(self.space.variants))
+
+    # -- for the question GP -----------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return "retained", "disappeared", "ambiguous", "difference", "violation"
+
+    def signals(self, sample: Tensor, variant: Tensor) -> Tensor:
+        rows, variants = self.rows(sample), variant.numpy()
+        shares = self.shares(rows, variants)
+        retained, ambiguous, disappeared = (1 - DULL ** shares[:, :, k].sum(1) for k in range(3))
+        fine = (1 - self.checks(rows, variants) * self.rates(rows)).prod(axis=(1, 2))
+        fine = fine * (1 - self.surprise(rows, variants))
+        near = self._nearest[rows, variants]
+        return torch.from_numpy(
+            np.stack([retained, disappeared, ambiguous, near, 1 - fine], axis=1)
+        )
+
+
+_EMPTY = {
+    "_known": 0, "_name": -1, "_size": 0, "_left_out": 0, "_status": NOWHERE, "_nearest": 1,
+    "_own": 0,
+}  # fmt: skip
+"""The arrays that grow with the samples looked at, and what stands in them at first."""

@@ -1,0 +1,131 @@
+"""What a follow-up's caption must and must not name: REIC's rules 1 to 3.
+
+After REIC (TSE 2024, sections IV-E and VI-C). Objects that neither method could locate are
+not checked, and keep rule 3 from being applied; the paper does not say.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from ..captions.base import Same
+from ..captions.localising import Located
+from ..types import Box
+
+ERROR_TYPES = MappingProxyType(
+    {
+        "1.1": "misclassification in the source",
+        "1.2": "misclassification in the follow-up",
+        "2.1": "omission in the source",
+        "2.2": "omission in the follow-up",
+        "3": "fabrication",
+    }
+)
+"""REIC's error types. What stands in a finding is a guess at them, to be confirmed by people."""
+
+RULES: Mapping[int, str] = MappingProxyType(
+    {
+        1: "what is still in view must be named",
+        2: "what is out of view must not be named",
+        3: "where everything is still in view, nothing new must be named",
+    }
+)
+OTHERS: Mapping[str, Mapping[int, str]] = MappingProxyType(
+    {
+        "metaic": {
+            1: "what was named must be named again, with what was inserted, and nothing else",
+            2: "numbers must stay as they were",
+        },
+        "rome": {
+            1: "nothing new may be named, and all that is still there must be",
+            2: "what was removed must not be named",
+        },
+    }
+)
+"""The rules of MetaIC and ROME; see oracles.caption_classes."""
+STATUS = MappingProxyType({1: "retained", 0: "ambiguous", -1: "disappeared"})
+
+
+def rule_of(relation: str, rule: int) -> str:
+    """A rule in words, as it is for follow-ups of a relation."""
+    return OTHERS.get(relation, RULES)[rule]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An object of either caption, and the rule it breaks, if any.
+
+    ``visible``: the share of it that the follow-up shows, None where that is not known.
+    ``status``: retained, ambiguous, disappeared, unlocated, or new: named in the follow-up
+    alone. ``said``: whether the follow-up's caption names it. ``error``: see ERROR_TYPES.
+    """
+
+    name: str
+    status: str
+    said: bool
+    boxes: tuple[Box, ...] = ()
+    visible: float | None = None
+    rule: int | None = None
+    error: str | None = None
+
+
+def check(
+    located: Sequence[Located],
+    visible: Sequence[float | None],
+    status: Sequence[str],
+    named: Sequence[str],
+    detected: Sequence[Box],
+    same: Same,
+) -> tuple[Finding, ...]:
+    """One finding per object of the source's caption, and per object only the follow-up's names.
+
+    ``located``, ``visible`` and ``status`` are about the source's objects, ``named`` are the
+    follow-up's, ``detected`` all boxes of the source.
+    """
+    names = [one.name for one in located]
+    new = [n for n in named if not any(same(n, name) for name in names)]
+    findings = []
+    for one, share, state in zip(located, visible, status, strict=True):
+        said = any(same(one.name, n) for n in named)
+        found = Finding(one.name, state, said, one.boxes, share)
+        if state == "retained" and not said:
+            found = replace(found, rule=1, error=_missing(one, new, detected, same))
+        elif state == "disappeared" and said:
+            found = replace(found, rule=2, error="3")
+        findings.append(found)
+    whole = bool(status) and all(state == "retained" for state in status)
+    lost = [f for f in findings if f.rule == 1]
+    for name in new:
+        boxes = tuple(b for b in detected if b.label and same(name, b.label))
+        found = Finding(name, "new", said=True, boxes=boxes)
+        findings.append(replace(found, rule=3, error=_added(found, lost)) if whole else found)
+    return tuple(findings)
+
+
+def _added(new: Finding, lost: Sequence[Finding]) -> str:
+    """Why a thing is named in the follow-up alone: it is another name for one that is not
+    named any more, a wrong one in the source or, if nobody saw such a thing, in the
+    follow-up; or else the source left it out."""
+    if any(f.error == "1.1" and set(f.boxes) & set(new.boxes) for f in lost):
+        return "1.1"
+    return "1.2" if lost and not new.boxes else "2.1"
+
+
+def _missing(one: Located, new: Sequence[str], detected: Sequence[Box], same: Same) -> str:
+    """Why an object in view is not named: the detector's names are the only witness.
+
+    If the follow-up names the thing by the detector's word for it, the source was wrong; if
+    the detector agrees with the source and the follow-up names a thing that nobody saw, the
+    follow-up was; else it left the object out.
+    """
+    labels = [box.label for box in one.boxes if box.label]
+    agrees = any(same(one.name, label) for label in labels)
+    if not agrees and any(same(n, label) for n in new for label in labels):
+        return "1.1"
+    unseen = [n for n in new if not any(b.label and same(n, b.label) for b in detected)]
+    return "1.2" if agrees and unseen else "2.2"
+
+
+def comparable(findings: Sequence[Finding]) -> bool:
+    """Whether any rule could be broken: not where all objects are ambiguous or unlocated."""
+    return any(f.status in ("retained", "disappeared") for f in findings)

@@ -1,0 +1,33 @@
+"""The samples of a dataset as a captioner sees them: one open question about each image."""
+
+import hashlib
+from dataclasses import replace
+from functools import cached_property
+
+from ..datasets.base import Dataset
+from ..datasets.view import View
+from ..types import CAPTION, Ask, Sample
+
+QUESTION = "Describe the image in one sentence."
+
+
+class Captioned(View):
+    """``dataset`` with the single concept "caption", asked about in words, of every sample."""
+
+    def __init__(self, dataset: Dataset, question: str = QUESTION) -> None:
+        super().__init__(dataset, (CAPTION,), (0,), (1, 1, 1))
+        self.question = question
+
+    @property
+    def most_boxes(self) -> int | None:
+        """The most that any sample has, where the dataset knows."""
+        return getattr(self.dataset, "most_boxes", None)
+
+    def sample(self, index: int) -> Sample:
+        return replace(super().sample(index), asks={CAPTION: Ask(self.question)})
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Follows the words, too: other words, another audit."""
+        said = repr((super().fingerprint, self.question))
+        return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()

@@ -1,0 +1,1 @@
+"""What an oracle's details teach an audit beyond the loss: for predictions and strategies."""

@@ -1,0 +1,260 @@
+"""The value types that the protocols speak: plain data, shared by all rooms."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+CallMode = Literal["one", "all"]
+"""What one call of a model answers: one question, or all concepts of an image."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question in words; ``truth`` is that of the source image."""
+
+    number: int
+    sample_id: str
+    relation: str
+    severity: int
+    concept: str
+    truth: int
+
+
+Image = npt.NDArray[np.uint8]
+
+
+Mask = npt.NDArray[np.bool_]
+
+
+Indices = npt.NDArray[np.int64]
+
+
+Truths = npt.NDArray[np.int8]
+
+
+UNKNOWN = -1
+"""The truth of a (sample, concept) nobody labelled; such questions are never asked."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question in words, with the options to choose from (A, B ...; none: a free answer)."""
+
+    text: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Box:
+    """A thing somebody or something found: its name, and where in pixels (right and bottom
+    exclusive). ``score`` in [0, 1] is how sure a detector is; 1 for annotation."""
+
+    label: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+    score: float = 1.0
+
+    @property
+    def edges(self) -> tuple[float, float, float, float]:
+        return self.left, self.top, self.right, self.bottom
+
+    @property
+    def area(self) -> float:
+        """In square pixels."""
+        return max(0.0, self.right - self.left) * max(0.0, self.bottom - self.top)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One source image: H x W x C uint8 (or None where only answers are recorded).
+
+    ``masks``: for concepts that have one, where the concept is to be seen (H x W).
+    ``asks``: for concepts that are asked about in words, the words; ``answers``: what is
+    right there, a letter where there are options, else any of several texts. ``boxes``:
+    things annotated or detected in the image.
+    """
+
+    id: str
+    image: Image | None
+    truth: Mapping[str, int]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    masks: Mapping[str, Mask] = field(default_factory=dict)
+    asks: Mapping[str, Ask] = field(default_factory=dict)
+    answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    boxes: tuple[Box, ...] = ()
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What is sent to the model: one image and the concepts asked about.
+
+    ``image`` is H x W x C uint8, or None where the dataset has none. ``asks``: one per
+    concept where the questions are in words, else empty. Truths are not here, on purpose.
+    """
+
+    image: Image | None
+    concepts: tuple[str, ...]
+    sample_id: str
+    relation: str
+    severity: int
+    asks: tuple[Ask, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """The model gave no answer: a refusal, a timeout, garbage. Never NaN, never zero."""
+
+    reason: str
+    cost: float = 0.0
+
+
+Value = float | Mask | str | Unanswered
+"""What a model says of one concept."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model said, and what the call cost.
+
+    ``values``: for each concept of the prompt P(yes) in [0, 1], a mask (H x W of bool, as
+    large as the image), words, or Unanswered for a concept the model left out.
+    """
+
+    values: tuple[Value, ...]
+    cost: float = 0.0
+
+
+@dataclass(frozen=True)
+class FollowUp:
+    """The image a relation made: H x W x C uint8, and whatever the oracle needs to know of it."""
+
+    image: Image | None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+SIDES = MappingProxyType({"miss rate": 1, "false-alarm rate": 0})
+"""What the mean losses of a concept's two sides are called, and which truth each is about."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The verdict on one answer.
+
+    ``loss`` in [0, 1]; ``coordinate`` the paper's a = (f + truth) / 2 in [0, 1], or None
+    where the question was not answered. ``score``: what is journaled as the answer where
+    that is a mask or words. ``unanswered``: why words are no answer. ``excluded`` says why
+    a question should not count; as that is only known once it was asked, it counts as 0 in
+    lower bounds and as 1 in upper ones. ``details``: whatever else the report should tell of
+    the answer, as JSON has it.
+    """
+
+    loss: float
+    coordinate: float | None = None
+    score: float | None = None
+    unanswered: str | None = None
+    excluded: str | None = None
+    details: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of a source image that an oracle has to hear of, too, before it can judge.
+
+    ``relation`` and ``severity`` are what the model under test is told it is.
+    """
+
+    relation: str
+    severity: int
+    make: Callable[[], Image]
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What was said of a source image, and of its versions by their place."""
+
+    answer: Value
+    versions: Mapping[int, Value]
+
+
+SourceAnswer = Value | Heard | None
+"""What was said of a source image; a Heard where versions of it were asked about, too."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question of a call: its answer, what was expected, the source image's answer.
+
+    ``place``: which of the space's concepts it is about.
+    """
+
+    question: Question
+    place: int
+    answer: Value
+    expected: Any
+    source_answer: SourceAnswer
+
+
+CAPTION = "caption"
+"""The only concept of a caption audit."""
+
+
+IDENTITY = "identity"
+
+
+class Memory(Protocol):
+    """Learns from judged answers' details, in draw order; kept by ``Belief``."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the columns of ``signals`` are."""
+
+    @property
+    def extra(self) -> float:
+        """How many versions of a source have to be asked about, on average."""
+
+    def take(self, question: int) -> None:
+        """A question was drawn."""
+
+    def learn(self, question: int, details: Mapping[str, Any]) -> None:
+        """A question was judged."""
+
+    def signals(self, sample: "Tensor", variant: "Tensor") -> "Tensor":
+        """(n, P): P guesses at each question's loss, in [0, 1]."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """n questions that may be drawn, and the m calls that answer them: int64 tensors.
+
+    ``truth`` is 0 or 1; ``image`` numbers the follow-up image a question is about; ``unit``
+    is the place (0..m-1) of its call in ``call`` (m,), in ascending order. The others are
+    (n,). They are views: good until the next draw.
+    """
+
+    question: "Tensor"
+    image: "Tensor"
+    sample: "Tensor"
+    variant: "Tensor"
+    concept: "Tensor"
+    truth: "Tensor"
+    unit: "Tensor"
+    call: "Tensor"
+
+    def __len__(self) -> int:
+        return len(self.question)
+
+    @property
+    def cell(self) -> "Tensor":
+        """concept * 2 + truth: which side of which concept a question belongs to."""
+        return self.truth.add(self.concept, alpha=2)

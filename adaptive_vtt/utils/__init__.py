@@ -1,0 +1,1 @@
+"""What every room may use: images as bytes and files, whole files, devices, random streams."""

@@ -1,0 +1,25 @@
+"""Where tensors live."""
+
+from typing import TYPE_CHECKING
+
+from ..errors import InputError, one_line
+
+if TYPE_CHECKING:
+    import torch
+
+
+def pick(device: str = "auto") -> "torch.device":
+    """ "auto": CUDA where there is one, else the CPU; or any device torch knows by name.
+
+    Raises InputError for a device that is not there.
+    """
+    import torch
+
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device {device!r} cannot be used: {one_line(error)[:120]}") from None
+    return chosen

@@ -1,0 +1,77 @@
+"""Writing files and folders whole or not at all, under names that every system takes."""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import InputError
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replaces ``path`` in one step. Raises InputError, and leaves nothing, where it cannot."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException as error:
+        os.unlink(name)
+        if not isinstance(error, OSError):
+            raise
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replaces ``path`` with UTF-8 text in one step; errors as ``write_bytes``."""
+    write_bytes(path, text.encode())
+
+
+def file_names(names: Iterable[str]) -> list[str]:
+    """The names, safe for files and all different, whatever a file system makes of case."""
+    found: dict[str, str] = {}
+    for name in map(safe_name, names):
+        chosen, times = name, 1
+        while chosen.lower() in found:
+            times += 1
+            chosen = f"{name}-{times}"
+        found[chosen.lower()] = chosen
+    return [*found.values()]
+
+
+def safe_name(name: str) -> str:
+    """``name`` in letters, digits and "._-" alone, not hidden, no option and not empty."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip(".-") or "_"
+
+
+@contextmanager
+def whole_folder(out: Path) -> Iterator[Path]:
+    """A folder beside ``out`` that takes its place in the end, or goes where that fails."""
+    out = Path(os.path.abspath(out))
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out}: stands there already; nothing was written")
+    partial = out.with_name(f"{out.name}.partial")
+    try:
+        partial.mkdir(parents=True)
+    except FileExistsError:
+        raise InputError(
+            f"{partial}: left by an export that did not end; remove it to export again"
+        ) from None
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None
+    try:
+        yield partial
+        os.replace(partial, out)
+    except BaseException as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        if not isinstance(error, OSError):
+            raise
+        raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None

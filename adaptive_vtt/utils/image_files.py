@@ -1,0 +1,150 @@
+"""Reading images safely: size checked before decoding, always H x W x C uint8.
+
+Whatever a file holds, the picture is the one a viewer shows, in 8 bits:
+
+- the EXIF orientation is applied;
+- 16 bits become 8 by their full range (65535 -> 255), never by an image's own extremes, so
+  that two images stay comparable;
+- transparent pixels are laid on black, the surround of endoscopy and fundus pictures;
+- palettes become RGB; grey stays one channel.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+from ..types import Image, Mask
+from .image_headers import declared_size, is_tiff, orientation, tiff_has_alpha
+
+MAX_PIXELS = 100_000_000
+"""Images above this many pixels are refused before they are decoded."""
+
+MASK_THRESHOLD = 127
+"""Above this a mask's pixel is inside: masks saved as JPEG are not quite 0 and 255."""
+
+
+def as_image(source: Any, where: str) -> Image:
+    """``source`` as H x W x C uint8 with C in 1, 3; raises InputError for anything else."""
+    image = np.asarray(source)
+    if image.ndim == 2:
+        image = image[:, :, None]
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in (1, 3):
+        raise InputError(
+            f"{where}: expected an image H x W x C of uint8 with 1 or 3 channels, "
+            f"got shape {image.shape} of {image.dtype}"
+        )
+    if 0 in image.shape:
+        raise InputError(f"{where}: expected an image with pixels, got shape {image.shape}")
+    return image
+
+
+def as_mask(source: Any, where: str) -> Mask:
+    """``source`` as H x W bool: itself, or a uint8 image whose inside is above 127."""
+    mask: npt.NDArray[Any] = np.asarray(source)
+    if mask.dtype == np.uint8:
+        mask = np.greater(mask, MASK_THRESHOLD)
+        mask = np.any(mask, axis=2) if mask.ndim == 3 else mask
+    if mask.dtype != np.bool_ or mask.ndim != 2:
+        raise InputError(
+            f"{where}: expected a mask H x W of bool or uint8, got shape {mask.shape} "
+            f"of {mask.dtype}"
+        )
+    return mask
+
+
+def read_image(path: Path, where: str) -> Image:
+    """The file at ``path`` as H x W x 3 RGB (or H x W x 1 grey) uint8.
+
+    Reads PNG, JPEG, GIF, BMP, TIFF and WebP. Raises InputError where the file is missing, is no
+    image, has other than 8 or 16 bits, or is larger than MAX_PIXELS.
+    """
+    import cv2
+
+    data = _read(path, where)
+    _check_size(data, path, where)
+    try:
+        decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    except cv2.error:
+        decoded = None
+    if decoded is None:
+        raise _not_an_image(path, where)
+    image = _eight_bits(np.asarray(decoded), path, where)
+    if is_tiff(data):  # upright already, and 8 bits of alpha are already on black
+        transparent = tiff_has_alpha(data) and decoded.dtype == np.uint16
+        return as_image(_rgb(image, transparent), where)
+    return as_image(np.ascontiguousarray(_upright(_rgb(image, True), orientation(data))), where)
+
+
+def read_mask(path: Path, where: str) -> Mask:
+    """The mask file at ``path``, H x W: True where any colour is above 127."""
+    return as_mask(read_image(path, where), where)
+
+
+def read_size(path: Path, where: str) -> tuple[int, int]:
+    """Height and width of the picture at ``path`` when upright, read from its header."""
+    data = _read(path, where)
+    width, height = _check_size(data, path, where)
+    return (width, height) if orientation(data) >= 5 else (height, width)
+
+
+def _read(path: Path, where: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"{where}: cannot read image {str(path)!r}: {error.strerror or error}"
+        ) from None
+
+
+def _check_size(data: bytes, path: Path, where: str) -> tuple[int, int]:
+    size = declared_size(data)
+    if size is None or 0 in size:
+        raise _not_an_image(path, where)
+    if size[0] * size[1] > MAX_PIXELS:
+        raise InputError(
+            f"{where}: image {str(path)!r} is {size[0]} x {size[1]} pixels, "
+            f"over the limit of {MAX_PIXELS} pixels"
+        )
+    return size
+
+
+def _not_an_image(path: Path, where: str) -> InputError:
+    return InputError(
+        f"{where}: {str(path)!r} is not an image that can be read "
+        f"(PNG, JPEG, GIF, BMP, TIFF or WebP)"
+    )
+
+
+def _eight_bits(image: npt.NDArray[Any], path: Path, where: str) -> Image:
+    if image.dtype == np.uint8:
+        return image
+    if image.dtype == np.uint16:
+        return ((image.astype(np.uint32) + 128) // 257).astype(np.uint8)
+    raise InputError(
+        f"{where}: image {str(path)!r} has pixels of {image.dtype}, expected 8 or 16 bits"
+    )
+
+
+def _rgb(image: Image, transparent: bool) -> Image:
+    """Grey as it is; BGR as RGB; BGRA as RGB, laid on black where alpha is ``transparent``."""
+    if image.ndim == 2:
+        return image
+    colour = image[:, :, 2::-1]
+    if image.shape[2] == 4 and transparent:
+        alpha = image[:, :, 3:].astype(np.uint16)
+        colour = ((colour * alpha + 127) // 255).astype(np.uint8)
+    return np.ascontiguousarray(colour)
+
+
+def _upright(image: Image, way: int) -> Image:
+    """The picture turned as EXIF orientation ``way`` (1..8) asks for."""
+    if way >= 5:  # rows and columns stand for each other
+        image = image.swapaxes(0, 1)
+    if way in (2, 3, 6, 7):
+        image = image[:, ::-1]
+    if way in (3, 4, 7, 8):
+        image = image[::-1]
+    return image

@@ -1,0 +1,93 @@
+"""CSV files: written so that a spreadsheet runs nothing of them, read without trusting them.
+
+A spreadsheet takes a cell that begins with = + - @ for a formula (CWE-1236). Cells of text that
+do are written with an apostrophe before them, and read back without it; numbers stay numbers.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..errors import InputError
+
+MOST_COLUMNS = 10_000
+"""A table with more is refused before it is read."""
+MOST_HEADER = 4 * 2**20
+"""Characters of a header; a longer one is no header."""
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+
+
+def inert(cell: Any) -> Any:
+    """The cell with an apostrophe before what may be taken for a formula; others as they are."""
+    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
+
+
+def original(cell: Any) -> Any:
+    """What ``inert`` made this cell of."""
+    return cell[1:] if isinstance(cell, str) and cell[:1] == "'" and _FORMULA.match(cell) else cell
+
+
+def csv_text(table: pd.DataFrame) -> str:
+    """The table as a CSV file, without its index, names and texts made ``inert``.
+
+    ``table``: its columns are named by texts.
+    """
+    return str(_changed(table, inert).to_csv(index=False))
+
+
+def csv_lines(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows, the header first, as a CSV file; texts made ``inert``."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([*map(inert, row)] for row in rows)
+    return text.getvalue()
+
+
+def restored(table: pd.DataFrame) -> pd.DataFrame:
+    """The table that ``csv_text`` wrote: names and texts without the apostrophe."""
+    return _changed(table, original)
+
+
+def check_width(path: Path, delimiter: str = ",") -> None:
+    """Raises InputError where a table has over MOST_COLUMNS columns; reads its header alone.
+
+    What is no text, or is not there, is left to whoever reads the table.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            line = file.readline(MOST_HEADER)
+    except (OSError, UnicodeDecodeError):
+        return
+    if len(line) == MOST_HEADER:
+        raise InputError(
+            f"{path}: expected a header of fewer than {MOST_HEADER} characters, got a longer line"
+        )
+    # cells with commas in quotes count as several: a bound is enough
+    check_columns(line.count(delimiter) + 1, path)
+
+
+def check_columns(count: int, path: Path) -> None:
+    """Raises InputError for more than MOST_COLUMNS columns."""
+    if count > MOST_COLUMNS:
+        raise InputError(
+            f"{path}: expected at most {MOST_COLUMNS} columns, got {count}; leave out those that "
+            "are neither asked about nor metadata"
+        )
+
+
+def _changed(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
+    """The table with ``change`` of every name and cell; columns that stay are not touched."""
+    texts = table.select_dtypes(exclude="number")
+    columns: dict[str, list[Any]] = {}
+    for name, cells in zip(texts, texts.to_numpy(dtype=object).T, strict=True):
+        made = [*map(change, cells)]
+        if any(new is not old for new, old in zip(made, cells, strict=True)):
+            columns[str(name)] = made
+    return table.assign(**columns).rename(columns=change)

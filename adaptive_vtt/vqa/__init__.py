@@ -1,1 +1,0 @@
-"""Questions in words: reading replies, published figures, and making questions from masks."""
