@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 import pytest
 
-from adaptive_vtt import datasets
 from adaptive_vtt.datasets import TableDataset, medmnist_sets
+from adaptive_vtt.datasets.formats.isic import ATTRIBUTES
 
 RNG = np.random.default_rng(0)
 
@@ -57,7 +57,7 @@ def isic(tmp_path: Path) -> Path:
     for number in (1, 2):
         name = f"ISIC_000000{number}"
         picture(tmp_path / "ISIC2018_Task1-2_Validation_Input" / f"{name}.jpg")
-        for attribute in datasets.isic.ATTRIBUTES:
+        for attribute in ATTRIBUTES:
             file = f"{name}_attribute_{attribute}.png"
             mask(
                 tmp_path / "ISIC2018_Task2_Validation_GroundTruth" / file,
