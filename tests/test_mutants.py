@@ -1,0 +1,131 @@
+"""Promises that a broken line once passed unnoticed: see experiments/mutation.py."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.law import Law
+from adaptive_vtt.errors import ModelError
+from adaptive_vtt.journal import SQLiteJournal
+from adaptive_vtt.models import Endpoint, Prompt
+from adaptive_vtt.models.network.attempts import Reply, of_status
+from adaptive_vtt.oracles import Consistency
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+
+
+def laws(audit: Audit) -> list[dict[int, float]]:
+    """The probability of every call, draw by draw."""
+    unpacked = [Law.unpack(row.law) for row in audit.journal.draws()]
+    return [dict(zip(w.calls.tolist(), w.probabilities.tolist(), strict=True)) for w in unpacked]
+
+
+# -- a server that refuses one request --------------------------------------------------------
+
+
+class Refusing(Endpoint):
+    """Answers ``first`` calls, and refuses (400) every call after them."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__(name="refusing", host="example.org")
+        self.left = first
+
+    def prepare(self, prompt: Prompt) -> Any:
+        return None
+
+    async def send(self, request: Any, prompt: Prompt) -> Reply:
+        self.left -= 1
+        if self.left < 0:
+            raise of_status(400, {}, "too large")
+        return Reply((0.9, 0.1))
+
+
+def test_a_refusal_ends_a_new_audit_but_not_one_whose_journal_holds_answers(
+    space: QuestionSpace, tmp_path: Path
+) -> None:
+    def refused(path: Path, first: int, budget: int) -> int:
+        model = Refusing(first)
+        with closing(model), Audit(space, model, budget=budget, journal=path) as audit:
+            audit.run()
+            answers = [answer for call in audit.journal.calls() for answer in call.answers]
+            return sum(answer.unanswered == "http 400" for answer in answers)
+
+    with pytest.raises(ModelError, match="http 400: too large"):
+        refused(tmp_path / "new.db", first=0, budget=3)
+    path = tmp_path / "resumed.db"
+    assert refused(path, first=1, budget=1) == 0
+    assert refused(path, first=0, budget=3) == 4  # both concepts of two calls; nothing was answered
+
+
+# -- every commit reaches the disk ------------------------------------------------------------
+
+
+def test_every_commit_is_synced_to_disk_before_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def connected(*args: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*args, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", connected)
+    journal = SQLiteJournal(tmp_path / "journal.db")
+    (database,) = opened
+    settings = [
+        database.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("synchronous", "journal_mode", "foreign_keys")
+    ]
+    journal.close()
+    assert settings == [2, "wal", 1]  # 2: FULL, which in WAL mode syncs after every transaction
+
+
+# -- what a draw costs, the call about its source included ------------------------------------
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_a_draw_whose_source_is_known_is_likelier_as_its_cost_is_half(answers: Any) -> None:
+    """The law that narrows an interval most per call has weights sqrt(stakes / calls)."""
+    relations = ["identity", "gaussian_noise", "rotation"]
+    space = QuestionSpace(tiny_dataset(5, 2), relations, oracle=Consistency(), severities=[1, 2])
+    model = ScriptedModel(answers=answers)
+    options: dict[str, Any] = {"half_width": 0.1, "targets": ["overall"]}
+    audit = Audit(space, model, budget=8, floor=0.2, surrogate=False, **options)
+    audit.run()
+    first, second = laws(audit)[:2]
+    assert len(set(first.values())) == 1  # no source is known: all cost two calls
+    fresh, known = sorted(set(second.values()))
+    even = 1 / len(second)
+    assert (known - 0.2 * even) / (fresh - 0.2 * even) == pytest.approx(np.sqrt(2))
+    drawn = audit.journal.draws()[0]
+    of = {call: space.question(call if answers == "one" else 2 * call).sample_id for call in second}
+    likely = {call for call, p in second.items() if p == known}
+    assert {of[call] for call in likely} == {drawn.sample}
+    if answers == "one":  # a source call answers one concept
+        assert {call % 2 for call in likely} == {drawn.call % 2}
+
+
+# -- pictures of what went wrong ---------------------------------------------------------------
+
+
+def test_a_journal_keeps_pictures_of_sixty_failures_however_often_it_is_resumed(
+    tmp_path: Path,
+) -> None:
+    images = np.zeros((30, 8, 8, 3), np.uint8)
+    space = QuestionSpace(
+        from_table(images, pd.DataFrame({"c": [0, 1] * 15})), ["identity", "brightness_up"]
+    )
+    wrong = ScriptedModel(refuse=1.0)
+    kept = []
+    for budget in (59, 80, 100):
+        with Audit(space, wrong, budget=budget, journal=tmp_path / "journal.db") as audit:
+            audit.run()
+            kept.append(len(audit.journal.pictures()))
+    assert kept == [59, 60, 60]
