@@ -79,9 +79,13 @@ class Bench:
         space = self.space()
         looked_at = space.size if strategy == "reic" else 4096
         audit = Audit(
-            space, self.captioner, strategy=strategy, budget=captions, seed=seed,
+            space,
+            self.captioner,
+            strategy=strategy,
+            budget=captions,
+            seed=seed,
             candidates=looked_at,
-        )  # fmt: skip
+        )
         paid = audit.run().calls
         for call in audit.journal.calls():
             sample, variant, _ = (int(part) for part in space.parts(call.answers[0].question))
@@ -142,9 +146,13 @@ def certifying(count: int, half_width: float, seeds: int) -> pd.DataFrame:
             ("neyman", {"strategy": "neyman"}),
         ):
             audit = Audit(
-                bench.space(), bench.captioner, half_width=half_width, targets=["relations"],
-                seed=seed, **options,
-            )  # fmt: skip
+                bench.space(),
+                bench.captioner,
+                half_width=half_width,
+                targets=["relations"],
+                seed=seed,
+                **options,
+            )
             result = audit.run()
             lower, upper = result.targets["lower"], result.targets["upper"]
             rows.append(

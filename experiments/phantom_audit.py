@@ -122,10 +122,12 @@ def run(
         result = audit.run(watch)
         sources, seconds = len(audit.journal.sources()), audit.state().elapsed
     return {
-        "calls": result.calls + material.left_out, "sources": sources + material.left_out,
-        "missed": missed, "certified": bool(result.targets["certified"].all()),
+        "calls": result.calls + material.left_out,
+        "sources": sources + material.left_out,
+        "missed": missed,
+        "certified": bool(result.targets["certified"].all()),
         "seconds": seconds,
-    }  # fmt: skip
+    }
 
 
 def table(material: Material, half_widths: Sequence[float], seeds: int) -> pd.DataFrame:
@@ -137,17 +139,19 @@ def table(material: Material, half_widths: Sequence[float], seeds: int) -> pd.Da
             runs = pd.DataFrame([run(material, options, width, seed) for seed in range(seeds)])
             calls, sources = float(runs["calls"].mean()), float(runs["sources"].mean())
             base = base or calls
-            rows.append({
-                "how": name,
-                "half-width": width,
-                "calls": round(calls, 1),
-                "follow-ups": round(calls - sources, 1),
-                "sources": round(sources, 1),
-                "ratio": round(calls / base, 3),
-                "covered": f"{(~runs['missed']).sum()}/{seeds}",
-                "certified": f"{runs['certified'].sum()}/{seeds}",
-                "ms per call": round(1000 * float(runs["seconds"].mean()) / calls, 1),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "how": name,
+                    "half-width": width,
+                    "calls": round(calls, 1),
+                    "follow-ups": round(calls - sources, 1),
+                    "sources": round(sources, 1),
+                    "ratio": round(calls / base, 3),
+                    "covered": f"{(~runs['missed']).sum()}/{seeds}",
+                    "certified": f"{runs['certified'].sum()}/{seeds}",
+                    "ms per call": round(1000 * float(runs["seconds"].mean()) / calls, 1),
+                }
+            )
             print(rows[-1], flush=True)
     return pd.DataFrame(rows)
 
@@ -168,9 +172,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     count, severities, widths, seeds = (
-        (40, (1, 5), (0.2,), 1) if options.quick
+        (40, (1, 5), (0.2,), 1)
+        if options.quick
         else (options.frames, (1, 2, 3, 4, 5), options.half_widths, options.seeds)
-    )  # fmt: skip
+    )
     dataset = frames(count, size=96, seed=1000)
     if options.answers is None:
         answers = answers_of(dataset, severities)

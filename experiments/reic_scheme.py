@@ -91,10 +91,13 @@ class Selection:
             return ()
         counted = counts(visible_shares(masks, every), oracle.down, oracle.up)
         places = select(
-            ambiguity(counted), spans(every, height, width), self.follow_ups,
-            by_ambiguity=self.by_ambiguity, by_diversity=self.by_diversity,
+            ambiguity(counted),
+            spans(every, height, width),
+            self.follow_ups,
+            by_ambiguity=self.by_ambiguity,
+            by_diversity=self.by_diversity,
             rng=generator(self.seed, f"reic scheme/first/{kind}/{sample.id}"),
-        )  # fmt: skip
+        )
         return [every[place] for place in places]
 
 

@@ -125,8 +125,9 @@ def write_folder(folder: Path, kind: Kind, *, budget: int, pause: float = 0.0) -
         quietly(["init", str(folder)])
     write_text(folder / "model.py", MODEL.format(pause=pause, log=ASKED))
     spec = folder / f"{kind.name}.toml"
-    write_text(spec, SPEC.format(model=kind.model, oracle=kind.oracle, budget=budget,
-                                 audit=kind.audit))  # fmt: skip
+    write_text(
+        spec, SPEC.format(model=kind.model, oracle=kind.oracle, budget=budget, audit=kind.audit)
+    )
     return spec
 
 

@@ -237,8 +237,9 @@ def _shares(shares: Mapping[str, float]) -> pd.Series:
 
 
 def _intervals(rates: pd.DataFrame) -> pd.Series:
-    return pd.Series({r.Index: f"{r.estimate:.3f} [{r.lower:.3f}, {r.upper:.3f}]"
-                      for r in rates.itertuples()})  # fmt: skip
+    return pd.Series(
+        {r.Index: f"{r.estimate:.3f} [{r.lower:.3f}, {r.upper:.3f}]" for r in rates.itertuples()}
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -157,9 +157,14 @@ def train_unet(count: int, epochs: int, seed: int) -> UNet:
     torch.manual_seed(seed)
     module = UNet()
     fit(
-        module, pixels(images), mask_targets(masks), dice_loss,
-        epochs=epochs, rate=RATE, seed=seed,
-    )  # fmt: skip
+        module,
+        pixels(images),
+        mask_targets(masks),
+        dice_loss,
+        epochs=epochs,
+        rate=RATE,
+        seed=seed,
+    )
     return module
 
 

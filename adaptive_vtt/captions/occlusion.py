@@ -92,9 +92,11 @@ def grown(box: Box, margin: float) -> Box:
     """``box`` with so many pixels more on every side."""
     return replace(
         box,
-        left=box.left - margin, top=box.top - margin,
-        right=box.right + margin, bottom=box.bottom + margin,
-    )  # fmt: skip
+        left=box.left - margin,
+        top=box.top - margin,
+        right=box.right + margin,
+        bottom=box.bottom + margin,
+    )
 
 
 def located(absent: npt.ArrayLike) -> npt.NDArray[np.bool_]:

@@ -88,10 +88,21 @@ def tidy(phrase: str) -> str:
 
 
 IRREGULAR = {
-    "people": "person", "children": "child", "feet": "foot", "teeth": "tooth", "geese": "goose",
-    "mice": "mouse", "oxen": "ox", "dice": "die", "lenses": "lens", "gases": "gas",
-    "canvases": "canvas", "irises": "iris", "axes": "ax", "cacti": "cactus",
-}  # fmt: skip
+    "people": "person",
+    "children": "child",
+    "feet": "foot",
+    "teeth": "tooth",
+    "geese": "goose",
+    "mice": "mouse",
+    "oxen": "ox",
+    "dice": "die",
+    "lenses": "lens",
+    "gases": "gas",
+    "canvases": "canvas",
+    "irises": "iris",
+    "axes": "ax",
+    "cacti": "cactus",
+}
 ALIKE = """lens gas canvas atlas christmas series species news tennis trellis debris iris chassis
     ibis oasis axis ramen specimen abdomen stamen"""
 """In the singular already, though they end like plurals."""
@@ -111,10 +122,20 @@ FORMS = {
     **{word: word[:-1] for word in IE_OE.split()},
 }
 ENDINGS = (
-    ("men", "man"), ("ies", "y"), ("ouses", "ouse"), ("uses", "us"), ("sses", "ss"),
-    ("shes", "sh"), ("ches", "ch"), ("xes", "x"), ("zzes", "zz"), ("oes", "o"),
-    ("ss", "ss"), ("us", "us"), ("s", ""),
-)  # fmt: skip
+    ("men", "man"),
+    ("ies", "y"),
+    ("ouses", "ouse"),
+    ("uses", "us"),
+    ("sses", "ss"),
+    ("shes", "sh"),
+    ("ches", "ch"),
+    ("xes", "x"),
+    ("zzes", "zz"),
+    ("oes", "o"),
+    ("ss", "ss"),
+    ("us", "us"),
+    ("s", ""),
+)
 """The first that fits is exchanged."""
 
 

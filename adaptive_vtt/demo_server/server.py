@@ -61,8 +61,10 @@ class DemoServer:
         self._patience, self._idle = patience, idle
         self._openai = OpenAI(brain, model, most_pixels)
         self._apis: tuple[Api, ...] = (
-            self._openai, OpenInference(brain, model, most_pixels), Plain(brain, most_pixels)
-        )  # fmt: skip
+            self._openai,
+            OpenInference(brain, model, most_pixels),
+            Plain(brain, most_pixels),
+        )
         self._times: Counter[bytes] = Counter()
         self._at_once = 0
         self._loop = asyncio.new_event_loop()

@@ -28,8 +28,16 @@ from ..utils.tables import csv_text
 LONGEST = 120
 """So many characters of a sample's id stand in names; file systems take 255 bytes in all."""
 ANSWER_COLUMNS = (
-    "id", "sample", "relation", "severity", "concept", "truth", "answer", "loss", "draw",
-)  # fmt: skip
+    "id",
+    "sample",
+    "relation",
+    "severity",
+    "concept",
+    "truth",
+    "answer",
+    "loss",
+    "draw",
+)
 """The columns of failures.csv."""
 
 
@@ -145,9 +153,13 @@ class _Folder:
             if count == len(self._labels):
                 masks = f"masks/{self._mask_folders[concept].name}"
                 section = _section(
-                    kind="masks", path=".", images="images", masks=masks, concept=concept,
+                    kind="masks",
+                    path=".",
+                    images="images",
+                    masks=masks,
+                    concept=concept,
                     empty="absent",
-                )  # fmt: skip
+                )
                 parts.append("# or, with masks:\n" + indent(section, "# "))
         return "# A section for a SPEC.toml in this folder.\n" + "\n".join(parts)
 

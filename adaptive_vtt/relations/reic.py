@@ -112,9 +112,13 @@ def _chosen(
     masks = presumed(boxes, height, width)
     shares = visible_shares(masks, every) if masks else np.zeros((0, len(every)))
     places = select(
-        ambiguity(counts(shares)), spans(every, height, width), relation.follow_ups,
-        by_ambiguity=relation.by_ambiguity, by_diversity=relation.by_diversity, rng=rng,
-    )  # fmt: skip
+        ambiguity(counts(shares)),
+        spans(every, height, width),
+        relation.follow_ups,
+        by_ambiguity=relation.by_ambiguity,
+        by_diversity=relation.by_diversity,
+        rng=rng,
+    )
     return tuple(every[place] for place in places)
 
 

@@ -13,9 +13,13 @@ black frame gives itself away."""
 
 
 def distractors(
-    image: Image, right: Box, count: int, similar: tuple[float, float], overlap: float,
+    image: Image,
+    right: Box,
+    count: int,
+    similar: tuple[float, float],
+    overlap: float,
     rng: np.random.Generator,
-) -> list[Box] | None:  # fmt: skip
+) -> list[Box] | None:
     """``count`` boxes (x1, y1, x2, y2), the last two exclusive; None where they do not fit.
 
     Sides are those of ``right`` times a factor from ``similar`` each; no two boxes, the

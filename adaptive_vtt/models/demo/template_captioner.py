@@ -88,9 +88,10 @@ class TemplateCaptioner:
         seed: int = 0,
     ) -> None:
         self.rates = {
-            "omission": omission, "misclassification": misclassification,
+            "omission": omission,
+            "misclassification": misclassification,
             "fabrication": fabrication,
-        }  # fmt: skip
+        }
         shares = {"synonyms": synonyms, "setting": setting, "persistence": persistence}
         for name, share in {**self.rates, **shares}.items():
             if not 0 <= share <= 1:
@@ -137,9 +138,13 @@ class TemplateCaptioner:
             (word, kind) for word, kinds in zip(words, stand_for, strict=True) for kind in kinds
         )
         return Told(
-            caption, seen, named, tuple(s.kind for s in seen if s.kind in left),
-            MappingProxyType(taken), added,
-        )  # fmt: skip
+            caption,
+            seen,
+            named,
+            tuple(s.kind for s in seen if s.kind in left),
+            MappingProxyType(taken),
+            added,
+        )
 
     def _seen(self, image: Image) -> tuple[Sighting, ...]:
         seen = self.sight.see(image)

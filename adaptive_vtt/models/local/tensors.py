@@ -72,9 +72,12 @@ class Preprocessing:
         return np.broadcast_to(levels, (channels, 256)).astype(dtype)
 
     def apply(
-        self, image: Image, shape: InputShape, table: npt.NDArray[Any] | None = None,
+        self,
+        image: Image,
+        shape: InputShape,
+        table: npt.NDArray[Any] | None = None,
         dtype: npt.DTypeLike = np.float32,
-    ) -> npt.NDArray[Any]:  # fmt: skip
+    ) -> npt.NDArray[Any]:
         """The image H x W x C as ch x H x W or H x W x ch of ``dtype``, or of ``table``.
 
         ``table``: ch x 256, instead of ``levels``.
