@@ -103,12 +103,11 @@ class Bench:
         if not broken:
             return
         sample = self.scenes.sample(index)
-        assert sample.image is not None
         there = {kind: mask for kind, mask in sample.masks.items() if mask.any()}
         shares = visible_shares([*there.values()], [reduction])[:, 0].tolist()
         units = truth(
-            self.captioner.explain(sample.image),
-            self.captioner.explain(reduction.image(sample.image)),
+            self.captioner.explain(sample.require_image()),
+            self.captioner.explain(reduction.image(sample.require_image())),
             dict(zip(there, shares, strict=True)),
         )
         wrong = {KINDS_OF_WORDS[unit.name] for unit in units if unit.error is not None}

@@ -130,6 +130,5 @@ def _drawn(
     located: Sequence[Located],
     oracle: ReducedCaptions,
 ) -> list[tuple[Reduction, Image]]:
-    assert sample.image is not None
     chosen = selection.choose(kind, sample, located, oracle)
-    return [(reduction, reduction.image(sample.image)) for reduction in chosen]
+    return [(reduction, reduction.image(sample.require_image())) for reduction in chosen]

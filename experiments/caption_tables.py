@@ -137,12 +137,11 @@ class Bench:
         found = {}
         for step in steps:
             sample = self.dataset.sample(step.sample)
-            assert sample.image is not None
             there = {kind: mask for kind, mask in sample.masks.items() if mask.any()}
             seen = visible_shares(list(there.values()), [step.reduction])[:, 0].tolist()
             found[place(step)] = truth(
-                self.captioner.explain(sample.image),
-                self.captioner.explain(step.reduction.image(sample.image)),
+                self.captioner.explain(sample.require_image()),
+                self.captioner.explain(step.reduction.image(sample.require_image())),
                 dict(zip(there, seen, strict=True)),
             )
         return found

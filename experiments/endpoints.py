@@ -129,10 +129,10 @@ def _engine_ms(audit: Audit) -> float:
     calls = 256
     again = Audit(
         space,
-        There(),
+        There(),  # type: ignore[arg-type]
         budget=calls,
         candidates=1024,
-        batch=8,  # type: ignore[arg-type]
+        batch=8,
         half_width=audit.plan.half_width,
     )
     start = time.process_time()

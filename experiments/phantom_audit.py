@@ -28,6 +28,7 @@ from adaptive_vtt.benchmark.truth import all_answers, all_losses, means
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.phantom_unet import frames, predict
 from adaptive_vtt.models import PythonModel, Recorded
 from adaptive_vtt.oracles import MaskDrop
@@ -105,10 +106,11 @@ def run(
 
     def watch(step: Progress) -> None:
         nonlocal missed
-        assert step.state.lower is not None
-        assert step.state.upper is not None
-        below = material.efr < step.state.lower - ROUNDING
-        missed |= bool((below | (material.efr > step.state.upper + ROUNDING)).any())
+        lower, upper = step.state.lower, step.state.upper
+        if lower is None or upper is None:
+            raise InputError("phantom audit: expected an interval per target, got none")
+        out = (material.efr < lower - ROUNDING) | (material.efr > upper + ROUNDING)
+        missed |= bool(out.any())
 
     with Audit(
         material.space,

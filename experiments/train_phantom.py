@@ -130,8 +130,7 @@ def pairs(dataset: Dataset) -> tuple[list[Image], list[Mask]]:
     images, masks = [], []
     for k in range(len(dataset)):
         sample = dataset.sample(k)
-        assert sample.image is not None
-        images.append(sample.image)
+        images.append(sample.require_image())
         masks.append(sample.masks["polyp"])
     return images, masks
 

@@ -174,7 +174,6 @@ def _failing(space: QuestionSpace, number: int, seed: int, name: str) -> _Failin
     index, variant = divmod(number, len(space.variants))
     relation, dataset = space.variants[variant].relation, _labelled(space)
     source, follow_up = space.pair(number, seed)
-    assert follow_up.image is not None
     known = dataset.truth(np.array([index]), np.arange(len(dataset.concepts))).tolist()
     truth = {
         concept: relation.expect(side, follow_up)
@@ -186,7 +185,7 @@ def _failing(space: QuestionSpace, number: int, seed: int, name: str) -> _Failin
         for concept, mask in source.masks.items()
         if truth.get(concept, 1) == 1
     }
-    return _Failing(name, follow_up.image, truth, masks)
+    return _Failing(name, follow_up.require_image(), truth, masks)
 
 
 def _labelled(space: QuestionSpace) -> Dataset:

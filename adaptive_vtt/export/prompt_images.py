@@ -73,6 +73,5 @@ def _every(space: QuestionSpace) -> Iterator[Shown]:
         for variant, chosen in enumerate(space.variants):
             image = index * len(space.variants) + variant
             if space.eligible(image * concepts + np.arange(concepts)).any():
-                made = space.follow_up(image).image
-                assert made is not None
+                made = space.follow_up(image).require_image()
                 yield sample.id, chosen.relation.name, chosen.severity, made

@@ -104,7 +104,11 @@ def build(
     for place in sorted(taken, key=lambda place: place[0]):  # each image is decoded once
         sample = dataset.sample(place[0])
         made = _made(sample, place, plan, seed)
-        assert made is not None
+        if made is None:
+            raise InputError(
+                f"sample {sample.id!r}: expected the image and masks it was first read with, "
+                f"got others; its files must not change while questions are built"
+            )
         found[place] = Built(made, place[1], sample.id)
     return [found[place] for place in taken]
 

@@ -151,7 +151,7 @@ class Outputs:
                 raise ModelError(
                     f"{who}: expected {len(self.concepts)} outputs (its concepts), got {len(row)}"
                 )
-            row = row[[self._index(concept) for concept in prompt.concepts]]
+            row = row[[_index(concept, self.concepts) for concept in prompt.concepts]]
         if row.ndim == 1 or prompt.image is None:
             return row
         if len(row) != len(prompt.concepts):
@@ -162,8 +162,8 @@ class Outputs:
         maps = [cv2.resize(m, (width, height), interpolation=cv2.INTER_LINEAR) for m in row]
         return np.stack(maps).clip(0, 1)
 
-    def _index(self, concept: str) -> int:
-        assert self.concepts is not None
-        if concept not in self.concepts:
-            raise unknown("concept", concept, self.concepts, "model.concepts")
-        return self.concepts.index(concept)
+
+def _index(concept: str, concepts: Sequence[str]) -> int:
+    if concept not in concepts:
+        raise unknown("concept", concept, concepts, "model.concepts")
+    return concepts.index(concept)
