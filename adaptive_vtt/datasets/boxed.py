@@ -15,7 +15,8 @@ from ..types import UNKNOWN, Box, Image, Sample
 from .table import TableDataset
 
 ROUNDING = 1.0
-"""So many pixels may a box jut out of its image: annotations are rounded, some count from 1."""
+"""Pixels by which a box may reach beyond its image: annotations are rounded, and some count pixels
+from 1."""
 
 
 @dataclass
@@ -57,7 +58,7 @@ class BoxedDataset(TableDataset):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Follows the boxes too: other boxes, another audit."""
+        """A hash that covers the boxes too, so an audit with other boxes is another audit."""
         digest = hashlib.blake2b(super().fingerprint.encode(), digest_size=12)
         for boxes in self._boxes:
             digest.update(repr(boxes).encode())

@@ -26,7 +26,8 @@ from ..utils.image_codec import png
 from ..utils.tables import csv_text
 
 LONGEST = 120
-"""So many characters of a sample's id stand in names; file systems take 255 bytes in all."""
+"""Characters of a sample's id that stand in a file's name, at most; file systems allow 255 bytes
+for the whole name."""
 ANSWER_COLUMNS = (
     "id",
     "sample",

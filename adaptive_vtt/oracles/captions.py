@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from .caption_memory import CaptionMemory
 
 MOST_BOXES = 6
-"""So many boxes of an image are hidden in turn at most, the surest first: 3 captions each."""
+"""Boxes per image that are hidden in turn, at most, the surest first. Each costs up to 3
+captions."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """MEDVQA-GI (ImageCLEFmed 2023): gt.json beside images/, and masks/ where there are any.
 
-gt.json: a list of {"ImageID", "Labels": [{"Question", "AnswerType", "Answer": [...]}]}.
-Answers are lists, some of them written as one text with commas; some are empty. Its questions
-are asked here in our words and in MedTest's order; see ``vqa.medvqa``.
+gt.json: a list of {"ImageID", "Labels": [{"Question", "AnswerType", "Answer": [...]}]}. Answers are
+lists, some of them written as one text with commas; some are empty. Its questions are asked here in
+our words and in MedTest's order; see ``datasets.vqa.medvqa_questions``.
 """
 
 import json

@@ -8,8 +8,8 @@ from ...types import Image
 
 TRIES = 400
 INSIDE = 0.9
-"""At least this share of a wrong box is visible, or as much as of the right one: a box on the
-black frame gives itself away."""
+"""Least share of a wrong box's area that lies in the visible field (or the right box's share, if
+that is less): a box on the black frame would give itself away as wrong."""
 
 
 def distractors(

@@ -14,7 +14,7 @@ from .boxes import distractors
 from .taxonomy import TASKS
 
 MANY = ("0", "1", "2", "3", "4", "more than 4")
-"""The options of counting questions, never shuffled."""
+"""The options of counting questions, always in this order."""
 
 _CATEGORY = {task.name: task.category for task in TASKS}
 

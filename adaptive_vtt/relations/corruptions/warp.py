@@ -11,7 +11,7 @@ from . import Corruption
 
 Floats = npt.NDArray[np.float32]
 LENGTH = 244
-"""What ImageNet-C multiplies the published numbers by; pixels of a 224-pixel image."""
+"""Unit of the published numbers, in pixels of a 224-pixel image (ImageNet-C's own factor)."""
 
 
 @dataclass(frozen=True)

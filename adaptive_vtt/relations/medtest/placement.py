@@ -42,7 +42,7 @@ SUNK = 0.4
 from the edge of the view, so that most of it is to be seen."""
 
 _COARSE = 96
-"""Places are judged on a picture of at most about this side."""
+"""Longest side, in pixels, of the small picture on which places are judged."""
 
 Matrix = npt.NDArray[np.float64]
 

@@ -188,7 +188,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """How each place (``kinds.PLACES``) is told."""
 
 EVERYDAY = Vocabulary(WORDS, TAKEN_FOR, GOES_WITH, SETTINGS)
-"""For drawn scenes (``datasets.scenes``)."""
+"""For drawn scenes (``datasets.synthetic.scenes``)."""
 
 ENDOSCOPY = Vocabulary(
     words=MappingProxyType(
