@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from .errors import InputError
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -94,6 +96,10 @@ class Sample:
     answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     boxes: tuple[Box, ...] = ()
 
+    def require_image(self) -> Image:
+        """The image, H x W x C uint8. Raises InputError for a sample without one."""
+        return _required(self.image, f"sample {self.id!r}: expected a source image")
+
 
 @dataclass(frozen=True)
 class Prompt:
@@ -141,6 +147,16 @@ class FollowUp:
 
     image: Image | None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    def require_image(self) -> Image:
+        """The image, H x W x C uint8. Raises InputError for a follow-up without one."""
+        return _required(self.image, "relation: expected a follow-up image")
+
+
+def _required(image: Image | None, expected: str) -> Image:
+    if image is None:
+        raise InputError(f"{expected}, got none: load the dataset with its images")
+    return image
 
 
 SIDES = MappingProxyType({"miss rate": 1, "false-alarm rate": 0})

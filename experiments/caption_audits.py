@@ -79,9 +79,13 @@ class Bench:
         space = self.space()
         looked_at = space.size if strategy == "reic" else 4096
         audit = Audit(
-            space, self.captioner, strategy=strategy, budget=captions, seed=seed,
+            space,
+            self.captioner,
+            strategy=strategy,
+            budget=captions,
+            seed=seed,
             candidates=looked_at,
-        )  # fmt: skip
+        )
         paid = audit.run().calls
         for call in audit.journal.calls():
             sample, variant, _ = (int(part) for part in space.parts(call.answers[0].question))
@@ -99,12 +103,11 @@ class Bench:
         if not broken:
             return
         sample = self.scenes.sample(index)
-        assert sample.image is not None
         there = {kind: mask for kind, mask in sample.masks.items() if mask.any()}
         shares = visible_shares([*there.values()], [reduction])[:, 0].tolist()
         units = truth(
-            self.captioner.explain(sample.image),
-            self.captioner.explain(reduction.image(sample.image)),
+            self.captioner.explain(sample.require_image()),
+            self.captioner.explain(reduction.image(sample.require_image())),
             dict(zip(there, shares, strict=True)),
         )
         wrong = {KINDS_OF_WORDS[unit.name] for unit in units if unit.error is not None}
@@ -142,9 +145,13 @@ def certifying(count: int, half_width: float, seeds: int) -> pd.DataFrame:
             ("neyman", {"strategy": "neyman"}),
         ):
             audit = Audit(
-                bench.space(), bench.captioner, half_width=half_width, targets=["relations"],
-                seed=seed, **options,
-            )  # fmt: skip
+                bench.space(),
+                bench.captioner,
+                half_width=half_width,
+                targets=["relations"],
+                seed=seed,
+                **options,
+            )
             result = audit.run()
             lower, upper = result.targets["lower"], result.targets["upper"]
             rows.append(

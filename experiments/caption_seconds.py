@@ -26,10 +26,15 @@ from .reic_scheme import Captioner, Reduction, Selection, judge, listen, locate
 
 SIZE = (480, 640)
 PUBLISHED = {
-    "localisation": 2.62, "localisation, all by hiding": 2.62,
-    "generation, crop": 0.45, "generation, stretch": 0.68, "generation, rotate": 0.71,
-    "checking, crop": 0.172, "checking, stretch": 0.169, "checking, rotate": 0.167,
-}  # fmt: skip
+    "localisation": 2.62,
+    "localisation, all by hiding": 2.62,
+    "generation, crop": 0.45,
+    "generation, stretch": 0.68,
+    "generation, rotate": 0.71,
+    "checking, crop": 0.172,
+    "checking, stretch": 0.169,
+    "checking, rotate": 0.167,
+}
 """The paper's, whose localisation counts the model's time."""
 
 
@@ -64,10 +69,14 @@ class Watch:
     def table(self) -> pd.DataFrame:
         """Median and 95 % quantile of each step in seconds, beside the paper's."""
         rows = [
-            {"step": step, "median": np.median(taken), "95 %": np.quantile(taken, 0.95),
-             "paper": PUBLISHED.get(step)}
+            {
+                "step": step,
+                "median": np.median(taken),
+                "95 %": np.quantile(taken, 0.95),
+                "paper": PUBLISHED.get(step),
+            }
             for step, taken in sorted(self.taken.items())
-        ]  # fmt: skip
+        ]
         return pd.DataFrame(rows).round(4)
 
 
@@ -85,9 +94,15 @@ def seconds(count: int, same: Same, seed: int = 0) -> pd.DataFrame:
         watch.time("scoring, all candidates", _chosen, selection, sample, located, oracle)
         for kind in KINDS:
             drawn = watch.time(
-                f"generation, {kind}", _drawn, selection, kind, sample, located, oracle,
+                f"generation, {kind}",
+                _drawn,
+                selection,
+                kind,
+                sample,
+                located,
+                oracle,
                 parts=selection.follow_ups,
-            )  # fmt: skip
+            )
             for reduction, image in drawn:
                 said = captioner.caption(image)
                 watch.time(f"checking, {kind}", judge, oracle, sample, heard, reduction, said)
@@ -115,6 +130,5 @@ def _drawn(
     located: Sequence[Located],
     oracle: ReducedCaptions,
 ) -> list[tuple[Reduction, Image]]:
-    assert sample.image is not None
     chosen = selection.choose(kind, sample, located, oracle)
-    return [(reduction, reduction.image(sample.image)) for reduction in chosen]
+    return [(reduction, reduction.image(sample.require_image())) for reduction in chosen]

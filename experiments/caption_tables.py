@@ -137,12 +137,11 @@ class Bench:
         found = {}
         for step in steps:
             sample = self.dataset.sample(step.sample)
-            assert sample.image is not None
             there = {kind: mask for kind, mask in sample.masks.items() if mask.any()}
             seen = visible_shares(list(there.values()), [step.reduction])[:, 0].tolist()
             found[place(step)] = truth(
-                self.captioner.explain(sample.image),
-                self.captioner.explain(step.reduction.image(sample.image)),
+                self.captioner.explain(sample.require_image()),
+                self.captioner.explain(step.reduction.image(sample.require_image())),
                 dict(zip(there, seen, strict=True)),
             )
         return found
@@ -182,13 +181,16 @@ def verdicts(steps: Iterable[Step], truths: dict[Place, list[Unit]]) -> pd.DataF
             reported = finding.get("rule") is not None
             rows.append(
                 {
-                    "relation": step.kind, "case": str(place(step)), "name": key[0],
+                    "relation": step.kind,
+                    "case": str(place(step)),
+                    "name": key[0],
                     "real": unit.violation or (reported and unit.error is not None),
-                    "reported": reported, "error": unit.error or "none",
+                    "reported": reported,
+                    "error": unit.error or "none",
                     "guess": finding.get("type") or "none",
                     "cause": _cause(unit, finding) if reported and not unit.error else "",
                 }
-            )  # fmt: skip
+            )
     columns = ["relation", "case", "name", "real", "reported", "error", "guess", "cause"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -209,10 +211,15 @@ def confusion(frame: pd.DataFrame) -> dict[str, Any]:
     tp, fn, fp, tn = (int((one & other).sum()) for one, other in pairs)
     found = scores(tp, fp, fn, tn)
     return {
-        "TP": tp, "FN": fn, "FP": fp, "TN": tn, "accuracy": _percent(found.accuracy),
-        "precision": _percent(found.precision), "recall": _percent(found.recall),
+        "TP": tp,
+        "FN": fn,
+        "FP": fp,
+        "TN": tn,
+        "accuracy": _percent(found.accuracy),
+        "precision": _percent(found.precision),
+        "recall": _percent(found.recall),
         "F1": _percent(found.f1),
-    }  # fmt: skip
+    }
 
 
 # -- the tables ------------------------------------------------------------------------
@@ -239,8 +246,9 @@ def table_6(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     guesses = _counted(told, "error", "guess", [*types, "none"], types)
     right, of = np.diag(guesses.to_numpy()), guesses.to_numpy().sum(axis=1)
     guesses["guessed"] = [
-        *(_percent(r / n if n else None) for r, n in zip(right, of[:-1], strict=True)), None
-    ]  # fmt: skip
+        *(_percent(r / n if n else None) for r, n in zip(right, of[:-1], strict=True)),
+        None,
+    ]
     return {
         "Table VI: true positives by type": _counted(hits, "error", "relation", types, KINDS),
         "Table VI: reports by true type, and guess": guesses,
@@ -268,10 +276,15 @@ def table_5(bench: Bench, detected: dict[str, Dataset], same: Same, seed: int) -
             again = steps if own else bench.judged_again(dataset, steps, oracle)
             frame, hidden = verdicts(again, truths), _versions(again)
             rows += [
-                {"detector": name, "relation": relation, "oracle": part, "hidden": hidden,
-                 **confusion(part_of)}
+                {
+                    "detector": name,
+                    "relation": relation,
+                    "oracle": part,
+                    "hidden": hidden,
+                    **confusion(part_of),
+                }
                 for relation, part_of in _parts(frame)
-            ]  # fmt: skip
+            ]
     table = pd.DataFrame(rows)
     best = table.groupby(["detector", "relation"], sort=False)["F1"].transform("first")
     table["difference"] = (table["F1"].astype(float) - best.astype(float)).round(1)
@@ -295,10 +308,16 @@ def table_3(settings: dict[str, list[Step]]) -> pd.DataFrame:
             row = {each: flat.count(each) for each in ("ambiguous", "disappeared", "retained")}
             valid = [sum(each in ("disappeared", "retained") for each in case) for case in status]
             rows.append(
-                {"relation": kind, "setting": name, **row, "valid objects": sum(valid),
-                 "valid cases": sum(map(bool, valid)), "cases": len(own),
-                 "reported": sum(len(step.violations) for step in own)}
-            )  # fmt: skip
+                {
+                    "relation": kind,
+                    "setting": name,
+                    **row,
+                    "valid objects": sum(valid),
+                    "valid cases": sum(map(bool, valid)),
+                    "cases": len(own),
+                    "reported": sum(len(step.violations) for step in own),
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -310,10 +329,13 @@ def table_4(settings: dict[str, list[Step]], same: Same) -> pd.DataFrame:
             own = [step for step in steps if step.kind == kind]
             new = [(step.sample, names) for step, names in distinct(own, same)]
             rows.append(
-                {"relation": kind, "setting": name,
-                 "distinct objects": sum(len(names) for _, names in new),
-                 "distinct images": len({sample for sample, names in new if names})}
-            )  # fmt: skip
+                {
+                    "relation": kind,
+                    "setting": name,
+                    "distinct objects": sum(len(names) for _, names in new),
+                    "distinct images": len({sample for sample, names in new if names}),
+                }
+            )
     return pd.DataFrame(rows)
 
 

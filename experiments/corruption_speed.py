@@ -70,12 +70,20 @@ def apart(name: str, relation: Corruption, theirs: Any, images: Sequence[Image])
         for image in images:
             if name == "motion_blur":
                 radius, sigma = relation.ladder[severity - 1]
-                pairs = [(motion_blur_at(image, radius, sigma, angle),
-                          reference.motion_at(theirs, image, severity, angle))
-                         for angle in ANGLES]  # fmt: skip
+                pairs = [
+                    (
+                        motion_blur_at(image, radius, sigma, angle),
+                        reference.motion_at(theirs, image, severity, angle),
+                    )
+                    for angle in ANGLES
+                ]
             else:
-                pairs = [(relation.transform(image, severity, rng),
-                          reference.apply(theirs, image, severity))]  # fmt: skip
+                pairs = [
+                    (
+                        relation.transform(image, severity, rng),
+                        reference.apply(theirs, image, severity),
+                    )
+                ]
             differences += [ours.astype(float) - other for ours, other in pairs]
     if name in ("stain_deposit", "bubble", "characters") or name.endswith("noise"):
         return "", "", abs(float(np.mean(differences)))

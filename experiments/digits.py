@@ -298,9 +298,13 @@ def scores(bench: Bench, count: int, seed: int) -> dict[str, float]:
     }
     if bench.proxies.shape[-1]:
         helped = QuestionGP(
-            bench.relation, bench.severity, 1, shared=True, features=features,
+            bench.relation,
+            bench.severity,
+            1,
+            shared=True,
+            features=features,
             proxies=bench.proxy_losses,
-        )  # fmt: skip
+        )
         helped.observe(seen)
         result["with proxies"] = helped.posterior(unseen).mean
     return {name: explained(unseen.loss, expected) for name, expected in result.items()}

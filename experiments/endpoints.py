@@ -79,10 +79,14 @@ def serve(port: Any, behaviour: Behaviour) -> None:
 
 def chat(url: str, **options: Any) -> OpenAIChat:
     return OpenAIChat(
-        "demo-endoscopist", base_url=f"{url}/v1", encoding=Encoding("jpeg"),
-        max_tokens=32, max_input_tokens=400, prices=Prices(input=2.5, output=10.0),
+        "demo-endoscopist",
+        base_url=f"{url}/v1",
+        encoding=Encoding("jpeg"),
+        max_tokens=32,
+        max_input_tokens=400,
+        prices=Prices(input=2.5, output=10.0),
         **options,
-    )  # fmt: skip
+    )
 
 
 def throughput(quick: bool) -> list[Row]:
@@ -98,10 +102,15 @@ def throughput(quick: bool) -> list[Row]:
             came = np.sort([c.elapsed for c in audit.journal.calls()])
             rate = (calls - 1) / (came[-1] - came[0] + 1.0)  # the first came after a second
             rows.append(
-                {"audit": name, "calls": calls, "in flight": FLIGHT,
-                 "of the ideal": round(rate / FLIGHT, 3), "engine ms": round(_engine_ms(audit), 1),
-                 "whole ms": round(1000 * busy / calls, 1)}
-            )  # fmt: skip
+                {
+                    "audit": name,
+                    "calls": calls,
+                    "in flight": FLIGHT,
+                    "of the ideal": round(rate / FLIGHT, 3),
+                    "engine ms": round(_engine_ms(audit), 1),
+                    "whole ms": round(1000 * busy / calls, 1),
+                }
+            )
             model.close()
     return rows
 
@@ -119,9 +128,13 @@ def _engine_ms(audit: Audit) -> float:
     space = QuestionSpace(TiledDataset(audit.space.dataset.profile[0], FRAMES), RELATIONS)
     calls = 256
     again = Audit(
-        space, There(), budget=calls, candidates=1024, batch=8,  # type: ignore[arg-type]
+        space,
+        There(),  # type: ignore[arg-type]
+        budget=calls,
+        candidates=1024,
+        batch=8,
         half_width=audit.plan.half_width,
-    )  # fmt: skip
+    )
     start = time.process_time()
     again.run()
     return 1000 * (time.process_time() - start) / calls
@@ -144,10 +157,16 @@ class Chaotic(Endpoint):
             await asyncio.sleep(0)
 
         super().__init__(
-            name="chaotic", host="nowhere", answers="one", seed=seed, sleep=at_once,
-            limits=Limits(in_flight=8), retries=Retries(times=3, timeout=60.0, give_up_after=50),
-            prices=Prices(input=2.0, output=8.0, tokens=1000), bound=Usage(300, 20),
-        )  # fmt: skip
+            name="chaotic",
+            host="nowhere",
+            answers="one",
+            seed=seed,
+            sleep=at_once,
+            limits=Limits(in_flight=8),
+            retries=Retries(times=3, timeout=60.0, give_up_after=50),
+            prices=Prices(input=2.0, output=8.0, tokens=1000),
+            bound=Usage(300, 20),
+        )
         self.seed = seed
         self.billed = 0.0
         self.told: Counter[tuple[str, str, int, str]] = Counter()
@@ -200,9 +219,15 @@ def chaotic_audit(seed: int) -> Row:
     torch.set_num_threads(1)
     space, model, cap = chaos_space(), Chaotic(seed), CAPS[seed % 2]
     audit = Audit(
-        space, model, seed=seed, half_width=0.1, targets=["overall", "relations"],
-        max_cost=cap, candidates=512, surrogate=False,
-    )  # fmt: skip
+        space,
+        model,
+        seed=seed,
+        half_width=0.1,
+        targets=["overall", "relations"],
+        max_cost=cap,
+        candidates=512,
+        surrogate=False,
+    )
     held, truth = True, chaos_truth(space, model)
 
     def watch(step: Any) -> None:
@@ -215,18 +240,25 @@ def chaotic_audit(seed: int) -> Row:
     table = result.targets
     held &= bool(((table["lower"] <= truth + 1e-9) & (truth <= table["upper"] + 1e-9)).all())
     return {
-        "certified": bool(table["certified"].all()), "capped": "was spent" in str(result.reason),
-        "held": held, "calls": result.calls, "cost": result.cost, "billed": model.billed,
+        "certified": bool(table["certified"].all()),
+        "capped": "was spent" in str(result.reason),
+        "held": held,
+        "calls": result.calls,
+        "cost": result.cost,
+        "billed": model.billed,
         "over": max(result.cost, model.billed) > cap + 1e-9,
         "twice": sum(count > 1 for count in model.told.values()),
-    }  # fmt: skip
+    }
 
 
 def chaos_truth(space: QuestionSpace, model: Chaotic) -> Any:
     certifier = Certifier(
-        space, named_targets(space, ["overall", "relations"]), answers="one",
-        half_width=0.1, confidence=0.95,
-    )  # fmt: skip
+        space,
+        named_targets(space, ["overall", "relations"]),
+        answers="one",
+        half_width=0.1,
+        confidence=0.95,
+    )
     questions = space.nth(np.arange(space.size))
     words = [space.question(int(q)) for q in questions]
     losses = [model.loss((w.sample_id, w.relation, w.severity, w.concept)) for w in words]
@@ -239,12 +271,18 @@ def chaos(quick: bool) -> list[Row]:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         runs = pd.DataFrame(list(pool.map(chaotic_audit, range(seeds), chunksize=4)))
     return [
-        {"audits": seeds, "ended": len(runs), "certified": int(runs["certified"].sum()),
-         "stopped by the cap": int(runs["capped"].sum()), "covered": int(runs["held"].sum()),
-         "over the cap": int(runs["over"].sum()), "answers paid twice": int(runs["twice"].sum()),
-         "calls": round(float(runs["calls"].mean()), 1),
-         "billed of booked": round(float((runs["billed"] / runs["cost"]).mean()), 3)}
-    ]  # fmt: skip
+        {
+            "audits": seeds,
+            "ended": len(runs),
+            "certified": int(runs["certified"].sum()),
+            "stopped by the cap": int(runs["capped"].sum()),
+            "covered": int(runs["held"].sum()),
+            "over the cap": int(runs["over"].sum()),
+            "answers paid twice": int(runs["twice"].sum()),
+            "calls": round(float(runs["calls"].mean()), 1),
+            "billed of booked": round(float((runs["billed"] / runs["cost"]).mean()), 3),
+        }
+    ]
 
 
 # -- kills ------------------------------------------------------------------------------------
@@ -256,9 +294,16 @@ def killed_audit(url: str, journal: str, seed: int) -> None:
     model = chat(url, limits=Limits(in_flight=8), retries=retries)
     space = QuestionSpace(frames(), RELATIONS)
     with Audit(
-        space, model, seed=seed, budget=BUDGET, half_width=0.05, targets=["overall", "relations"],
-        candidates=256, surrogate=False, journal=journal,
-    ) as audit:  # fmt: skip
+        space,
+        model,
+        seed=seed,
+        budget=BUDGET,
+        half_width=0.05,
+        targets=["overall", "relations"],
+        candidates=256,
+        surrogate=False,
+        journal=journal,
+    ) as audit:
         Path(journal + ".begun").touch()
         audit.run()
         verify(audit.journal)
@@ -285,9 +330,14 @@ def kills(quick: bool) -> list[Row]:
             audits += 1
         served_again = _requests(url) - before - audits * BUDGET
     return [
-        {"kills": killed, "audits": audits, "with the undisturbed certificate": same,
-         "calls asked again": lost, "answered twice": served_again}
-    ]  # fmt: skip
+        {
+            "kills": killed,
+            "audits": audits,
+            "with the undisturbed certificate": same,
+            "calls asked again": lost,
+            "answered twice": served_again,
+        }
+    ]
 
 
 def _ended(context: Any, url: str, path: str, seed: int, waits: list[float]) -> Row:

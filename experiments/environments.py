@@ -32,12 +32,21 @@ PYTHONS = ("3.11", "3.12", "3.13")
 HELD = {"torch": "2.13.0"}
 """Not simply the newest: torch is held at a version of which registries offer a plain CPU build."""
 SMOKE = (
-    "tests/contracts/test_models.py", "tests/contracts/test_strategies.py",
-    "tests/contracts/test_surrogates.py", "tests/test_audit.py", "tests/test_cli.py",
-    "tests/test_http_json.py", "tests/test_import.py", "tests/test_journal.py",
-    "tests/test_killed.py", "tests/test_onnx.py", "tests/test_openai_chat.py",
-    "tests/test_parquet.py", "tests/test_report.py", "tests/test_specs.py",
-)  # fmt: skip
+    "tests/contracts/test_models.py",
+    "tests/contracts/test_strategies.py",
+    "tests/contracts/test_surrogates.py",
+    "tests/test_audit.py",
+    "tests/test_cli.py",
+    "tests/test_http_json.py",
+    "tests/test_import.py",
+    "tests/test_journal.py",
+    "tests/test_killed.py",
+    "tests/test_onnx.py",
+    "tests/test_openai_chat.py",
+    "tests/test_parquet.py",
+    "tests/test_report.py",
+    "tests/test_specs.py",
+)
 """Every dependency at work: tests of models, journal, reports and the command line."""
 HEAD = """\
 # Made by 'make lock': every package that 'make demo' and 'make test' install, on Linux with
@@ -85,8 +94,22 @@ def resolved(root: Path, python: str, versions: Mapping[str, str]) -> dict[str, 
     pip, scratch = environment(root, f"lock-{python}", python), root / ".venvs"
     write_text(scratch / "lock.txt", pinned(versions))
     report = scratch / "lock.json"
-    _run([pip, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed",
-          "--report", report, "-c", scratch / "lock.txt", f"{root}[test]"])  # fmt: skip
+    _run(
+        [
+            pip,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--dry-run",
+            "--ignore-installed",
+            "--report",
+            report,
+            "-c",
+            scratch / "lock.txt",
+            f"{root}[test]",
+        ]
+    )
     packages = [each["metadata"] for each in json.loads(report.read_text("utf-8"))["install"]]
     return {
         normal(each["name"]): str(each["version"]).partition("+")[0]

@@ -111,9 +111,8 @@ def ask(
 
 def run(job: Job) -> dict[str, Floats]:
     """The curve (questions + 1,) of each strategy."""
-    space = QuestionSpace(LABEL_SETS[job.labels](job.samples))
-    assert isinstance(space.dataset, TableDataset)
-    answers = answers_of(job.model, space.dataset, job.repeat)
+    dataset = LABEL_SETS[job.labels](job.samples)
+    space, answers = QuestionSpace(dataset), answers_of(job.model, dataset, job.repeat)
     return {s: ask(space, s, answers, seed=job.repeat)[1] for s in COLOURS}
 
 

@@ -162,8 +162,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for kind in options.kinds:
             for calls in options.calls or (QUICK if options.quick else CALLS):
                 rows.append(measure(kind, calls, folder))
-                print({k: v if isinstance(v, str) else round(v, 2) for k, v in rows[-1].items()},
-                      flush=True)  # fmt: skip
+                print(
+                    {k: v if isinstance(v, str) else round(v, 2) for k, v in rows[-1].items()},
+                    flush=True,
+                )
     frame = pd.DataFrame(rows).round(2)
     print(frame.to_string(index=False))
     write_text(options.out / "long_audits.csv", frame.to_csv(index=False))

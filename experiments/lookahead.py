@@ -33,7 +33,6 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.selector import Questioner
 from adaptive_vtt.experiments.figure4 import (
@@ -99,9 +98,8 @@ class Informed(Oracle):
 
 def run(job: Job) -> dict[str, Floats]:
     """The curve (questions + 1,) of each strategy and bound, all with the same answers."""
-    space = QuestionSpace(LABEL_SETS[job.labels](job.samples))
-    assert isinstance(space.dataset, TableDataset)
-    answers = answers_of(job.model, space.dataset, job.repeat)
+    dataset = LABEL_SETS[job.labels](job.samples)
+    space, answers = QuestionSpace(dataset), answers_of(job.model, dataset, job.repeat)
     coordinates = (answers.ravel() + space.truth(np.arange(space.total))) / 2
     chosen: dict[str, Strategy] = {name: get(name) for name in NAMED}
     chosen |= {"informed": Informed(coordinates), "oracle": Oracle(coordinates)}

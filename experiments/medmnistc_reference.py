@@ -78,7 +78,8 @@ def _torchvision() -> None:
         import_module("torchvision.transforms.functional")
     except RuntimeError:  # the compiled operators do not fit this torch: pure Python only
         found = find_spec("torchvision")
-        assert found is not None
+        if found is None:
+            raise
         for name in [n for n in sys.modules if n.split(".")[0] == "torchvision"]:
             del sys.modules[name]
         bare = ModuleType("torchvision")

@@ -28,6 +28,7 @@ from adaptive_vtt.benchmark.truth import all_answers, all_losses, means
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.phantom_unet import frames, predict
 from adaptive_vtt.models import PythonModel, Recorded
 from adaptive_vtt.oracles import MaskDrop
@@ -105,10 +106,11 @@ def run(
 
     def watch(step: Progress) -> None:
         nonlocal missed
-        assert step.state.lower is not None
-        assert step.state.upper is not None
-        below = material.efr < step.state.lower - ROUNDING
-        missed |= bool((below | (material.efr > step.state.upper + ROUNDING)).any())
+        lower, upper = step.state.lower, step.state.upper
+        if lower is None or upper is None:
+            raise InputError("phantom audit: expected an interval per target, got none")
+        out = (material.efr < lower - ROUNDING) | (material.efr > upper + ROUNDING)
+        missed |= bool(out.any())
 
     with Audit(
         material.space,
@@ -122,10 +124,12 @@ def run(
         result = audit.run(watch)
         sources, seconds = len(audit.journal.sources()), audit.state().elapsed
     return {
-        "calls": result.calls + material.left_out, "sources": sources + material.left_out,
-        "missed": missed, "certified": bool(result.targets["certified"].all()),
+        "calls": result.calls + material.left_out,
+        "sources": sources + material.left_out,
+        "missed": missed,
+        "certified": bool(result.targets["certified"].all()),
         "seconds": seconds,
-    }  # fmt: skip
+    }
 
 
 def table(material: Material, half_widths: Sequence[float], seeds: int) -> pd.DataFrame:
@@ -137,17 +141,19 @@ def table(material: Material, half_widths: Sequence[float], seeds: int) -> pd.Da
             runs = pd.DataFrame([run(material, options, width, seed) for seed in range(seeds)])
             calls, sources = float(runs["calls"].mean()), float(runs["sources"].mean())
             base = base or calls
-            rows.append({
-                "how": name,
-                "half-width": width,
-                "calls": round(calls, 1),
-                "follow-ups": round(calls - sources, 1),
-                "sources": round(sources, 1),
-                "ratio": round(calls / base, 3),
-                "covered": f"{(~runs['missed']).sum()}/{seeds}",
-                "certified": f"{runs['certified'].sum()}/{seeds}",
-                "ms per call": round(1000 * float(runs["seconds"].mean()) / calls, 1),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "how": name,
+                    "half-width": width,
+                    "calls": round(calls, 1),
+                    "follow-ups": round(calls - sources, 1),
+                    "sources": round(sources, 1),
+                    "ratio": round(calls / base, 3),
+                    "covered": f"{(~runs['missed']).sum()}/{seeds}",
+                    "certified": f"{runs['certified'].sum()}/{seeds}",
+                    "ms per call": round(1000 * float(runs["seconds"].mean()) / calls, 1),
+                }
+            )
             print(rows[-1], flush=True)
     return pd.DataFrame(rows)
 
@@ -168,9 +174,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     count, severities, widths, seeds = (
-        (40, (1, 5), (0.2,), 1) if options.quick
+        (40, (1, 5), (0.2,), 1)
+        if options.quick
         else (options.frames, (1, 2, 3, 4, 5), options.half_widths, options.seeds)
-    )  # fmt: skip
+    )
     dataset = frames(count, size=96, seed=1000)
     if options.answers is None:
         answers = answers_of(dataset, severities)

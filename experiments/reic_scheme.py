@@ -73,8 +73,7 @@ class Selection:
 
     def candidates(self, kind: str, sample: Sample) -> Reductions:
         """All follow-ups of a kind that an image might have: the same whatever is chosen."""
-        assert sample.image is not None
-        height, width = sample.image.shape[:2]
+        height, width = sample.require_image().shape[:2]
         rng = generator(self.seed, f"reic scheme/candidates/{kind}/{sample.id}")
         return enumerated(kind, height, width, sample.boxes, rng)
 
@@ -82,8 +81,7 @@ class Selection:
         self, kind: str, sample: Sample, located: Sequence[Located], oracle: ReducedCaptions
     ) -> Reductions:
         """Up to ``follow_ups`` of the candidates, best first; none where nothing is located."""
-        assert sample.image is not None
-        height, width = sample.image.shape[:2]
+        height, width = sample.require_image().shape[:2]
         masks = [mask_of(one.boxes, height, width) for one in located]
         masks = [mask for mask in masks if mask.any()]
         every = self.candidates(kind, sample) if masks else ()
@@ -91,10 +89,13 @@ class Selection:
             return ()
         counted = counts(visible_shares(masks, every), oracle.down, oracle.up)
         places = select(
-            ambiguity(counted), spans(every, height, width), self.follow_ups,
-            by_ambiguity=self.by_ambiguity, by_diversity=self.by_diversity,
+            ambiguity(counted),
+            spans(every, height, width),
+            self.follow_ups,
+            by_ambiguity=self.by_ambiguity,
+            by_diversity=self.by_diversity,
             rng=generator(self.seed, f"reic scheme/first/{kind}/{sample.id}"),
-        )  # fmt: skip
+        )
         return [every[place] for place in places]
 
 
@@ -142,9 +143,8 @@ def listen(
 
     ``known``: what was said before, and need not be asked again.
     """
-    assert sample.image is not None
     before = {} if known is None else known.versions
-    heard = Heard(captioner.caption(sample.image) if known is None else known.answer, {})
+    heard = Heard(captioner.caption(sample.require_image()) if known is None else known.answer, {})
     while True:
         wanted = oracle.versions(sample, heard)
         said = {
@@ -159,10 +159,9 @@ def listen(
 
 def locate(oracle: ReducedCaptions, sample: Sample, heard: Heard) -> tuple[Located, ...]:
     """The objects of the source's caption; none where that is no caption."""
-    assert sample.image is not None
-    height, width = sample.image.shape[:2]
+    height, width = sample.require_image().shape[:2]
     whole = Crop(0, 0, width, height)
-    follow_up = FollowUp(sample.image, {"reduction": whole})
+    follow_up = FollowUp(sample.require_image(), {"reduction": whole})
     expected = oracle.expect(Reduced("crop"), follow_up, sample, _question(sample, whole), heard)
     return () if expected is None else expected.located
 

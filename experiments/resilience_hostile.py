@@ -30,16 +30,32 @@ CAP = 12 * WORST
 def kind(name: str, url: str) -> Kind:
     """The audit of a chat model, or of a service that speaks plain JSON."""
     own = {
-        "openai": ['kind = "openai"', f'url = "{url}/v1"', 'model = "m"', 'yes_from = "words"',
-                   f"max_input_tokens = {BOUND[0]}", f"max_tokens = {BOUND[1]}"],
-        "http": ['kind = "http"', f'url = "{url}/predict"', 'request = {image = "{image_base64}"}',
-                 'response = "scores"', 'input_tokens = "in"', 'output_tokens = "out"',
-                 f"most_input_tokens = {BOUND[0]}", f"most_output_tokens = {BOUND[1]}"],
-    }  # fmt: skip
+        "openai": [
+            'kind = "openai"',
+            f'url = "{url}/v1"',
+            'model = "m"',
+            'yes_from = "words"',
+            f"max_input_tokens = {BOUND[0]}",
+            f"max_tokens = {BOUND[1]}",
+        ],
+        "http": [
+            'kind = "http"',
+            f'url = "{url}/predict"',
+            'request = {image = "{image_base64}"}',
+            'response = "scores"',
+            'input_tokens = "in"',
+            'output_tokens = "out"',
+            f"most_input_tokens = {BOUND[0]}",
+            f"most_output_tokens = {BOUND[1]}",
+        ],
+    }
     shared = [
-        f"price_input = {PRICES[0]}", f"price_output = {PRICES[1]}", f"retries = {RETRIES}",
-        f"in_flight = {FLIGHT}", "timeout = 2.0",
-    ]  # fmt: skip
+        f"price_input = {PRICES[0]}",
+        f"price_output = {PRICES[1]}",
+        f"retries = {RETRIES}",
+        f"in_flight = {FLIGHT}",
+        "timeout = 2.0",
+    ]
     return Kind(name, "\n".join([*own[name], *shared]), logs=False, audit=f"max_cost = {CAP}")
 
 
@@ -58,9 +74,10 @@ def hostile(folder: Path, every: int) -> list[Row]:
 def chosen(every: int) -> list[int]:
     """The numbers of the attacks to try; the first alone, where ``every`` exceeds them all."""
     return [
-        number for number, attack in enumerate(ATTACKS)
+        number
+        for number, attack in enumerate(ATTACKS)
         if number % every == 0 or (attack.name in STAPLES and every < len(ATTACKS))
-    ]  # fmt: skip
+    ]
 
 
 def one(spec: Path, run: Path, url: str, number: int) -> Row:
@@ -69,8 +86,12 @@ def one(spec: Path, run: Path, url: str, number: int) -> Row:
     ended = audits.ran(["audit", str(spec), "--out", str(run)], **{ASKED: str(run) + ".log"})
     said = counts(url)
     stood = read(run / "result.json")
-    return {**said, "ended": ended, "cost": stood.get("cost", math.nan),
-            "finished": ended.code == 0 and "cost" in stood}  # fmt: skip
+    return {
+        **said,
+        "ended": ended,
+        "cost": stood.get("cost", math.nan),
+        "finished": ended.code == 0 and "cost" in stood,
+    }
 
 
 def read(path: Path) -> Row:
@@ -96,10 +117,13 @@ def summary(found: Sequence[tuple[Attack, str, Row]]) -> list[Row]:
         checked("hostile replies: the cap holds", found, over),
         checked("hostile replies: the audit goes on", went_on, lambda _, r: not r["finished"]),
         checked("hostile replies: one sentence, no traceback, no hang", found, broke),
-        checked(f"hostile replies: below {MOST_MEGABYTES:g} MB more than an honest server", found,
-                lambda _, r: r["ended"].megabytes > _usual(found) + MOST_MEGABYTES),
+        checked(
+            f"hostile replies: below {MOST_MEGABYTES:g} MB more than an honest server",
+            found,
+            lambda _, r: r["ended"].megabytes > _usual(found) + MOST_MEGABYTES,
+        ),
         checked("redirects: nothing reaches another origin", lent, lambda _, r: r["followed"] > 0),
-    ]  # fmt: skip
+    ]
 
 
 def checked(what: str, found: Sequence[tuple[Attack, str, Row]], lost: Any) -> Row:

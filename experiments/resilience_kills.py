@@ -19,8 +19,13 @@ from . import resilience_audits as audits
 from .resilience_audits import ASKED, Ended, Kind, Running, Tables
 
 SIGNALS = (
-    signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGKILL, signal.SIGHUP,
-)  # fmt: skip
+    signal.SIGKILL,
+    signal.SIGTERM,
+    signal.SIGKILL,
+    signal.SIGINT,
+    signal.SIGKILL,
+    signal.SIGHUP,
+)
 MOST_TURNS = 12
 """Attempts at going on with one audit, after which it counts as stuck."""
 BUDGET, PAUSE = 30, 0.02
@@ -54,8 +59,9 @@ def kills(folder: Path, moments: int, rng: np.random.Generator) -> list[Row]:
         for kind in kinds:
             spec = audits.write_folder(folder / "shapes", kind, budget=BUDGET, pause=PAUSE)
             run = folder / f"{kind.name}-whole"
-            whole = audits.ran(["audit", str(spec), "--out", str(run)],
-                               **{ASKED: str(folder / f"{kind.name}.log")})  # fmt: skip
+            whole = audits.ran(
+                ["audit", str(spec), "--out", str(run)], **{ASKED: str(folder / f"{kind.name}.log")}
+            )
             certificate = audits.certificate(run) if whole.code == 0 else {}
             done = 0
             while done < -(-moments // len(kinds)):
@@ -77,16 +83,25 @@ def summary(found: Sequence[tuple[Kind, Disturbed]]) -> list[Row]:
     return [
         row("kills and signals: journaled rows stay", tried, lost),
         row("Python models: nothing journaled is asked again", sum(r.kills for r in logged), twice),
-        row("audits end after kills, by audit or resume", len(runs), sum(stuck.values()),
-            "; ".join(stuck)),
+        row(
+            "audits end after kills, by audit or resume",
+            len(runs),
+            sum(stuck.values()),
+            "; ".join(stuck),
+        ),
         row("audits end with the undisturbed certificate", len(runs), len(runs) - same),
         row("signals while asking say how to go on", signals, signals - told),
-    ]  # fmt: skip
+    ]
 
 
 def row(what: str, tried: int, lost: int, note: str = "") -> Row:
-    return {"what": what, "tried": tried, "survived": max(0, tried - lost), "lost": lost,
-            "note": note}  # fmt: skip
+    return {
+        "what": what,
+        "tried": tried,
+        "survived": max(0, tried - lost),
+        "lost": lost,
+        "note": note,
+    }
 
 
 class Turn:
@@ -204,11 +219,19 @@ def endpoint(folder: Path) -> Iterator[str]:
 
 def chat(url: str) -> Kind:
     """An audit of that endpoint, with eight calls in flight."""
-    model = "\n".join([
-        'kind = "openai"', f'url = "{url}/v1"', 'model = "demo-endoscopist"', "in_flight = 8",
-        "timeout = 5.0", "max_tokens = 32", "max_input_tokens = 400", "price_input = 2.5",
-        "price_output = 10.0",
-    ])  # fmt: skip
+    model = "\n".join(
+        [
+            'kind = "openai"',
+            f'url = "{url}/v1"',
+            'model = "demo-endoscopist"',
+            "in_flight = 8",
+            "timeout = 5.0",
+            "max_tokens = 32",
+            "max_input_tokens = 400",
+            "price_input = 2.5",
+            "price_output = 10.0",
+        ]
+    )
     return Kind("endpoint", model, logs=False)
 
 

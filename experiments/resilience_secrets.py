@@ -51,7 +51,7 @@ PLACES = (
     Place("http request", HTTP.replace("= {{", '= {{api_key = "{secret}", ') + SCORES),
     Place("open-inference header", INFERENCE + HEADER),
     Place("open-inference url", INFERENCE.replace("{url}", "{url}/?key={quoted}")),
-)  # fmt: skip
+)
 
 
 def secrets(folder: Path, every: int) -> list[Row]:
@@ -69,16 +69,21 @@ def secrets(folder: Path, every: int) -> list[Row]:
 def leaks(folder: Path, url: str, place: Place, status: int, number: int) -> list[str]:
     """Where the secret of one audit was found, as "file: how it was written"."""
     secret = SECRET.format(number)
-    model = place.model.format(
-        url=f"{url}/{status}", secret=secret, quoted=quote(secret, safe="")
-    ) + "retries = 0\ntimeout = 3.0\n"  # fmt: skip
+    model = (
+        place.model.format(url=f"{url}/{status}", secret=secret, quoted=quote(secret, safe=""))
+        + "retries = 0\ntimeout = 3.0\n"
+    )
     run = folder / f"secret-{number}"
     spec = audits.write_folder(folder / "secrets", Kind("secret", model), budget=3)
     said = [
         audits.ran(command, PLANTED=secret).said
-        for command in (["audit", str(spec), "--out", str(run)], ["resume", str(run)],
-                        ["report", str(run)], ["verify", str(run)])
-    ]  # fmt: skip
+        for command in (
+            ["audit", str(spec), "--out", str(run)],
+            ["resume", str(run)],
+            ["report", str(run)],
+            ["verify", str(run)],
+        )
+    ]
     texts = {"printed": "".join(said).encode()}
     texts |= {path.name: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     return [f"{name}, {how}" for name, data in texts.items() for how in written(secret, data)]
@@ -119,11 +124,22 @@ class Echo(BaseHTTPRequestHandler):
 
     def _say(self, status: int, words: str) -> None:
         message = {"message": {"role": "assistant", "content": words}, "index": 0}
-        said = {"error": {"message": words, "code": words}} if status != 200 else {
-            "id": words, "object": "chat.completion", "created": 0, "model": words,
-            "choices": [{**message, "finish_reason": "stop"}], "scores": [words, words],
-            "name": words, "platform": words, "inputs": [{"name": words}], "outputs": [words],
-        }  # fmt: skip
+        said = (
+            {"error": {"message": words, "code": words}}
+            if status != 200
+            else {
+                "id": words,
+                "object": "chat.completion",
+                "created": 0,
+                "model": words,
+                "choices": [{**message, "finish_reason": "stop"}],
+                "scores": [words, words],
+                "name": words,
+                "platform": words,
+                "inputs": [{"name": words}],
+                "outputs": [words],
+            }
+        )
         data = json.dumps(said).encode()
         self.send_response(status, words[:60])
         self.send_header("content-length", str(len(data)))

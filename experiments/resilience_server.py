@@ -71,10 +71,20 @@ def honest(asked: Asked) -> dict[str, Any]:
     if not asked.chat:
         return {"scores": [0.2, 0.2], "in": USAGE[0], "out": USAGE[1]}
     usage = {"prompt_tokens": USAGE[0], "completion_tokens": USAGE[1], "total_tokens": sum(USAGE)}
-    choice = {"index": 0, "message": {"role": "assistant", "content": "No"},
-              "finish_reason": "stop", "logprobs": None}  # fmt: skip
-    return {"id": "x", "object": "chat.completion", "created": 0, "model": "m",
-            "choices": [choice], "usage": usage}  # fmt: skip
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": "No"},
+        "finish_reason": "stop",
+        "logprobs": None,
+    }
+    return {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "m",
+        "choices": [choice],
+        "usage": usage,
+    }
 
 
 def said(content: Any, status: int = 200, **headers: str) -> Sent:
@@ -121,8 +131,9 @@ def answering(content: Any) -> Callable[[Asked], Sent]:
 
 def choices(value: Any) -> Callable[[Asked], Sent]:
     """A reply with something else where the choices, or the scores, should be."""
-    return lambda asked: said(honest(asked) | ({"choices": value} if asked.chat else
-                                               {"scores": value}))  # fmt: skip
+    return lambda asked: said(
+        honest(asked) | ({"choices": value} if asked.chat else {"scores": value})
+    )
 
 
 def raw(body: bytes, status: int = 200, **headers: str) -> Callable[[Asked], Sent]:
@@ -168,9 +179,10 @@ def closing(asked: Asked) -> Sent:
 def lengths(value: str) -> Callable[[Asked], Sent]:
     """A good reply under a wrong Content-Length."""
     return lambda asked: Sent(
-        200, (("content-type", "application/json"), ("content-length", value)),
+        200,
+        (("content-type", "application/json"), ("content-length", value)),
         json.dumps(honest(asked)).encode(),
-    )  # fmt: skip
+    )
 
 
 def _bare(text: str) -> bytes:

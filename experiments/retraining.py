@@ -221,14 +221,12 @@ def _versions(task: Task, dataset: Dataset, seed: int) -> Iterator[tuple[str, Pa
             rng, sample = generator(seed, relation.name, k), dataset.sample(k)
             made = relation.apply(sample, int(rng.choice(relation.severities)), rng)
             masks = {c: relation.expect_mask(mask, made) for c, mask in sample.masks.items()}
-            assert made.image is not None
-            pairs.append((made.image, masks))
+            pairs.append((made.require_image(), masks))
         yield relation.name, pairs
 
 
 def _pair(sample: Sample) -> tuple[Image, Found]:
-    assert sample.image is not None
-    return sample.image, dict(sample.masks)
+    return sample.require_image(), dict(sample.masks)
 
 
 def _shares(shares: Mapping[str, float]) -> pd.Series:
@@ -237,8 +235,9 @@ def _shares(shares: Mapping[str, float]) -> pd.Series:
 
 
 def _intervals(rates: pd.DataFrame) -> pd.Series:
-    return pd.Series({r.Index: f"{r.estimate:.3f} [{r.lower:.3f}, {r.upper:.3f}]"
-                      for r in rates.itertuples()})  # fmt: skip
+    return pd.Series(
+        {r.Index: f"{r.estimate:.3f} [{r.lower:.3f}, {r.upper:.3f}]" for r in rates.itertuples()}
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -57,9 +57,13 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
         space, "all", seed=0, device=device, proxies=Proxies(space, 0, {}), surrogate=True
     )
     questioner = Questioner(
-        space, get("uncertainty+unpredictability"), floor=0.2, candidates=candidates,
-        answers="all", belief=belief,
-    )  # fmt: skip
+        space,
+        get("uncertainty+unpredictability"),
+        floor=0.2,
+        candidates=candidates,
+        answers="all",
+        belief=belief,
+    )
     rng, times = np.random.default_rng(1), []
     for _ in range(calls):
         start = time.perf_counter()

@@ -130,8 +130,7 @@ def pairs(dataset: Dataset) -> tuple[list[Image], list[Mask]]:
     images, masks = [], []
     for k in range(len(dataset)):
         sample = dataset.sample(k)
-        assert sample.image is not None
-        images.append(sample.image)
+        images.append(sample.require_image())
         masks.append(sample.masks["polyp"])
     return images, masks
 
@@ -157,9 +156,14 @@ def train_unet(count: int, epochs: int, seed: int) -> UNet:
     torch.manual_seed(seed)
     module = UNet()
     fit(
-        module, pixels(images), mask_targets(masks), dice_loss,
-        epochs=epochs, rate=RATE, seed=seed,
-    )  # fmt: skip
+        module,
+        pixels(images),
+        mask_targets(masks),
+        dice_loss,
+        epochs=epochs,
+        rate=RATE,
+        seed=seed,
+    )
     return module
 
 

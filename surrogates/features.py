@@ -29,7 +29,8 @@ REFERENCE = 500
 """PCA is over at most this many samples."""
 
 MOST_IMAGES = 20_000
-"""Every candidate's image has to be decoded; in larger datasets truths have to do."""
+"""Samples in a dataset above which images are left out of the features, and only truths are used:
+every candidate's image has to be decoded."""
 
 TRUTH_SCALE = 0.5
 """Root mean square of the truths' part, where that of the image's part is 1."""

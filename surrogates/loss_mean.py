@@ -16,19 +16,19 @@ import torch
 from torch import Tensor
 
 LOWEST, HIGHEST = 0.02, 0.98
-"""Expected losses stay inside: no answer is ever taken for certain."""
+"""Bounds of an expected loss F: no answer is ever taken for certain."""
 
 SIDES = 3
 """Truth 0, 1, and unknown (-1, kept as the third)."""
 
 SCALES = (1.0, 1.0, 0.25)
-"""Variances of a, b and beta to begin with; each is held by one pseudo-observation."""
+"""First guesses of the variances of a, b and beta; each counts as one observation."""
 
 ROUNDS = 5
 """Rounds of expectation-maximisation per fit; the next fit goes on from there."""
 
 CAUTION = 10.0
-"""F is drawn to .5 as if that many answers had said so: early estimates are too sure."""
+"""Number of pseudo-answers that draw F to .5: without them early estimates are too sure."""
 
 
 @dataclass(frozen=True)

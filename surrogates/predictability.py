@@ -17,7 +17,8 @@ from adaptive_vtt.types import UNKNOWN, Indices, Truths
 Floats = npt.NDArray[np.float64]
 
 DIRECT = 2**20
-"""Rows are looked up in an array while no image asked about has a number this high."""
+"""Image number up to which rows are looked up in an array (16 MB at most), which is faster than a
+search; higher numbers are searched for."""
 
 
 class Predictability:

@@ -29,7 +29,7 @@ Proxies = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 REMEMBERED = 200_000
-"""At most this many forgotten answers still count for F."""
+"""Answers that left the exact GP and still count for the mean F, at most."""
 
 
 class Questions(Protocol):

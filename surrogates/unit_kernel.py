@@ -46,10 +46,12 @@ BLOCK = 1 << 19
 """Numbers per block of a prediction: few enough to stay in a core's cache."""
 
 LEAST_NOISE = 0.01
-"""Of a variance of about 1: keeps the covariance well-conditioned."""
+"""Least noise variance, where residuals have a variance of about 1; it keeps the covariance
+well-conditioned."""
 
 SPREAD = 1.0
-"""Standard deviation of the log-normal priors: a factor of three either way."""
+"""Standard deviation of the logarithm of each weight under its prior: one of them is a factor of e,
+about three, either way."""
 
 
 @dataclass(frozen=True)

@@ -30,16 +30,24 @@ def uncertainty_page(runs: Sequence[Run]) -> str:
         for run in mine:
             first = run["seed"] == 0
             figure.add_scatter(
-                x=run["at"], y=run["uncertainty"], name=name, legendgroup=name, showlegend=first,
-                mode="lines", line={**_line(number), "width": 2.5 if first else 1},
+                x=run["at"],
+                y=run["uncertainty"],
+                name=name,
+                legendgroup=name,
+                showlegend=first,
+                mode="lines",
+                line={**_line(number), "width": 2.5 if first else 1},
                 opacity=1.0 if first else 0.35,
-            )  # fmt: skip
+            )
     figure.update_layout(
         title="Uncertainty of the answer GPs over calls (seed 0 strong, the others faint)",
-        xaxis_title="calls", yaxis_title="mean uncertainty, share of prior",
-        template="plotly_white", font={"family": "system-ui, sans-serif"},
-        yaxis_range=[0, 1.02], legend={"orientation": "h", "y": -0.2},
-    )  # fmt: skip
+        xaxis_title="calls",
+        yaxis_title="mean uncertainty, share of prior",
+        template="plotly_white",
+        font={"family": "system-ui, sans-serif"},
+        yaxis_range=[0, 1.02],
+        legend={"orientation": "h", "y": -0.2},
+    )
     return _html(figure)
 
 
@@ -52,7 +60,8 @@ def certified_page(
     heights = [440, 300, *(_table_height(table) for table in tables.values())]
     area = sum(heights) + GAP * (len(heights) - 1)
     figure = make_subplots(
-        rows=len(heights), cols=1,
+        rows=len(heights),
+        cols=1,
         specs=[[{}], [{}], *([{"type": "table"}] for _ in tables)],
         row_heights=heights,
         vertical_spacing=GAP / area,
@@ -61,15 +70,20 @@ def certified_page(
             f"Calls until every target is within ±{goal:g} (median; dots: repeats)",
             *tables,
         ],
-    )  # fmt: skip
+    )
     for number, (name, mine) in enumerate(by_strategy(runs).items()):
         _widths(figure, number, name, mine)
         _bar(figure, number, name, mine)
     last = max(run["at"][-1] for run in runs)
     figure.add_scatter(
-        x=[1, last], y=[goal, goal], mode="lines", name=f"stop: ±{goal:g}",
-        line={"dash": "dash", "color": "#444", "width": 1.5}, row=1, col=1,
-    )  # fmt: skip
+        x=[1, last],
+        y=[goal, goal],
+        mode="lines",
+        name=f"stop: ±{goal:g}",
+        line={"dash": "dash", "color": "#444", "width": 1.5},
+        row=1,
+        col=1,
+    )
     for row, table in enumerate(tables.values(), start=3):
         figure.add_trace(_sheet(table), row=row, col=1)
     _look(figure, goal, last)
@@ -77,12 +91,16 @@ def certified_page(
         title={
             "text": "Strategies compared: all intervals hold at all times with probability "
             f"{confidence:g}",
-            "x": 0.02, "y": 1 - 24 / (area + TOP + BOTTOM), "yanchor": "top",
+            "x": 0.02,
+            "y": 1 - 24 / (area + TOP + BOTTOM),
+            "yanchor": "top",
         },
-        template="plotly_white", font={"family": "system-ui, sans-serif"},
-        height=area + TOP + BOTTOM, margin={"t": TOP, "b": BOTTOM, "l": 70, "r": 30},
+        template="plotly_white",
+        font={"family": "system-ui, sans-serif"},
+        height=area + TOP + BOTTOM,
+        margin={"t": TOP, "b": BOTTOM, "l": 70, "r": 30},
         legend={"orientation": "h", "x": 0, "y": 1 + 34 / area, "yanchor": "bottom"},
-    )  # fmt: skip
+    )
     return _html(figure)
 
 
@@ -90,14 +108,23 @@ def _look(figure: Any, goal: float, last: int) -> None:
     """The axes."""
     calls = [base * 10**power for power in range(7) for base in (1, 2, 5)]
     figure.update_xaxes(
-        title_text="calls", type="log", tickvals=calls, ticktext=[f"{c:,}" for c in calls],
-        range=[0, np.log10(last * 1.05)], row=1, col=1,
-    )  # fmt: skip
+        title_text="calls",
+        type="log",
+        tickvals=calls,
+        ticktext=[f"{c:,}" for c in calls],
+        range=[0, np.log10(last * 1.05)],
+        row=1,
+        col=1,
+    )
     figure.update_yaxes(
-        title_text="widest half-width", type="log", tickvals=HALF_WIDTHS,
+        title_text="widest half-width",
+        type="log",
+        tickvals=HALF_WIDTHS,
         ticktext=[f"{w:g}" for w in HALF_WIDTHS],
-        range=[np.log10(0.9 * goal), np.log10(0.56)], row=1, col=1,
-    )  # fmt: skip
+        range=[np.log10(0.9 * goal), np.log10(0.56)],
+        row=1,
+        col=1,
+    )
     figure.update_yaxes(title_text="calls", rangemode="tozero", row=2, col=1)
 
 
@@ -110,13 +137,25 @@ def _widths(figure: Any, number: int, name: str, runs: Sequence[Run]) -> None:
     figure.add_scatter(
         x=np.concatenate([grid, grid[::-1]]).tolist(),
         y=np.concatenate([high, low[::-1]]).tolist(),
-        fill="toself", fillcolor=_faint(_colour(number)), line={"width": 0}, hoverinfo="skip",
-        legendgroup=name, showlegend=False, row=1, col=1,
-    )  # fmt: skip
+        fill="toself",
+        fillcolor=_faint(_colour(number)),
+        line={"width": 0},
+        hoverinfo="skip",
+        legendgroup=name,
+        showlegend=False,
+        row=1,
+        col=1,
+    )
     figure.add_scatter(
-        x=grid.tolist(), y=middle.tolist(), mode="lines", name=name, legendgroup=name,
-        line={**_line(number), "width": 2.5}, row=1, col=1,
-    )  # fmt: skip
+        x=grid.tolist(),
+        y=middle.tolist(),
+        mode="lines",
+        name=name,
+        legendgroup=name,
+        line={**_line(number), "width": 2.5},
+        row=1,
+        col=1,
+    )
 
 
 def _at(run: Run, grid: Floats) -> Floats:
@@ -131,25 +170,44 @@ def _bar(figure: Any, number: int, name: str, runs: Sequence[Run]) -> None:
     short = np.isinf(middle)
     height = max(run["calls"] for run in runs) if short else middle
     figure.add_bar(
-        x=[name], y=[height], name=name, legendgroup=name, showlegend=False,
-        marker={"color": _faint(_colour(number)) if short else _colour(number),
-                "pattern": {"shape": "/" if short else ""}},
-        text=[f"more than {height:,.0f}" if short else f"{height:,.0f}"], textposition="inside",
-        insidetextanchor="start", textfont={"size": 13}, row=2, col=1,
-    )  # fmt: skip
+        x=[name],
+        y=[height],
+        name=name,
+        legendgroup=name,
+        showlegend=False,
+        marker={
+            "color": _faint(_colour(number)) if short else _colour(number),
+            "pattern": {"shape": "/" if short else ""},
+        },
+        text=[f"more than {height:,.0f}" if short else f"{height:,.0f}"],
+        textposition="inside",
+        insidetextanchor="start",
+        textfont={"size": 13},
+        row=2,
+        col=1,
+    )
     dots = [calls for calls in reached if calls is not None]
     figure.add_scatter(
-        x=[name] * len(dots), y=dots, mode="markers", legendgroup=name, showlegend=False,
-        marker={"color": "#222", "size": 6, "symbol": "circle-open"}, name=name, row=2, col=1,
-    )  # fmt: skip
+        x=[name] * len(dots),
+        y=dots,
+        mode="markers",
+        legendgroup=name,
+        showlegend=False,
+        marker={"color": "#222", "size": 6, "symbol": "circle-open"},
+        name=name,
+        row=2,
+        col=1,
+    )
 
 
 def _sheet(table: pd.DataFrame) -> Any:
     import plotly.graph_objects as go
 
     columns = [[_text(value) for value in table[column]] for column in table]
-    widest = [max(len(text) for text in [*str(h).split(), *column])
-              for h, column in zip(table, columns, strict=True)]  # fmt: skip
+    widest = [
+        max(len(text) for text in [*str(h).split(), *column])
+        for h, column in zip(table, columns, strict=True)
+    ]
     return go.Table(
         header={"values": [str(column) for column in table], "align": "left", "height": 44},
         cells={"values": columns, "align": "left", "height": 26},

@@ -77,7 +77,8 @@ def quality(matcher: Matcher, judged: Sequence[Pair]) -> tuple[float, float]:
 
 
 def threshold(way: EmbeddingSame, others: Sequence[Matcher], judged: Sequence[Pair]) -> float:
-    """What `calibrate` makes of the similarities of pairs that the others do not find the same."""
+    """The threshold that `calibrate` chooses, from those pairs that no other way already takes for
+    the same."""
     rest = AnyOf(others)
     scores = [np.inf if rest(p.one, p.other) else way.similarity(p.one, p.other) for p in judged]
     return calibrate(scores, [p.same for p in judged])

@@ -27,7 +27,8 @@ Floats = npt.NDArray[np.float64]
 Size = tuple[int, int]
 
 GREY = 114
-"""What is beside the picture in a letterbox."""
+"""Grey level (0..255) of the border around the picture in a letterbox, as YOLO networks were
+trained with."""
 ROLES = {"boxes": ("box",), "classes": ("class", "label"), "scores": ("score",)}
 """The outputs of the SSD layout, and what their names hold."""
 

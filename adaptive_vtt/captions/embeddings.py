@@ -18,7 +18,8 @@ from .sameness import Matcher, singular
 Floats = npt.NDArray[np.float32]
 
 THRESHOLD = 0.83
-"""MiniLM's, beside the other ways; see `calibration`."""
+"""Least cosine similarity, -1..1, at which MiniLM takes two phrases for the same object. It was
+calibrated for use beside the other ways of comparing; see `calibration`."""
 
 
 class Vectors(Protocol):

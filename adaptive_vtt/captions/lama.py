@@ -18,7 +18,8 @@ from ..types import Box, Image
 from .occlusion import MARGIN, grown, pixels
 
 MULTIPLE = 8
-"""Sides that the network leaves free are filled up to a multiple of this."""
+"""Pixels: a side that the network's file leaves free is padded to a multiple of this, since the
+network halves its input three times."""
 
 
 class LaMa:

@@ -23,8 +23,9 @@ class Located:
 
 def by_detection(names: Sequence[str], boxes: Sequence[Box], same: Same) -> list[Located]:
     """Each name with every box whose label means the same."""
-    return [Located(name, tuple(b for b in boxes if b.label and same(name, b.label)))
-            for name in names]  # fmt: skip
+    return [
+        Located(name, tuple(b for b in boxes if b.label and same(name, b.label))) for name in names
+    ]
 
 
 def by_occlusion(

@@ -19,7 +19,7 @@ def listed(name: str) -> frozenset[str]:
 
 
 ABSTRACT = listed("abstract.tsv")
-"""Nouns that name nothing one can point at, each with a reason in the file."""
+"""Nouns that name no visible object ("view", "day"), each with its reason in the file."""
 PLACES = listed("places.txt")
 """Nouns that say where a picture was taken. They can be seen, but no box is around them."""
 COMPOUNDS = listed("compounds.txt")

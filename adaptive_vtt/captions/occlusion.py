@@ -20,16 +20,19 @@ from .base import Filler
 VERSIONS = ("blur", "black", "inpaint")
 """The three ways of covering a box, in REIC's order."""
 BLUR = 0.25
-"""The blur's standard deviation as a share of the box's width and height: structure of two
-waves per side keeps less than 1 % of its contrast, so that blotches of colour remain."""
+"""Standard deviation of the blur, as a share of the box's width and height. At this width a pattern
+of two waves per side keeps less than 1 % of its contrast, so only blotches of colour remain."""
 MARGIN = 3
-"""So many pixels around a box are inpainted, too: soft edges would give the thing away."""
+"""Pixels around a box that are inpainted too: soft edges left standing would give the thing
+away."""
 _DETAIL = 64
-"""A blurred box has no detail: so many pixels per side say all that is left of it."""
+"""Pixels per side to which a large box is shrunk before it is blurred: the blur leaves no finer
+detail anyway."""
 _RADIUS = 3
-"""How far inpainting looks, in pixels."""
+"""Radius in pixels of the neighbourhood that inpainting continues from."""
 _CONTEXT = 2 * _RADIUS
-"""So many pixels around what is inpainted are passed on."""
+"""Pixels around the inpainted area that are handed to the method, so that it sees enough of its
+surroundings."""
 
 
 def inpainted(image: Image, box: Box) -> Image:
@@ -92,9 +95,11 @@ def grown(box: Box, margin: float) -> Box:
     """``box`` with so many pixels more on every side."""
     return replace(
         box,
-        left=box.left - margin, top=box.top - margin,
-        right=box.right + margin, bottom=box.bottom + margin,
-    )  # fmt: skip
+        left=box.left - margin,
+        top=box.top - margin,
+        right=box.right + margin,
+        bottom=box.bottom + margin,
+    )
 
 
 def located(absent: npt.ArrayLike) -> npt.NDArray[np.bool_]:

@@ -102,9 +102,10 @@ class OnnxDetector:
 
     def _run(self, canvas: Image) -> list[npt.NDArray[Any]]:
         tensor = self._preprocessing.apply(
-            canvas, InputShape(1, self._shape.channels, None, None, self._shape.channels_first),
+            canvas,
+            InputShape(1, self._shape.channels, None, None, self._shape.channels_first),
             dtype=self._dtype,
-        )  # fmt: skip
+        )
         tensor = tensor if self._bare else tensor[None]
         try:
             return self._session.run(self._outputs, {self._input: tensor})

@@ -18,17 +18,17 @@ from ..types import Box, Image
 Floats = npt.NDArray[np.float32]
 
 SIDE = 256
-"""Images are looked at in this size (their longer side, in pixels)."""
+"""Longer side, in pixels, to which images are shrunk before they are searched."""
 SURROUNDINGS = 0.4
 """The side of the square that a pixel is compared with, as a share of the image's longer side."""
 OUTSTANDING = (0.30, 0.25, 0.20, 0.15, 0.10, 0.05)
-"""The shares of an image's pixels that are looked at as standing out, one after the other."""
+"""Shares of an image's pixels that are taken to stand out; the search runs once with each."""
 HUES = 8
 COLOURED = 12
-"""The chroma (CIELAB) from which a pixel has a hue."""
+"""Least chroma (CIELAB) of a pixel that counts as coloured; below it a pixel counts as grey."""
 SHADES = 4
 CLOSINGS = (1, 5)
-"""Gaps in an area below so many pixels are closed."""
+"""Widths in pixels below which gaps in an area are closed; the search runs once with each."""
 LEAST = 4
 """The shortest side of an area, in pixels of the small image."""
 

@@ -10,7 +10,7 @@ from functools import cache
 
 VOC = {"diningtable": "dining table", "pottedplant": "potted plant", "tvmonitor": "tv"}
 WHOLE = frozenset(("hot dog", "teddy bear", "stuffed animal", "stuffed bear", "ice cream"))
-"""Phrases of captions, in the singular, that are not what their last word says."""
+"""Phrases, in the singular, that do not mean what their last word means: a "hot dog" is no dog."""
 
 
 class Matcher:
@@ -88,13 +88,24 @@ def tidy(phrase: str) -> str:
 
 
 IRREGULAR = {
-    "people": "person", "children": "child", "feet": "foot", "teeth": "tooth", "geese": "goose",
-    "mice": "mouse", "oxen": "ox", "dice": "die", "lenses": "lens", "gases": "gas",
-    "canvases": "canvas", "irises": "iris", "axes": "ax", "cacti": "cactus",
-}  # fmt: skip
+    "people": "person",
+    "children": "child",
+    "feet": "foot",
+    "teeth": "tooth",
+    "geese": "goose",
+    "mice": "mouse",
+    "oxen": "ox",
+    "dice": "die",
+    "lenses": "lens",
+    "gases": "gas",
+    "canvases": "canvas",
+    "irises": "iris",
+    "axes": "ax",
+    "cacti": "cactus",
+}
 ALIKE = """lens gas canvas atlas christmas series species news tennis trellis debris iris chassis
     ibis oasis axis ramen specimen abdomen stamen"""
-"""In the singular already, though they end like plurals."""
+"""Words that are singular already, though they end like plurals."""
 F, FE = (
     "calves elves halves hooves leaves loaves scarves shelves thieves wolves",
     "knives lives wives",
@@ -102,7 +113,7 @@ F, FE = (
 IE_OE = """brownies birdies calories collies cookies hippies hoodies movies prairies rookies
     selfies smoothies veggies zombies ties neckties bowties pies magpies shoes snowshoes
     horseshoes toes canoes hoes menus mustaches moustaches headaches avalanches"""
-"""They lose no more than their -s."""
+"""Plurals whose singular is the word without its -s, though their endings suggest otherwise."""
 FORMS = {
     **IRREGULAR,
     **{word: word for word in ALIKE.split()},
@@ -111,11 +122,21 @@ FORMS = {
     **{word: word[:-1] for word in IE_OE.split()},
 }
 ENDINGS = (
-    ("men", "man"), ("ies", "y"), ("ouses", "ouse"), ("uses", "us"), ("sses", "ss"),
-    ("shes", "sh"), ("ches", "ch"), ("xes", "x"), ("zzes", "zz"), ("oes", "o"),
-    ("ss", "ss"), ("us", "us"), ("s", ""),
-)  # fmt: skip
-"""The first that fits is exchanged."""
+    ("men", "man"),
+    ("ies", "y"),
+    ("ouses", "ouse"),
+    ("uses", "us"),
+    ("sses", "ss"),
+    ("shes", "sh"),
+    ("ches", "ch"),
+    ("xes", "x"),
+    ("zzes", "zz"),
+    ("oes", "o"),
+    ("ss", "ss"),
+    ("us", "us"),
+    ("s", ""),
+)
+"""Plural ending -> singular ending; the first that fits is replaced."""
 
 
 @cache

@@ -15,7 +15,8 @@ from ..types import UNKNOWN, Box, Image, Sample
 from .table import TableDataset
 
 ROUNDING = 1.0
-"""So many pixels may a box jut out of its image: annotations are rounded, some count from 1."""
+"""Pixels by which a box may reach beyond its image: annotations are rounded, and some count pixels
+from 1."""
 
 
 @dataclass
@@ -57,7 +58,7 @@ class BoxedDataset(TableDataset):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Follows the boxes too: other boxes, another audit."""
+        """A hash that covers the boxes too, so an audit with other boxes is another audit."""
         digest = hashlib.blake2b(super().fingerprint.encode(), digest_size=12)
         for boxes in self._boxes:
             digest.update(repr(boxes).encode())
@@ -102,12 +103,16 @@ def from_pictures(
         for label, truth in picture.truth.items():
             truths[row, column[label]] = truth
     return BoxedDataset(
-        [picture.file for picture in pictures], truths, [p.id for p in pictures], concepts,
+        [picture.file for picture in pictures],
+        truths,
+        [p.id for p in pictures],
+        concepts,
         boxes=[picture.boxes for picture in pictures],
         sizes=[(picture.height, picture.width) for picture in pictures],
         masks={label: given for label, given in (masks or {}).items() if label in column},
-        skipped=skipped, name=name,
-    )  # fmt: skip
+        skipped=skipped,
+        name=name,
+    )
 
 
 def within(box: Box, height: int, width: int, where: str) -> Box:
@@ -125,9 +130,13 @@ def within(box: Box, height: int, width: int, where: str) -> Box:
         )
     beyond = max(-box.left, -box.top, box.right - width, box.bottom - height)
     clipped = Box(
-        box.label, max(0.0, box.left), max(0.0, box.top),
-        min(float(width), box.right), min(float(height), box.bottom), box.score,
-    )  # fmt: skip
+        box.label,
+        max(0.0, box.left),
+        max(0.0, box.top),
+        min(float(width), box.right),
+        min(float(height), box.bottom),
+        box.score,
+    )
     if beyond > ROUNDING or clipped.area == 0:
         raise InputError(
             f"{where}: expected a box within the image, {width} x {height} (width x height), got "

@@ -14,8 +14,11 @@ from ..types import UNKNOWN, Indices, Sample, Truths
 from .base import Dataset
 
 READABLE = [
-    [False, False, False], [False, True, False], [False, False, True], [True, True, True],
-]  # fmt: skip
+    [False, False, False],
+    [False, True, False],
+    [False, False, True],
+    [True, True, True],
+]
 """Which of unknown, 0 and 1 may count as a side."""
 
 

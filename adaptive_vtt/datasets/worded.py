@@ -40,7 +40,8 @@ class WordedDataset(TableDataset):
 
     @property
     def fingerprint(self) -> str:
-        """Follows the words too: other words, another audit."""
+        """A hash that covers the words of the questions too, so an audit with other words is
+        another audit."""
         said = repr((super().fingerprint, self._asks, self._answers))
         return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
 

@@ -8,6 +8,14 @@ from .brain import Brain
 from .server import MODEL, STATISTICS, DemoServer
 
 __all__ = [
-    "FAULTS", "MODEL", "REFUSAL", "STATISTICS", "Behaviour", "Brain", "DemoBrain", "DemoServer",
-    "Reply", "Statistics",
-]  # fmt: skip
+    "FAULTS",
+    "MODEL",
+    "REFUSAL",
+    "STATISTICS",
+    "Behaviour",
+    "Brain",
+    "DemoBrain",
+    "DemoServer",
+    "Reply",
+    "Statistics",
+]

@@ -186,8 +186,11 @@ class DemoBrain:
         if picture is None or not places:
             return seen, self._binary(seen.index, asked.subject)
         offered = {fold(text) for text in asked.options.values()}
-        same = [place for place, listed in places.items()
-                if any(offered == set(map(fold, known.options)) for known in listed)]  # fmt: skip
+        same = [
+            place
+            for place, listed in places.items()
+            if any(offered == set(map(fold, known.options)) for known in listed)
+        ]
         seen = self._gallery.find(picture, np.array(same or [*places]))
         if seen.index is None:
             return seen, None
@@ -229,11 +232,14 @@ class DemoBrain:
         choice = among[int(pick * len(among))]
         likelihoods = _likelihoods([*choices], choice, sure if known else 0.1 * sure)
         said = Reply(
-            choice, choice, likelihoods, right,
+            choice,
+            choice,
+            likelihoods,
+            right,
             known.concept if known else asked.subject,
             None if seen.index is None else self._ids[seen.index],
             seen.strain,
-        )  # fmt: skip
+        )
         if refuse < self.refusals:
             return replace(said, words=REFUSAL, refused=True)
         if ramble < self.rambling:

@@ -10,7 +10,7 @@ from typing import Any
 
 _HEAD = 64 * 1024
 _DIGITS = 15
-"""No body has a length of more digits."""
+"""Most digits of a Content-Length that is read."""
 _LOOPBACK = re.compile(r"(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(:\d{1,5})?")
 """What a client on this machine may call this server."""
 

@@ -53,9 +53,11 @@ class OpenInference:
         self._check_model(name)
         concepts = [*self._brain.concepts]
         output = {
-            "name": OUTPUT, "datatype": "FP32", "shape": [-1, len(concepts)],
+            "name": OUTPUT,
+            "datatype": "FP32",
+            "shape": [-1, len(concepts)],
             "parameters": {"concepts": concepts},
-        }  # fmt: skip
+        }
         return Response(
             200,
             {

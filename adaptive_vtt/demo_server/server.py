@@ -61,8 +61,10 @@ class DemoServer:
         self._patience, self._idle = patience, idle
         self._openai = OpenAI(brain, model, most_pixels)
         self._apis: tuple[Api, ...] = (
-            self._openai, OpenInference(brain, model, most_pixels), Plain(brain, most_pixels)
-        )  # fmt: skip
+            self._openai,
+            OpenInference(brain, model, most_pixels),
+            Plain(brain, most_pixels),
+        )
         self._times: Counter[bytes] = Counter()
         self._at_once = 0
         self._loop = asyncio.new_event_loop()
@@ -125,10 +127,12 @@ class DemoServer:
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = self._loop.create_task(self._talk(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             wait = self._patience
             while await self._one(reader, writer, wait):
@@ -138,7 +142,6 @@ class DemoServer:
         except asyncio.CancelledError:
             writer.transport.abort()  # the server ends
         finally:
-            self._connections.discard(task)
             writer.close()
             with contextlib.suppress(ConnectionError, TimeoutError):
                 async with asyncio.timeout(self._patience):

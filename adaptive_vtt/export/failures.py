@@ -26,10 +26,19 @@ from ..utils.image_codec import png
 from ..utils.tables import csv_text
 
 LONGEST = 120
-"""So many characters of a sample's id stand in names; file systems take 255 bytes in all."""
+"""Characters of a sample's id that stand in a file's name, at most; file systems allow 255 bytes
+for the whole name."""
 ANSWER_COLUMNS = (
-    "id", "sample", "relation", "severity", "concept", "truth", "answer", "loss", "draw",
-)  # fmt: skip
+    "id",
+    "sample",
+    "relation",
+    "severity",
+    "concept",
+    "truth",
+    "answer",
+    "loss",
+    "draw",
+)
 """The columns of failures.csv."""
 
 
@@ -145,9 +154,13 @@ class _Folder:
             if count == len(self._labels):
                 masks = f"masks/{self._mask_folders[concept].name}"
                 section = _section(
-                    kind="masks", path=".", images="images", masks=masks, concept=concept,
+                    kind="masks",
+                    path=".",
+                    images="images",
+                    masks=masks,
+                    concept=concept,
                     empty="absent",
-                )  # fmt: skip
+                )
                 parts.append("# or, with masks:\n" + indent(section, "# "))
         return "# A section for a SPEC.toml in this folder.\n" + "\n".join(parts)
 
@@ -162,7 +175,6 @@ def _failing(space: QuestionSpace, number: int, seed: int, name: str) -> _Failin
     index, variant = divmod(number, len(space.variants))
     relation, dataset = space.variants[variant].relation, _labelled(space)
     source, follow_up = space.pair(number, seed)
-    assert follow_up.image is not None
     known = dataset.truth(np.array([index]), np.arange(len(dataset.concepts))).tolist()
     truth = {
         concept: relation.expect(side, follow_up)
@@ -174,7 +186,7 @@ def _failing(space: QuestionSpace, number: int, seed: int, name: str) -> _Failin
         for concept, mask in source.masks.items()
         if truth.get(concept, 1) == 1
     }
-    return _Failing(name, follow_up.image, truth, masks)
+    return _Failing(name, follow_up.require_image(), truth, masks)
 
 
 def _labelled(space: QuestionSpace) -> Dataset:

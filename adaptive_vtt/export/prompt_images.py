@@ -17,15 +17,15 @@ from ..utils.image_codec import png
 from ..utils.tables import csv_text
 
 MOST = 100_000
-"""More pictures than this are not written."""
+"""Most pictures that are written; more are refused with InputError before any is."""
 TABLE = "answers.csv"
 
 Shown = tuple[str, str, int, Image]
 
 
 def count_pictures(space: QuestionSpace) -> int:
-    """How many there are at most: follow-ups, and source images and versions where the oracle
-    asks about them."""
+    """Number of pictures, at most: the follow-ups, and, where the oracle asks about sources, the
+    source images and their versions."""
     oracle = space.oracle
     if not oracle.needs_source:
         return space.images
@@ -73,6 +73,5 @@ def _every(space: QuestionSpace) -> Iterator[Shown]:
         for variant, chosen in enumerate(space.variants):
             image = index * len(space.variants) + variant
             if space.eligible(image * concepts + np.arange(concepts)).any():
-                made = space.follow_up(image).image
-                assert made is not None
+                made = space.follow_up(image).require_image()
                 yield sample.id, chosen.relation.name, chosen.severity, made

@@ -104,7 +104,7 @@ def keep(folder: Path, labels: Iterable[Label]) -> None:
 
 
 def later(folder: Path, labels: Iterable[Label]) -> list[Label]:
-    """Those that stand in no file of ``folder``, or there with an earlier time."""
+    """The ``labels`` that no file of ``folder`` holds yet, or holds with an earlier time."""
     stand = read_folder(folder)
     before = {(name, key): label.time for name, own in stand.items() for key, label in own.items()}
     known = [(label, before.get((label.inspector, label.key))) for label in labels]

@@ -37,8 +37,11 @@ def write_page(
 
     environment = Environment(
         loader=FileSystemLoader(HERE, encoding="utf-8"),
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     html = environment.get_template("form.html").render(
         inspector=inspector,
         data=data("form-data", _content(queue, inspector, mine, pictures, audit)),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
+from ..errors import OrderError
 from .items import Item
 from .labels import Label, Labels
 
@@ -50,8 +51,12 @@ class Session:
         return sum(item.key in self._mine for item in self.queue)
 
     def answer(self, type: str) -> None:
-        """Labels the current object with an error type, or NONE, and goes on."""
-        assert self.item is not None
+        """Labels the current object with an error type, or NONE, and goes on.
+
+        Raises OrderError where every object of the queue has its label.
+        """
+        if self.item is None:
+            raise OrderError("label: expected an object left to label, got an answer to none")
         question, name = self.item.key
         label = Label(question, name, self.inspector, type, self._clock())
         self._save(label)

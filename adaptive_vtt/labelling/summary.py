@@ -210,8 +210,9 @@ def _notes(objects: Level, cases: Level) -> list[str]:
                 "too (--sample)"
             )
         for what, done, total in (
-            ("reported", reported, level.reported), ("other", others, level.others),
-        ):  # fmt: skip
+            ("reported", reported, level.reported),
+            ("other", others, level.others),
+        ):
             if 0 < done < total:
                 notes.append(f"{name}: {done} labelled of {total} {what} stand for the rest")
     return notes

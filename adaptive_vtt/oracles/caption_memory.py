@@ -29,11 +29,14 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MOST_OBJECTS = 8
-"""Of an image so many objects are kept track of."""
+"""Objects per image that are kept track of; the rest of a crowded image is ignored."""
 MOST_IMAGES = 20_000
-"""In larger datasets nothing is known of an image before it was captioned."""
+"""Samples in a dataset above which images are not looked at before they are captioned: looking at
+every image ahead would take too long."""
 DULL = 0.85
-"""k objects are told to the question GP as 1 - DULL ** k."""
+"""Base of the feature by which the question GP is told how many objects a follow-up retains, blurs
+or loses: 1 - DULL ** k for k of them, in 0..1, since one object more matters less the more there
+are."""
 NOWHERE = 2
 """The status of an object that is not there, or not located; else see selection.statuses."""
 
@@ -145,7 +148,8 @@ class CaptionMemory:
             self._bring_near(sample, seen, variant)
 
     def _bring_near(self, sample: int, seen: Spans, variant: int) -> None:
-        """Those asked about keep the difference they had then."""
+        """Brings predicted shares near those seen; follow-ups that were asked about keep what they
+        had."""
         row = self.row(sample)
         here = self.relation == self.relation[variant]
         here[self.drawn[sample]] = False
@@ -218,7 +222,7 @@ class CaptionMemory:
         return found
 
     def is_blank(self, sample: int) -> bool:
-        """Whether an image was captioned, and nothing of it could be located."""
+        """Whether an image was captioned and none of the objects named could be located."""
         row = self.row(sample)
         return bool(self._known[row]) and bool((self._status[row] == NOWHERE).all())
 

@@ -17,13 +17,16 @@ RETAINED, DISAPPEARED, UNNAMED = range(3)
 """What is checked: that a thing in view is named (rule 1), that one out of view is not (rule
 2), that one the source's caption left out is not named later (rule 3)."""
 FIRST_GUESS = (0.15, 0.05, 0.5)
-"""The bases before anything was checked; each counts as GUESSED checks."""
+"""Probability of a violation per check (retained, disappeared, unnamed) before any data; each
+counts as much as GUESSED checks."""
 GUESSED = 4.0
 PRIOR = 2.0
 SIZES = (0.005, 0.01, 0.02, 0.04, 0.08)
-"""Between these shares of the picture things count as equally large."""
+"""Borders between size classes, as shares of the picture's area: things between two borders share
+one factor."""
 MOST_PASSED = 6
-"""More checks passed than this count as so many."""
+"""Number of passed checks at which counting stops: a thing that passed more is treated as one that
+passed this many."""
 FADING = 2.0
 """Before anything is known, passing k checks divides a rate by 1 + k / FADING."""
 ROUNDS = 4

@@ -28,6 +28,7 @@ class Captioned(View):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Follows the words, too: other words, another audit."""
+        """A hash that covers the words of the question too, so an audit with other words is another
+        audit."""
         said = repr((super().fingerprint, self.question))
         return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()

@@ -16,7 +16,7 @@ NOTHING: Mapping[str, Any] = {
     "source": "", "caption": "", "reduction": "", "size": [1, 1], "shown_size": [1, 1],
     "boxes": [], "objects": [], "unnamed": [], "comparable": False, "versions": 0,
 }  # fmt: skip
-"""The details of a follow-up of which nothing is to be told."""
+"""The details of a follow-up that has no caption to describe: every field is there, and empty."""
 NOT_CAPTIONED = Outcome(0.0, excluded="the source image was not captioned", details=NOTHING)
 _FIRST_PERSON = re.compile(r"\s*(i\b|i['’]m|sorry|as an\b|unfortunately|(my )?apologies)", re.I)
 

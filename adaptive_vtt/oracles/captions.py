@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from .caption_memory import CaptionMemory
 
 MOST_BOXES = 6
-"""So many boxes of an image are hidden in turn at most, the surest first: 3 captions each."""
+"""Boxes per image that are hidden in turn, at most, the surest first. Each costs up to 3
+captions."""
 
 
 @dataclass(frozen=True)
@@ -162,9 +163,8 @@ class ReducedCaptions(CaptionOracle):
     def _by_detection(self, names: Sequence[str], boxes: Sequence[Box]) -> list[Located]:
         return by_detection(names, boxes if self.detection else (), self.same)
 
-    def _located(self, sample: Sample, heard: Heard) -> tuple[Located, ...]:
-        """The objects of the source's caption, each where it is."""
-        assert isinstance(heard.answer, str)
+    def _located(self, sample: Sample, caption: str, heard: Heard) -> tuple[Located, ...]:
+        """The objects of the source's ``caption``, each where it is."""
         hidden = {
             place: self.reader.objects(said)
             for place, said in heard.versions.items()
@@ -173,7 +173,7 @@ class ReducedCaptions(CaptionOracle):
         boxes = sample.boxes[: self.most_boxes]
         return tuple(
             one if one.boxes or not hidden else by_occlusion(one.name, boxes, hidden, self.same)
-            for one in self._by_detection(self.reader.objects(heard.answer), sample.boxes)
+            for one in self._by_detection(self.reader.objects(caption), sample.boxes)
         )
 
     # -- the follow-up -----------------------------------------------------------------
@@ -194,7 +194,7 @@ class ReducedCaptions(CaptionOracle):
         height, width = sample.image.shape[:2]
         reduction = follow_up.details["reduction"]
         located, visible, status = [], [], []
-        for one in self._located(sample, heard):
+        for one in self._located(sample, caption, heard):
             mask = mask_of(one.boxes, height, width)
             seen = float(visible_shares([mask], [reduction])[0, 0]) if mask.any() else None
             located.append(one)

@@ -1,6 +1,6 @@
 """Multiple choice: the option that a reply names, against the right one.
 
-Source: EndoBench, section 4.1 and its public scoring code; see ``vqa.extraction``.
+Source: EndoBench, section 4.1 and its public scoring code; see ``oracles.choice_extraction``.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,8 @@ from .choice_extraction import extract
 from .judge_models import EXACT, Referee
 
 ERRORS = MappingProxyType({"error rate": 1})
-"""Every question is about its own concept, so there is one side: truth 1."""
+"""Name of the only rate -> its side of the truth. Every question is about a concept of its own,
+whose truth is always 1, so there is no second side."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ from .base import OracleDefaults
 from .consistency import Agreement
 
 ROUNDING = 1e-9
-"""A drop of just t is none, whatever floats make of it."""
+"""Slack in the relative drop of a score: a drop of exactly the threshold t is not above it, and
+rounding of floats must not make it so."""
 METRICS = ("dice", "iou")
 DROP = " drop > "
 """Between a concept and a threshold in the names of what is asked."""

@@ -27,9 +27,13 @@ def relations() -> list[Corruption]:
 
 
 def _one(
-    name: str, change: Callable[..., Image], about: str, ladder: Ladder,
-    stacks: bool = False, in_order: bool = True,
-) -> Corruption:  # fmt: skip
+    name: str,
+    change: Callable[..., Image],
+    about: str,
+    ladder: Ladder,
+    stacks: bool = False,
+    in_order: bool = True,
+) -> Corruption:
     return Corruption(f"imagenet-c/{name}", ladder, change, about, stacks, in_order)
 
 

@@ -58,8 +58,14 @@ KINDS: dict[str, tuple[Callable[..., Image], str]] = {
 }
 """Corruption -> its function, and what it does."""
 
-STACKING = (noise.gaussian_noise, noise.speckle_noise, noise.impulse_noise, noise.shot_noise,
-            colour.brightness, colour.gamma_correction)  # fmt: skip
+STACKING = (
+    noise.gaussian_noise,
+    noise.speckle_noise,
+    noise.impulse_noise,
+    noise.shot_noise,
+    colour.brightness,
+    colour.gamma_correction,
+)
 NOISE = STACKING[:4]
 
 

@@ -21,16 +21,19 @@ from .pasting import CutOut, annotated, not_eligible, paste
 OVERLAPS = ((-1.0, 0.0), (0.0, 0.15), (0.15, 0.3), (0.3, 0.45))
 """By severity 1..4: the overlap is more than the first and at most the second."""
 FULL = 0.7
-"""A picture whose objects take up a larger share is left alone."""
+"""Largest share of the picture's area that its objects may take up; into a fuller picture nothing
+is inserted."""
 CROWDED = 0.4
-"""From this share on, smaller objects are inserted."""
+"""Share of the picture's area from which on its objects count as a crowd, and what is inserted is
+smaller."""
 SIZES = (0.8, 1.3)
 SIZES_IF_CROWDED = (0.1, 0.37)
 """The inserted box's area, in mean areas of the annotated boxes."""
 TRIES = 8
-"""So many cut-outs and sizes are tried before a picture counts as not eligible."""
+"""Cut-outs and sizes that are tried before a picture counts as not eligible."""
 STEPS = 400
-"""So many places are looked at across the picture, and as many down (all, in a small one)."""
+"""Places that are looked at across the picture, and as many down; in a smaller picture every pixel
+is."""
 
 
 @dataclass(frozen=True)

@@ -68,9 +68,8 @@ def cut_outs(dataset: Dataset, per_kind: int = PER_KIND, among: int = 300) -> tu
 
 def cut(sample: Sample, box: Box) -> CutOut:
     """The object in ``box``, opaque where it is masked."""
-    assert sample.image is not None
     here = window(box)
-    image = sample.image[here]
+    image = sample.require_image()[here]
     colour = cv2.cvtColor(image, cv2.COLOR_GRAY2RGB) if image.shape[2] == 1 else image.copy()
     return CutOut(box.label, colour, pixels(sample, box)[here].astype(np.float32))
 
@@ -89,8 +88,7 @@ def annotated(sample: Sample) -> tuple[Box, ...]:
 
 def pixels(sample: Sample, box: Box) -> Mask:
     """Where the object in ``box`` is to be seen (H x W): as masked, else the whole box."""
-    assert sample.image is not None
-    boxed = np.zeros(sample.image.shape[:2], bool)
+    boxed = np.zeros(sample.require_image().shape[:2], bool)
     boxed[window(box)] = True
     mask = sample.masks.get(box.label)
     masked = boxed if mask is None else boxed & mask
@@ -143,8 +141,7 @@ def _whole(box: Box, height: int, width: int) -> Box:
 
 
 def _whole_and_alone(box: Box, boxes: Sequence[Box], sample: Sample) -> bool:
-    assert sample.image is not None
-    height, width = sample.image.shape[:2]
+    height, width = sample.require_image().shape[:2]
     inside = min(box.left, box.top) > 0 and box.right < width and box.bottom < height
     large = min(box.right - box.left, box.bottom - box.top) >= LEAST_SIDE
     apart = (

@@ -205,9 +205,12 @@ class Rotate:
     def _warped(self, image: Image, flags: int) -> Image:
         height, width = self.size(*image.shape[:2])
         warped = cv2.warpAffine(
-            image, self._matrix(*image.shape[:2]), (width, height),
-            flags=flags, borderMode=cv2.BORDER_REPLICATE,
-        )  # fmt: skip
+            image,
+            self._matrix(*image.shape[:2]),
+            (width, height),
+            flags=flags,
+            borderMode=cv2.BORDER_REPLICATE,
+        )
         return warped.reshape(height, width, *image.shape[2:])
 
 
@@ -365,18 +368,24 @@ def relations() -> list[Relation]:
     """The family "reduction"."""
     return [
         Reduce(
-            "reduction/crop", Crop, (0.9, 0.8, 0.7, 0.6, 0.5),
+            "reduction/crop",
+            Crop,
+            (0.9, 0.8, 0.7, 0.6, 0.5),
             "crop at the same aspect; strength: share of the area kept",
         ),
         Reduce(
-            "reduction/stretch", Stretch, (0.92, 0.84, 0.76, 0.68, 0.6),
+            "reduction/stretch",
+            Stretch,
+            (0.92, 0.84, 0.76, 0.68, 0.6),
             "part of one axis drawn out; strength: share of the axis kept",
         ),
         Reduce(
-            "reduction/rotate", Rotate, (6, 12, 18, 24, 30),
+            "reduction/rotate",
+            Rotate,
+            (6, 12, 18, 24, 30),
             "turn either way without black border; strength: degrees",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _place_crop(height: int, width: int, share: float, rng: np.random.Generator) -> Crop:
@@ -399,8 +408,10 @@ def _place_rotate(height: int, width: int, degrees: float, rng: np.random.Genera
 
 
 _PLACE: dict[type[Any], Any] = {
-    Crop: _place_crop, Stretch: _place_stretch, Rotate: _place_rotate,
-}  # fmt: skip
+    Crop: _place_crop,
+    Stretch: _place_stretch,
+    Rotate: _place_rotate,
+}
 
 
 def _interval(slope: float, offset: Floats, half: float) -> tuple[Floats, Floats]:

@@ -32,14 +32,15 @@ from .reic_selection import ambiguity, counts, select, spans
 
 KINDS = ("crop", "stretch", "rotate")
 LEAST_CROP = 0.5
-"""The least share of an image that a crop keeps. The paper asks for more than the mean area of
-its objects alone; but among its random crops 9 % of the objects disappear (Table III, without
-the ambiguity score), which crops of any size are far from: most of them show nothing."""
+"""Least share of an image's area that a crop keeps. The paper only asks for more than the mean area
+of the image's objects; but in its random crops 9 % of the objects disappear (Table III, without the
+ambiguity score), and crops of any size would lose far more, as most of them show nothing."""
 LARGEST_LIMIT = 0.7
-"""Where objects fill the image, crops that keep more than this share will do; else there
-were none."""
+"""Upper bound of that least share: where objects fill the image, crops that keep more than this
+will do, as there would be none otherwise."""
 FOLLOW_UPS = 12
-"""Candidates kept of each image and relation; there are at most 60 rotations."""
+"""Candidates kept per image and relation, and so the number of severities; rotations have at most
+60."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +113,13 @@ def _chosen(
     masks = presumed(boxes, height, width)
     shares = visible_shares(masks, every) if masks else np.zeros((0, len(every)))
     places = select(
-        ambiguity(counts(shares)), spans(every, height, width), relation.follow_ups,
-        by_ambiguity=relation.by_ambiguity, by_diversity=relation.by_diversity, rng=rng,
-    )  # fmt: skip
+        ambiguity(counts(shares)),
+        spans(every, height, width),
+        relation.follow_ups,
+        by_ambiguity=relation.by_ambiguity,
+        by_diversity=relation.by_diversity,
+        rng=rng,
+    )
     return tuple(every[place] for place in places)
 
 

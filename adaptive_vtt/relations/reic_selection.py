@@ -18,7 +18,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 T_DOWN, T_UP = 0.2, 0.9
-"""Up to T_DOWN of an object in view it has disappeared, from T_UP on it is retained (REIC)."""
+"""Shares of an object that stay in view: up to T_DOWN it has disappeared, from T_UP on it is
+retained, in between it is ambiguous (REIC, section IV-D)."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from .base import LabelPreserving
 from .pasting import annotated, not_eligible, pixels
 
 MARGIN = 35
-"""A mask is widened by a square of the picture's side (root of the area) over this."""
+"""Divisor of the picture's side (root of its area in pixels): the quotient is the side of the
+square by which a mask is widened."""
 REACH = 3.0
 """Pixels from which OpenCV's inpainting takes its colours."""
 

@@ -1,14 +1,19 @@
-"""Pictures as bytes, for files and pages."""
+"""Images in memory to the bytes of PNG and JPEG files."""
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
+from ..errors import InputError
 from ..types import Image
 
 
 def png(image: Image) -> bytes:
-    """H x W, or H x W x C with C in 1, 3 (RGB), of uint8 as a PNG, which loses nothing."""
+    """H x W, or H x W x C with C in 1, 3 (RGB), of uint8 as a PNG, which loses nothing.
+
+    Raises InputError for another shape.
+    """
     return _encoded(".png", image)
 
 
@@ -22,8 +27,13 @@ def jpeg(image: Image, quality: int = 88) -> bytes:
 def _encoded(ending: str, image: npt.NDArray[Any], *options: int) -> bytes:
     import cv2
 
-    if image.ndim == 3 and image.shape[2] == 3:
-        image = cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
-    done, data = cv2.imencode(ending, image, options)
-    assert done
+    channels = image.shape[2] if image.ndim == 3 else 1
+    done, data = False, np.empty(0, np.uint8)
+    if image.ndim in (2, 3) and channels in (1, 3) and image.size:
+        turned = cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if channels == 3 else image
+        done, data = cv2.imencode(ending, turned, options)
+    if not done:
+        raise InputError(
+            f"image: expected H x W or H x W x 1 or 3 of uint8, got {image.shape} of {image.dtype}"
+        )
     return data.tobytes()

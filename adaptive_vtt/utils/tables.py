@@ -16,9 +16,9 @@ import pandas as pd
 from ..errors import InputError
 
 MOST_COLUMNS = 10_000
-"""A table with more is refused before it is read."""
+"""Most columns of a table; one with more is refused before it is read."""
 MOST_HEADER = 4 * 2**20
-"""Characters of a header; a longer one is no header."""
+"""Most characters of a header line; a longer one is refused."""
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 

@@ -66,10 +66,13 @@ def from_coco(
             picture.boxes.append(thing.box)
     rows = list(kept.values())
     return from_pictures(
-        rows, list(names.values()), str(path),
-        name=path.stem, skipped=[*reading.skipped, *sorted(map(str, bad))],
+        rows,
+        list(names.values()),
+        str(path),
+        name=path.stem,
+        skipped=[*reading.skipped, *sorted(map(str, bad))],
         masks={n: _masks(rows, n, found, path) for n, found in drawn.items()} if outlines else None,
-    )  # fmt: skip
+    )
 
 
 class _Thing(NamedTuple):

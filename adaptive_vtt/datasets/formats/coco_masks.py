@@ -16,7 +16,8 @@ from ...errors import InputError
 from ...types import Mask
 
 _FINE = 4
-"""Polygons are drawn so many times larger, for a line that is drawn has a pixel's width."""
+"""Factor by which polygons are drawn larger than the image, to be sampled at pixel centres: a drawn
+outline is one pixel wide, which at the image's own size would make masks too large."""
 
 
 class Outlines:

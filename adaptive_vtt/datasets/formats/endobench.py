@@ -104,12 +104,17 @@ def from_endobench(
     truths = np.full((len(found), len(concepts)), UNKNOWN, np.int8)
     truths[np.arange(len(found)), [concepts.index(row.task) for row in found]] = 1
     return WordedDataset(
-        decoded, truths, [row.index for row in found], concepts,
+        decoded,
+        truths,
+        [row.index for row in found],
+        concepts,
         asks=[{row.task: row.ask} for row in found],
         answers=[{row.task: (row.answer,)} for row in found],
-        features=np.hstack(features), metadata=metadata, skipped=reading.skipped,
+        features=np.hstack(features),
+        metadata=metadata,
+        skipped=reading.skipped,
         name=paths[0].stem,
-    )  # fmt: skip
+    )
 
 
 def _task(said: str) -> str:
@@ -141,9 +146,14 @@ def _question(row: Row, seen: set[str]) -> _Question:
     subtask = named(cells.get("subtask", "")) or task
     known = {t.name: t.category for t in TASKS}
     metadata = (
-        known.get(task, cells.get("category", "")), task, subtask, named(cells.get("scene", "")),
-        cells.get("dataset", ""), visual_prompt(task, subtask), count,
-    )  # fmt: skip
+        known.get(task, cells.get("category", "")),
+        task,
+        subtask,
+        named(cells.get("scene", "")),
+        cells.get("dataset", ""),
+        visual_prompt(task, subtask),
+        count,
+    )
     return _Question(
         cells["index"], task, Ask(cells["question"], tuple(options[:count])), answer, metadata
     )

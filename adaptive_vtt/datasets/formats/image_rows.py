@@ -20,9 +20,10 @@ from ...utils.tables import MOST_HEADER, check_columns, check_width
 
 IMAGE = "image"
 BATCH = 16
-"""So many rows of a Parquet file are in memory at a time."""
+"""Rows of a Parquet file that are in memory at a time."""
 _LONG = 1024
-"""A field of so many bytes is the image: it is cut out before the row is parsed."""
+"""Length in bytes from which a field is taken for the image and cut out before the row is
+parsed."""
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
 """MEDVQA-GI (ImageCLEFmed 2023): gt.json beside images/, and masks/ where there are any.
 
-gt.json: a list of {"ImageID", "Labels": [{"Question", "AnswerType", "Answer": [...]}]}.
-Answers are lists, some of them written as one text with commas; some are empty. Its questions
-are asked here in our words and in MedTest's order; see ``vqa.medvqa``.
+gt.json: a list of {"ImageID", "Labels": [{"Question", "AnswerType", "Answer": [...]}]}. Answers are
+lists, some of them written as one text with commas; some are empty. Its questions are asked here in
+our words and in MedTest's order; see ``datasets.vqa.medvqa_questions``.
 """
 
 import json
@@ -58,12 +58,17 @@ def from_medvqa(
         raise InputError(f"{root}: expected answers to some of {', '.join(chosen)}, found none")
     truths = [[1 if c in known else UNKNOWN for c in chosen] for known in answers]
     return WordedDataset(
-        [files[name] for name in kept], np.array(truths, np.int8), kept, chosen,
-        asks=[{c: _ASKS[c] for c in chosen}] * len(kept), answers=answers,
+        [files[name] for name in kept],
+        np.array(truths, np.int8),
+        kept,
+        chosen,
+        asks=[{c: _ASKS[c] for c in chosen}] * len(kept),
+        answers=answers,
         masks=_masks(Folder(root / "masks", allow_outside), kept, entries, chosen),
         metadata=pd.DataFrame({"procedure": [_procedure(entries[name], name) for name in kept]}),
-        skipped=sorted(map(str, bad)), name=root.resolve().name,
-    )  # fmt: skip
+        skipped=sorted(map(str, bad)),
+        name=root.resolve().name,
+    )
 
 
 def _entries(path: Path) -> dict[str, list[dict[str, Any]]]:
@@ -129,9 +134,11 @@ def _procedure(labels: Sequence[Mapping[str, Any]], image: str) -> str:
 
 
 def _masks(
-    folder: Folder, kept: Sequence[str], entries: Mapping[str, Sequence[Mapping[str, Any]]],
+    folder: Folder,
+    kept: Sequence[str],
+    entries: Mapping[str, Sequence[Mapping[str, Any]]],
     chosen: Sequence[str],
-) -> dict[str, list[Path | None]]:  # fmt: skip
+) -> dict[str, list[Path | None]]:
     """Question -> one mask or none per image, from the file that a segmentation label names.
 
     A label that names no file means masks/{ImageID}.{png, jpg ...}.

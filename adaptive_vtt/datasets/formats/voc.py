@@ -53,9 +53,12 @@ def from_voc(
     bad = unreadable([picture.file for picture in there], broken, str(top))
     pictures = [picture for picture in there if picture.file not in bad]
     return from_pictures(
-        pictures, sorted({label for picture in pictures for label in picture.truth}), str(top),
-        name=top.resolve().name, skipped=[*reading.skipped, *sorted(map(str, bad))],
-    )  # fmt: skip
+        pictures,
+        sorted({label for picture in pictures for label in picture.truth}),
+        str(top),
+        name=top.resolve().name,
+        skipped=[*reading.skipped, *sorted(map(str, bad))],
+    )
 
 
 def _listed(top: Path, split: str | None) -> list[str]:

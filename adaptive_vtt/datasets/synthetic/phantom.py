@@ -121,8 +121,10 @@ def phantom(
         )
     shares: dict[str, Any] = {
         "polyps": 1.0 if polyps == "always" else polyps,
-        "instrument": instrument, "blood": blood, "text": text,
-    }  # fmt: skip
+        "instrument": instrument,
+        "blood": blood,
+        "text": text,
+    }
     for name, share in shares.items():
         if not isinstance(share, float | int) or not 0 <= share <= 1:
             raise InputError(f"phantom: expected {name} as a share in 0..1, got {share!r}")
@@ -142,9 +144,13 @@ def phantom(
 
 def _truth(scene: Scene, concepts: Sequence[str]) -> list[bool]:
     there = (
-        scene.polyps, scene.instrument, scene.stool, scene.blood, scene.text,
+        scene.polyps,
+        scene.instrument,
+        scene.stool,
+        scene.blood,
+        scene.text,
         scene.preparation < 2,
-    )  # fmt: skip
+    )
     truths = dict(zip(CONCEPTS, map(bool, there), strict=True))
     return [truths[concept] for concept in concepts]
 

@@ -106,9 +106,11 @@ class RegisteredSight:
             if not mask.any() or left.sum() < self.glimpse * mask.sum():
                 continue
             there = cv2.warpAffine(
-                left.astype(np.uint8), to_source, (width, height),
+                left.astype(np.uint8),
+                to_source,
+                (width, height),
                 flags=cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP,
-            )  # fmt: skip
+            )
             if there.any():
                 colours = np.broadcast_to(source[mask], (int(mask.sum()), 3))
                 yield sighted(kind, clusters(np.asarray(there, np.uint8)), colours)

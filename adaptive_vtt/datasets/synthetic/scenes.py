@@ -1,8 +1,8 @@
 """Drawn everyday scenes whose objects are known, for audits of captioners and for tests.
 
 Every picture is drawn from a seed. Each kind of object has a colour of its own (see
-``scenery.kinds``), so that a captioner can be made that sees all there is, and whose faults
-are then known exactly (``models.template_captioner``).
+``scenery.kinds``), so that a captioner can be made that sees all there is, and whose faults are
+then known exactly (``models.demo.template_captioner``).
 """
 
 import hashlib

@@ -8,14 +8,18 @@ from ...types import Image
 
 TRIES = 400
 INSIDE = 0.9
-"""At least this share of a wrong box is visible, or as much as of the right one: a box on the
-black frame gives itself away."""
+"""Least share of a wrong box's area that lies in the visible field (or the right box's share, if
+that is less): a box on the black frame would give itself away as wrong."""
 
 
 def distractors(
-    image: Image, right: Box, count: int, similar: tuple[float, float], overlap: float,
+    image: Image,
+    right: Box,
+    count: int,
+    similar: tuple[float, float],
+    overlap: float,
     rng: np.random.Generator,
-) -> list[Box] | None:  # fmt: skip
+) -> list[Box] | None:
     """``count`` boxes (x1, y1, x2, y2), the last two exclusive; None where they do not fit.
 
     Sides are those of ``right`` times a factor from ``similar`` each; no two boxes, the

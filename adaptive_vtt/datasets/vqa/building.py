@@ -27,9 +27,19 @@ from .making import MAKERS, Made, Plan, subjects
 from .selection import k_centre, look
 
 COLUMNS = (
-    "index", "image", "image_path", "question", "category", "task", "subtask", "scene", "answer",
-    "dataset", "gt", *"ABCDEF",
-)  # fmt: skip
+    "index",
+    "image",
+    "image_path",
+    "question",
+    "category",
+    "task",
+    "subtask",
+    "scene",
+    "answer",
+    "dataset",
+    "gt",
+    *"ABCDEF",
+)
 
 Embed = Callable[[Image], npt.ArrayLike]
 _Place = tuple[int, str, str]
@@ -94,7 +104,11 @@ def build(
     for place in sorted(taken, key=lambda place: place[0]):  # each image is decoded once
         sample = dataset.sample(place[0])
         made = _made(sample, place, plan, seed)
-        assert made is not None
+        if made is None:
+            raise InputError(
+                f"sample {sample.id!r}: expected the image and masks it was first read with, "
+                f"got others; its files must not change while questions are built"
+            )
         found[place] = Built(made, place[1], sample.id)
     return [found[place] for place in taken]
 
@@ -125,9 +139,11 @@ def _made(sample: Sample, place: _Place, plan: Plan, seed: int) -> Made | None:
 
 
 def _chosen(
-    samples: list[int], looks: Mapping[int, npt.NDArray[np.float64]], most: int | None,
+    samples: list[int],
+    looks: Mapping[int, npt.NDArray[np.float64]],
+    most: int | None,
     klass: tuple[str, str],
-) -> list[_Place]:  # fmt: skip
+) -> list[_Place]:
     """At most ``most`` of a class, far from each other in their looks."""
     if most is not None and len(samples) > most:
         chosen = k_centre(np.stack([looks[i] for i in samples]), most)
@@ -159,7 +175,16 @@ def _row(number: int, one: Built, scene: str, dataset: str, quality: int) -> lis
     _, jpeg = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, quality])
     options = [*made.options, *[""] * (6 - len(made.options))]
     return [
-        str(number), base64.b64encode(jpeg.tobytes()).decode(), f"image_{number}.jpg",
-        made.question, made.category, made.task, made.subtask, scene, one.answer, dataset,
-        made.options[made.right], *options,
-    ]  # fmt: skip
+        str(number),
+        base64.b64encode(jpeg.tobytes()).decode(),
+        f"image_{number}.jpg",
+        made.question,
+        made.category,
+        made.task,
+        made.subtask,
+        scene,
+        one.answer,
+        dataset,
+        made.options[made.right],
+        *options,
+    ]

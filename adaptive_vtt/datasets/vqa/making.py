@@ -14,24 +14,34 @@ from .boxes import distractors
 from .taxonomy import TASKS
 
 MANY = ("0", "1", "2", "3", "4", "more than 4")
-"""The options of counting questions, never shuffled."""
+"""The options of counting questions, always in this order."""
 
 _CATEGORY = {task.name: task.category for task in TASKS}
 
-WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType({
-    "presence": ("Is there any {subject} in this image?", "Does the image show any {subject}?"),
-    "type": ("What does this image show?", "Which of these is to be seen in the image?"),
-    "counting": ("How many separate regions of {subject} are in this image?",
-                 "Count the regions of {subject}: how many does the image show?"),
-    "grounding": ("Which box [x1, y1, x2, y2], in pixels, holds the {subject}?",
-                  "Where is the {subject}? Choose its box, [x1, y1, x2, y2] in pixels."),
-    "selection": ("Which of the boxes is around the {subject}?",
-                  "What colour has the box that holds the {subject}?"),
-    "box": ("What is inside the {colour} box?", "What does the {colour} box mark?"),
-    "contour": ("What is inside the {colour} outline?", "What does the {colour} outline mark?"),
-    "coordinate": ("What is in the box {box}, in pixels [x1, y1, x2, y2]?",
-                   "The box {box} ([x1, y1, x2, y2] in pixels) holds something. What is it?"),
-})  # fmt: skip
+WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "presence": ("Is there any {subject} in this image?", "Does the image show any {subject}?"),
+        "type": ("What does this image show?", "Which of these is to be seen in the image?"),
+        "counting": (
+            "How many separate regions of {subject} are in this image?",
+            "Count the regions of {subject}: how many does the image show?",
+        ),
+        "grounding": (
+            "Which box [x1, y1, x2, y2], in pixels, holds the {subject}?",
+            "Where is the {subject}? Choose its box, [x1, y1, x2, y2] in pixels.",
+        ),
+        "selection": (
+            "Which of the boxes is around the {subject}?",
+            "What colour has the box that holds the {subject}?",
+        ),
+        "box": ("What is inside the {colour} box?", "What does the {colour} box mark?"),
+        "contour": ("What is inside the {colour} outline?", "What does the {colour} outline mark?"),
+        "coordinate": (
+            "What is in the box {box}, in pixels [x1, y1, x2, y2]?",
+            "The box {box} ([x1, y1, x2, y2] in pixels) holds something. What is it?",
+        ),
+    }
+)
 """Wordings of each kind; one is drawn per question."""
 
 
@@ -153,23 +163,31 @@ Maker = Callable[[Sample, str, Plan, np.random.Generator], Made | None]
 _LESION_TYPE, _QUANTITY = "Lesion Type Identification", "Lesion Quantification"
 _BOX, _CONTOUR, _, _COORDINATE = (name for name, _, _ in TASKS[-1].subtasks)
 
-MAKERS: Mapping[str, Maker] = MappingProxyType({
-    "presence": _presence,
-    "type": _type,
-    "counting": _counting,
-    "grounding": _grounding,
-    "selection": _selection,
-    "box": _recognition("box", _BOX),
-    "contour": _recognition("contour", _CONTOUR),
-    "coordinate": _recognition("coordinate", _COORDINATE),
-})  # fmt: skip
+MAKERS: Mapping[str, Maker] = MappingProxyType(
+    {
+        "presence": _presence,
+        "type": _type,
+        "counting": _counting,
+        "grounding": _grounding,
+        "selection": _selection,
+        "box": _recognition("box", _BOX),
+        "contour": _recognition("contour", _CONTOUR),
+        "coordinate": _recognition("coordinate", _COORDINATE),
+    }
+)
 """Every kind of question; what a maker cannot make is None."""
 
 
 def _named(
-    image: Image, kind: str, right: str, others: Sequence[str], rng: np.random.Generator,
-    task: str, subtask: str, **told: Any,
-) -> Made | None:  # fmt: skip
+    image: Image,
+    kind: str,
+    right: str,
+    others: Sequence[str],
+    rng: np.random.Generator,
+    task: str,
+    subtask: str,
+    **told: Any,
+) -> Made | None:
     """A question whose options are names, at most four; none where there is no wrong one."""
     if not others:
         return None

@@ -52,10 +52,14 @@ TASKS = (
           ("Coordinate-based Region Recognition", "Coor", 433))),
 )  # fmt: skip
 
-SCENES: Mapping[str, tuple[str, int]] = MappingProxyType({
-    "Gastroscopy": ("GS", 583), "Colonoscopy": ("CS", 1888),
-    "Capsule Endoscopy": ("CE", 1678), "Surgical Endoscopy": ("SE", 2683),
-})  # fmt: skip
+SCENES: Mapping[str, tuple[str, int]] = MappingProxyType(
+    {
+        "Gastroscopy": ("GS", 583),
+        "Colonoscopy": ("CS", 1888),
+        "Capsule Endoscopy": ("CE", 1678),
+        "Surgical Endoscopy": ("SE", 2683),
+    }
+)
 """Abbreviation and count, as the table of results implies; the text says CS 1848, SE 2723."""
 
 PROMPTS: Mapping[str, str] = MappingProxyType(
@@ -63,16 +67,26 @@ PROMPTS: Mapping[str, str] = MappingProxyType(
 )
 """The visual prompts of Region Recognition, and the subtask each is."""
 
-_OTHERWISE = MappingProxyType({
-    "lesion type recognition": "Lesion Type Identification", "lesion grading": "Lesion Severity "
-    "Grading", "polyp counting": "Lesion Quantification", "lesion counting": "Lesion "
-    "Quantification", "macro phase identification": "Macro Phases Identification",
-    "surgery": "Surgical Endoscopy", "surgical": "Surgical Endoscopy", "gastroscope": "Gastroscopy",
-    "colonoscope": "Colonoscopy", "capsule": "Capsule Endoscopy", "wce": "Capsule Endoscopy",
-    "wireless capsule endoscopy": "Capsule Endoscopy", "bounding box": "Bounding-box-based Region "
-    "Recognition", "contour": "Contour-based Region Recognition", "multi region": "Multi-region "
-    "Recognition", "coordinate": "Coordinate-based Region Recognition",
-})  # fmt: skip
+_OTHERWISE = MappingProxyType(
+    {
+        "lesion type recognition": "Lesion Type Identification",
+        "lesion grading": "Lesion Severity Grading",
+        "polyp counting": "Lesion Quantification",
+        "lesion counting": "Lesion Quantification",
+        "macro phase identification": "Macro Phases Identification",
+        "surgery": "Surgical Endoscopy",
+        "surgical": "Surgical Endoscopy",
+        "gastroscope": "Gastroscopy",
+        "colonoscope": "Colonoscopy",
+        "capsule": "Capsule Endoscopy",
+        "wce": "Capsule Endoscopy",
+        "wireless capsule endoscopy": "Capsule Endoscopy",
+        "bounding box": "Bounding-box-based Region Recognition",
+        "contour": "Contour-based Region Recognition",
+        "multi region": "Multi-region Recognition",
+        "coordinate": "Coordinate-based Region Recognition",
+    }
+)
 """Other wordings that mean the same, in lower case without punctuation."""
 
 

@@ -1,7 +1,7 @@
 """A captioner that sees everything and errs at rates that are set, for trials of audits.
 
-It looks at pixels alone (``datasets.scenery.seeing``), so it can be shown whatever an audit
-makes of a picture, and tells for every caption what it left out, mistook and made up.
+It looks at pixels alone (``datasets.synthetic.scenery.seeing``), so it can be shown any follow-up
+image, and it reports for every caption what it left out, mistook and made up.
 
 Whether it errs about a thing is decided by a hidden score, standard normal, against the rate.
 The score has a lasting part, a smooth random function of the thing's own colour, which is the
@@ -32,8 +32,8 @@ from ...utils.random_streams import generator
 Floats = npt.NDArray[np.float64]
 
 _TYPICAL = 0.015
-"""The share of a picture of an object of middling difficulty, so that rates keep their mean
-over ``scenes()``."""
+"""Share of the picture's area at which the size factor of the omission rate is 1. It is chosen so
+that the mean rate over the objects of ``scenes()`` is the rate that was set."""
 _SPREAD = 0.8  # of the logarithms of the factors of kinds
 _WAVES, _SCALE = 16, 1.5  # how many make up a lasting score, and their scale in CIE Lab
 
@@ -60,13 +60,13 @@ class TemplateCaptioner:
     """Describes pictures in one sentence.
 
     ``sight`` tells what is there: the colours of drawn scenes unless given, else for instance
-    ``datasets.registering.RegisteredSight``. ``vocabulary``: what that is called and taken for.
-    ``omission`` and ``misclassification``: the mean share of things that are left out, and
-    that are named but mistaken; ``fabrication``: of captions that add
-    a thing which would go with what is there. ``synonyms``: of names that are not the usual
-    ones; ``setting``: of captions that name the place. All are in 0..1, as ``persistence``.
-    ``even``: the same rates for every kind and size. ``price`` per call. Everything is a
-    function of ``seed`` and the image's bytes. Raises InputError for a share that is none.
+    ``datasets.synthetic.registering.RegisteredSight``. ``vocabulary``: what that is called and
+    taken for. ``omission`` and ``misclassification``: the mean share of things that are left out,
+    and that are named but mistaken; ``fabrication``: of captions that add a thing which would go
+    with what is there. ``synonyms``: of names that are not the usual ones; ``setting``: of captions
+    that name the place. All are in 0..1, as ``persistence``. ``even``: the same rates for every
+    kind and size. ``price`` per call. Everything is a function of ``seed`` and the image's bytes.
+    Raises InputError for a share that is none.
     """
 
     answers: Literal["one", "all"] = "one"
@@ -88,9 +88,10 @@ class TemplateCaptioner:
         seed: int = 0,
     ) -> None:
         self.rates = {
-            "omission": omission, "misclassification": misclassification,
+            "omission": omission,
+            "misclassification": misclassification,
             "fabrication": fabrication,
-        }  # fmt: skip
+        }
         shares = {"synonyms": synonyms, "setting": setting, "persistence": persistence}
         for name, share in {**self.rates, **shares}.items():
             if not 0 <= share <= 1:
@@ -137,9 +138,13 @@ class TemplateCaptioner:
             (word, kind) for word, kinds in zip(words, stand_for, strict=True) for kind in kinds
         )
         return Told(
-            caption, seen, named, tuple(s.kind for s in seen if s.kind in left),
-            MappingProxyType(taken), added,
-        )  # fmt: skip
+            caption,
+            seen,
+            named,
+            tuple(s.kind for s in seen if s.kind in left),
+            MappingProxyType(taken),
+            added,
+        )
 
     def _seen(self, image: Image) -> tuple[Sighting, ...]:
         seen = self.sight.see(image)

@@ -40,9 +40,11 @@ class Recorded:
         self._columns = {str(c): i for i, c in enumerate(c for c in table if c not in KEYS)}
         self._values = self._numbers(table[[c for c in table if c not in KEYS]])
         keys = zip(
-            table["sample"].astype(str), table["relation"], table["severity"].astype(int),
+            table["sample"].astype(str),
+            table["relation"],
+            table["severity"].astype(int),
             strict=True,
-        )  # fmt: skip
+        )
         self._rows: dict[tuple[str, str, int], int] = {}
         for row, key in enumerate(keys):
             if key in self._rows:

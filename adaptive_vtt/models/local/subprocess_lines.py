@@ -132,12 +132,10 @@ class _Program:
                 return b""
 
     def _exchange(self, line: bytes, longest: int) -> bytes:
-        process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(line)
-        process.stdin.flush()
-        return process.stdout.readline(longest + 1)
+        asked, answered = _open(self._process.stdin), _open(self._process.stdout)
+        asked.write(line)
+        asked.flush()
+        return answered.readline(longest + 1)
 
     def end(self, patience: float) -> str:
         """Ends the program, after ``patience`` seconds by force: its code, its last words."""
@@ -155,6 +153,12 @@ class _Program:
         said = self._errors.read().decode(errors="replace").strip().splitlines()
         self._errors.close()
         return f"ended with code {process.returncode}" + (f": {said[-1][:200]}" if said else "")
+
+
+def _open(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise OSError("the program has no such pipe")
+    return pipe
 
 
 def _hush(pipe: IO[bytes] | None) -> None:

@@ -72,9 +72,12 @@ class Preprocessing:
         return np.broadcast_to(levels, (channels, 256)).astype(dtype)
 
     def apply(
-        self, image: Image, shape: InputShape, table: npt.NDArray[Any] | None = None,
+        self,
+        image: Image,
+        shape: InputShape,
+        table: npt.NDArray[Any] | None = None,
         dtype: npt.DTypeLike = np.float32,
-    ) -> npt.NDArray[Any]:  # fmt: skip
+    ) -> npt.NDArray[Any]:
         """The image H x W x C as ch x H x W or H x W x ch of ``dtype``, or of ``table``.
 
         ``table``: ch x 256, instead of ``levels``.
@@ -148,7 +151,7 @@ class Outputs:
                 raise ModelError(
                     f"{who}: expected {len(self.concepts)} outputs (its concepts), got {len(row)}"
                 )
-            row = row[[self._index(concept) for concept in prompt.concepts]]
+            row = row[[_index(concept, self.concepts) for concept in prompt.concepts]]
         if row.ndim == 1 or prompt.image is None:
             return row
         if len(row) != len(prompt.concepts):
@@ -159,8 +162,8 @@ class Outputs:
         maps = [cv2.resize(m, (width, height), interpolation=cv2.INTER_LINEAR) for m in row]
         return np.stack(maps).clip(0, 1)
 
-    def _index(self, concept: str) -> int:
-        assert self.concepts is not None
-        if concept not in self.concepts:
-            raise unknown("concept", concept, self.concepts, "model.concepts")
-        return self.concepts.index(concept)
+
+def _index(concept: str, concepts: Sequence[str]) -> int:
+    if concept not in concepts:
+        raise unknown("concept", concept, concepts, "model.concepts")
+    return concepts.index(concept)

@@ -37,7 +37,8 @@ HOPELESS = {
     404: "no such model or address",
 }
 _LONGEST_WAIT = 31 * 86_400
-"""Seconds; a Retry-After of more is a mistake, or a trick to end the audit."""
+"""Longest Retry-After in seconds that is believed; more is a mistake, or a trick to end the
+audit."""
 QUOTED = 2000
 """Characters of a server's own words. They are cut again, shorter, once the keys are out: a cut
 through a key would hide it from who looks for it."""

@@ -82,9 +82,11 @@ def _character(one: str) -> str:
     number, octets = ord(one), one.encode()
     percent = "".join(f"%{octet:02x}" for octet in octets)
     escapes = (
-        rf"(?i:{percent})", rf"(?i:\\u{number:04x})", rf"(?i:&\#x0*{number:x};)",
+        rf"(?i:{percent})",
+        rf"(?i:\\u{number:04x})",
+        rf"(?i:&\#x0*{number:x};)",
         rf"&\#0*{number};",
-    )  # fmt: skip
+    )
     plain = r"\\?/" if one == "/" else re.escape(one)  # JSON may escape it
     return f"(?:{'|'.join((plain, *escapes))})"
 

@@ -77,9 +77,12 @@ class OpenAIChat(Endpoint):
         )
         endpoint.setdefault("name", model)
         super().__init__(
-            host=host, answers=answers, bound=Usage(max_input_tokens, max_tokens),
-            keys=keys if secret is None else (secret, *keys), **endpoint,
-        )  # fmt: skip
+            host=host,
+            answers=answers,
+            bound=Usage(max_input_tokens, max_tokens),
+            keys=keys if secret is None else (secret, *keys),
+            **endpoint,
+        )
         self._model, self.template = model, template
         self._encoding, self._detail = encoding or Encoding(), detail
         # OpenAI's newer models refuse the older name; other servers may ignore the newer one.
@@ -160,9 +163,12 @@ def _client(base_url: str | None, key: str, most: int) -> Any:
         ) from None
     # retries and timeouts are the endpoint's, which counts and pays for them
     return openai.AsyncOpenAI(
-        base_url=base_url, api_key=key, max_retries=0, timeout=None,
+        base_url=base_url,
+        api_key=key,
+        max_retries=0,
+        timeout=None,
         http_client=openai.DefaultAsyncHttpxClient(**client_options(most)),
-    )  # fmt: skip
+    )
 
 
 def _modes(yes_from: YesFrom, answers: str) -> list[YesFrom]:

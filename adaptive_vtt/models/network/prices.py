@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from ...errors import InputError
 
 MOST_TOKENS = 10_000_000
-"""No call of any model uses more; a larger count is a mistake, or a lie."""
+"""Most tokens of one call that are believed; a larger count is a mistake, or a lie."""
 
 
 @dataclass(frozen=True)

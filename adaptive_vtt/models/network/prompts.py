@@ -123,45 +123,65 @@ def _worded(ask: Ask, number: int | None = None) -> str:
 
 _REASONS = "First describe what the image shows that bears on the question, step by step. "
 
-_POLYP: Mapping[str, str] = MappingProxyType({
-    "abnormalities present": "Polyp", "landmarks present": "No",
-    "instruments present": "Polyp snare", "polyps removed": "No", "number of findings": "2",
-    "number of instruments": "1", "number of polyps": "1", "box artefact": "Yes",
-    "text present": "No", "easy to detect": "Yes", "abnormality colour": "Pink, Red",
-    "polyp size": "11-20mm", "polyp type": "Paris is", "procedure": "Colonoscopy",
-    "abnormality position": "Center, Center-left", "instrument position": "Lower-right",
-})  # fmt: skip
-_INFLAMED: Mapping[str, str] = MappingProxyType({
-    "abnormalities present": "Oesophagitis", "landmarks present": "Z-line",
-    "instruments present": "No", "number of findings": "1",
-    "number of instruments": "0", "number of polyps": "0", "box artefact": "No",
-    "text present": "Yes", "easy to detect": "No", "abnormality colour": "Red",
-    "landmark colour": "Pink", "procedure": "Gastroscopy", "abnormality position": "Lower-center",
-    "landmark position": "Center",
-})  # fmt: skip
+_POLYP: Mapping[str, str] = MappingProxyType(
+    {
+        "abnormalities present": "Polyp",
+        "landmarks present": "No",
+        "instruments present": "Polyp snare",
+        "polyps removed": "No",
+        "number of findings": "2",
+        "number of instruments": "1",
+        "number of polyps": "1",
+        "box artefact": "Yes",
+        "text present": "No",
+        "easy to detect": "Yes",
+        "abnormality colour": "Pink, Red",
+        "polyp size": "11-20mm",
+        "polyp type": "Paris is",
+        "procedure": "Colonoscopy",
+        "abnormality position": "Center, Center-left",
+        "instrument position": "Lower-right",
+    }
+)
+_INFLAMED: Mapping[str, str] = MappingProxyType(
+    {
+        "abnormalities present": "Oesophagitis",
+        "landmarks present": "Z-line",
+        "instruments present": "No",
+        "number of findings": "1",
+        "number of instruments": "0",
+        "number of polyps": "0",
+        "box artefact": "No",
+        "text present": "Yes",
+        "easy to detect": "No",
+        "abnormality colour": "Red",
+        "landmark colour": "Pink",
+        "procedure": "Gastroscopy",
+        "abnormality position": "Lower-center",
+        "landmark position": "Center",
+    }
+)
 
-TEMPLATES: Mapping[str, Template] = MappingProxyType({
-    template.name: template
-    for template in (
-        Template("zero-shot"),
-        Template(
-            "chain-of-thought",
-            letter=_REASONS + "Then end with a line 'Final answer: X', X being the letter.",
-            words=_REASONS + "Then end with a line 'Final answer: ' and the answer in few words.",
-            yes_no=_REASONS + "Then end with a line 'Final answer: Yes' or 'Final answer: No'.",
-            several=_REASONS + "Then answer every question on a line of its own that begins with "
-            "the question's number, like this: 1: answer.",
-        ),
-        Template(
-            "few-shot",
-            opening="You are shown an image from an endoscopy. Answer in the form of the sample "
-            "answers, without repeating a question and without explaining. Where a question "
-            "does not apply to the image, or you do not know, answer: Not relevant.",
-            examples=(_POLYP, _INFLAMED),
-            absent="Not relevant",
-        ),
-    )
-})  # fmt: skip
+_BUILT_IN = (
+    Template("zero-shot"),
+    Template(
+        "chain-of-thought",
+        letter=_REASONS + "Then end with a line 'Final answer: X', X being the letter.",
+        words=_REASONS + "Then end with a line 'Final answer: ' and the answer in few words.",
+        yes_no=_REASONS + "Then end with a line 'Final answer: Yes' or 'Final answer: No'.",
+        several=_REASONS + "Then answer every question on a line of its own that begins with "
+        "the question's number, like this: 1: answer.",
+    ),
+    Template(
+        "few-shot",
+        opening="You are shown an image from an endoscopy. Answer in the form of the sample "
+        "answers, without repeating a question and without explaining. Where a question "
+        "does not apply to the image, or you do not know, answer: Not relevant.",
+        examples=(_POLYP, _INFLAMED),
+        absent="Not relevant",
+    ),
+)
+TEMPLATES: Mapping[str, Template] = MappingProxyType({each.name: each for each in _BUILT_IN})
 """The built-in templates, by name."""
 
 

@@ -17,7 +17,8 @@ MAX_REPLY_BYTES = 8_000_000
 """The longest body, decompressed, that is read."""
 _PIECE = 65_536  # bytes decompressed at a time
 _CONTAINERS = 100_000
-"""A reply with more lists and objects is not parsed: "{}" of 2 bytes takes 72 in memory."""
+"""Most lists and objects in a reply that is parsed: an empty object takes 2 bytes on the wire and
+72 in memory."""
 _INFLATED = {"gzip": 47, "x-gzip": 47, "deflate": 47}
 """Encodings that are undone, with zlib's number for "gzip or zlib, whichever comes"."""
 

@@ -18,7 +18,8 @@ from ...types import Image
 from ..base import LabelPreserving
 
 LUMA = np.array([[19595, 38470, 7471, 32768]]) / 65536
-"""Weights of red, green and blue in a grey level (ITU-R BT.601 in 16 bits), and a half."""
+"""Weights of red, green and blue in a grey level (ITU-R BT.601, times 2 ** 16), and one half, which
+makes cutting to whole numbers round."""
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,10 @@ def _nearest(length: int, count: int) -> Indices:
 def jpeg_compression(image: Image, rng: np.random.Generator, quality: float) -> Image:
     """JPEG at ``quality`` (1..100), colour at half the resolution (4:2:0), and back."""
     options = [
-        cv2.IMWRITE_JPEG_QUALITY, int(quality),
-        cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420,
-    ]  # fmt: skip
+        cv2.IMWRITE_JPEG_QUALITY,
+        int(quality),
+        cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
+        cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420,
+    ]
     _, coded = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), options)
     return np.asarray(cv2.cvtColor(cv2.imdecode(coded, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB))

@@ -18,7 +18,7 @@ VEILS = {
     opacity: np.rint(np.arange(256) + np.arange(255, -1, -1) * (opacity / 255)).astype(np.uint8)
     for opacity in (100, 130)
 }
-"""What white of an opacity in 255ths makes of every level."""
+"""Opacity in 255ths -> the 256 grey levels as they look under white of that opacity."""
 
 
 def stain_deposit(image: Image, rng: np.random.Generator, most: float, side: float = 24) -> Image:
@@ -43,8 +43,9 @@ def stain_deposit(image: Image, rng: np.random.Generator, most: float, side: flo
 def _marks(side: int, most: float) -> tuple[Mask, ...]:
     """Ten ink marks, side x side, that cover up to ``most`` of it; always the same ones."""
     shares = np.linspace(0.48, most, MARKS)
-    return tuple(_mark(side, float(s), np.random.default_rng([side, i]))
-                 for i, s in enumerate(shares))  # fmt: skip
+    return tuple(
+        _mark(side, float(s), np.random.default_rng([side, i])) for i, s in enumerate(shares)
+    )
 
 
 def _mark(side: int, share: float, rng: np.random.Generator) -> Mask:

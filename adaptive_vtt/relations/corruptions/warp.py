@@ -11,7 +11,7 @@ from . import Corruption
 
 Floats = npt.NDArray[np.float32]
 LENGTH = 244
-"""What ImageNet-C multiplies the published numbers by; pixels of a 224-pixel image."""
+"""Unit of the published numbers, in pixels of a 224-pixel image (ImageNet-C's own factor)."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,12 @@ class Field:
     def moved(self, image: npt.NDArray[np.uint8], interpolation: int) -> npt.NDArray[np.uint8]:
         """``image`` (H x W or H x W x C) after both, mirrored at its edges."""
         turned = cv2.warpAffine(
-            image, self.affine, image.shape[1::-1], flags=interpolation,
+            image,
+            self.affine,
+            image.shape[1::-1],
+            flags=interpolation,
             borderMode=cv2.BORDER_REFLECT_101,
-        )  # fmt: skip
+        )
         bent = cv2.remap(turned, self.x, self.y, interpolation, borderMode=cv2.BORDER_REFLECT)
         return np.asarray(bent).reshape(image.shape)
 

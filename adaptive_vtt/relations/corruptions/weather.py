@@ -49,9 +49,16 @@ def plasma(side: int, decay: float, rng: np.random.Generator) -> npt.NDArray[np.
 
 
 def snow(
-    image: Image, rng: np.random.Generator, mean: float, deviation: float, zoom: float,
-    threshold: float, radius: float, sigma: float, keep: float,
-) -> Image:  # fmt: skip
+    image: Image,
+    rng: np.random.Generator,
+    mean: float,
+    deviation: float,
+    zoom: float,
+    threshold: float,
+    radius: float,
+    sigma: float,
+    keep: float,
+) -> Image:
     """Flakes falling at -135 to -45 degrees, seen twice, over an image turned pale.
 
     Flakes are normal noise (``mean``, ``deviation``), enlarged by ``zoom``, black below
@@ -97,9 +104,13 @@ def pane(number: int) -> Floats:
 
 
 def _fern(
-    sheet: Floats, start: npt.NDArray[np.float64], angle: float, length: float,
-    rng: np.random.Generator, depth: int = 0,
-) -> None:  # fmt: skip
+    sheet: Floats,
+    start: npt.NDArray[np.float64],
+    angle: float,
+    length: float,
+    rng: np.random.Generator,
+    depth: int = 0,
+) -> None:
     """Draws a stem from ``start`` that bends a little and sends off shorter ones at 60 degrees."""
     at, bend, gap = start, rng.normal(0, 0.03), 7.0
     for step in range(max(1, int(length / gap))):

@@ -19,9 +19,22 @@ from .specularity import Specularity
 from .text import Text
 
 __all__ = [
-    "Blood", "Blur", "Contrast", "Cutout", "Feces", "Folder", "Instrument", "MedTest",
-    "Saturation", "Source", "Specularity", "Text", "WhiteBalance", "relations", "visible_field",
-]  # fmt: skip
+    "Blood",
+    "Blur",
+    "Contrast",
+    "Cutout",
+    "Feces",
+    "Folder",
+    "Instrument",
+    "MedTest",
+    "Saturation",
+    "Source",
+    "Specularity",
+    "Text",
+    "WhiteBalance",
+    "relations",
+    "visible_field",
+]
 
 TASKS = ("segmentation", "vqa", "classification")
 
@@ -43,7 +56,14 @@ def relations(
     if task not in TASKS:
         raise unknown("task", task, TASKS, "medtest")
     nine = (
-        Saturation(field), Contrast(field), WhiteBalance(field), Specularity(field), Blur(field),
-        Instrument(instruments, field), Feces(feces, field), Blood(blood, field), Text(field),
-    )  # fmt: skip
+        Saturation(field),
+        Contrast(field),
+        WhiteBalance(field),
+        Specularity(field),
+        Blur(field),
+        Instrument(instruments, field),
+        Feces(feces, field),
+        Blood(blood, field),
+        Text(field),
+    )
     return tuple(r for r in nine if task != "classification" or not isinstance(r, Blood))

@@ -11,11 +11,12 @@ from .scene import MedTest, Scene, fifth
 
 OVEREXPOSURE = (1.1, 1.6)
 UNDEREXPOSURE = (0.9, 0.55)
-"""One factor for brightness, contrast and saturation, mildest first. The thesis gives no range;
-below 0.55, all three together hide a polyp from anyone, and the answer would not be kept."""
+"""Factor on brightness, contrast and saturation alike, mildest first. The thesis gives no range.
+Below 0.55 the three together hide a polyp from anyone, so the right answer would change."""
 
 COLOUR_CAST = (0.65, 0.35)
-"""What two channels are multiplied by. The thesis says "approximately half": severity 3."""
+"""Factor on the two weakened channels, mildest first. The thesis says "approximately half", which
+is severity 3 here."""
 
 BLUR_SIGMA = (5.0, 15.0)
 """Standard deviation in pixels of a 512-pixel image (MR2-1), drawn from (5, 15]."""

@@ -1,6 +1,6 @@
 """MedTest's objects (section 3.4): instrument, stool and blood, placed, matched and blended."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import cv2
@@ -10,7 +10,7 @@ from ...types import Image, Mask
 from . import fluids, tools
 from .cutouts import Cutout, Source
 from .placement import Pose, anywhere, near_its_place
-from .scene import FieldOf, Floats, MedTest, Scene, fifth
+from .scene import FieldOf, Floats, MedTest, Scene, cheapest, fifth
 
 INSTRUMENT_SHARE = (0.02, 0.12)
 """How much of the visible field an instrument takes: "moderate size" in the thesis."""
@@ -64,16 +64,15 @@ class Instrument(MedTest):
 
     def _fitting(self, scene: Scene, share: float, rng: np.random.Generator) -> tuple[Cutout, Pose]:
         """The first of a few tools for which there is room, or the one with the most."""
-        best: tuple[Cutout, Pose] | None = None
-        for _ in range(TOOLS_TRIED):
-            cutout = self.source.cutout(rng)
-            pose = near_its_place(cutout, scene, share, rng)
-            if best is None or (pose.free, pose.shrunk) > (best[1].free, best[1].shrunk):
-                best = cutout, pose
-            if best[1].free and best[1].shrunk == 1:
-                break
-        assert best is not None
-        return best
+
+        def tries() -> Iterator[tuple[float, tuple[Cutout, Pose]]]:
+            for _ in range(TOOLS_TRIED):
+                cutout = self.source.cutout(rng)
+                pose = near_its_place(cutout, scene, share, rng)
+                # what covers a finding is worse than whatever is shrunk, by less than 1, for room
+                yield (not pose.free) + (1 - pose.shrunk), (cutout, pose)
+
+        return cheapest(tries())
 
 
 class Stain(MedTest):

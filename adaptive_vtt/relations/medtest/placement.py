@@ -7,7 +7,9 @@ if even that does not fit, it goes where it would cover the least, and the part 
 protected mask is left out. So the protected mask is never covered at all.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import cv2
@@ -15,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .cutouts import Cutout
-from .scene import Floats, Scene
+from .scene import Floats, Scene, cheapest
 
 SHRINK = (1.0, 0.85, 0.7, 0.55, 0.4)
 """Sizes tried, as shares of the wanted one (lengths)."""
@@ -40,7 +42,7 @@ SUNK = 0.4
 from the edge of the view, so that most of it is to be seen."""
 
 _COARSE = 96
-"""Places are judged on a picture of at most about this side."""
+"""Longest side, in pixels, of the small picture on which places are judged."""
 
 Matrix = npt.NDArray[np.float64]
 
@@ -91,20 +93,17 @@ def near_its_place(cutout: Cutout, scene: Scene, share: float, rng: np.random.Ge
     coarse = _Coarse(scene)
     size = np.sqrt(share * scene.area / max(cutout.area, 1.0))
     jitter = rng.uniform(-1, 1, (TRIES, 3))
-    best: tuple[float, Pose] | None = None
-    for shrunk in SHRINK:
-        for retreat in RETREAT if len(cutout.tail) else (0.0,):
-            for x, y, turn in jitter:
-                position = (cutout.position[0] + SHIFT * x, cutout.position[1] + SHIFT * y)
-                angle = cutout.turn + TURN * turn
-                pose = _pose(cutout, scene, size * shrunk, angle, position, retreat)
-                covered = coarse.covered(cutout, pose)
-                if best is None or covered < best[0]:
-                    best = covered, replace(pose, shrunk=shrunk, free=covered == 0)
-                if covered == 0:
-                    return best[1]
-    assert best is not None
-    return best[1]
+    retreats = RETREAT if len(cutout.tail) else (0.0,)
+
+    def tries() -> Iterator[tuple[float, Pose]]:
+        for shrunk, retreat, (x, y, turn) in product(SHRINK, retreats, jitter):
+            position = (cutout.position[0] + SHIFT * x, cutout.position[1] + SHIFT * y)
+            angle = cutout.turn + TURN * turn
+            pose = _pose(cutout, scene, size * shrunk, angle, position, retreat)
+            covered = coarse.covered(cutout, pose)
+            yield covered, replace(pose, shrunk=shrunk, free=covered == 0)
+
+    return cheapest(tries())
 
 
 def anywhere(cutout: Cutout, scene: Scene, share: float, rng: np.random.Generator) -> Pose:

@@ -4,10 +4,11 @@ MedTest resizes every image to 512 x 512 before it adds anything; here images ke
 size, and lengths are shares of it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from operator import itemgetter
+from typing import Any, ClassVar, TypeVar
 
 import cv2
 import numpy as np
@@ -18,6 +19,7 @@ from ...types import FollowUp, Image, Mask, Sample
 from ..base import LabelPreserving
 
 Floats = npt.NDArray[np.floating[Any]]
+T = TypeVar("T")
 FieldOf = Callable[[Sample], Mask]
 """A user's own answer to where the tissue is to be seen: H x W, False on the black frame."""
 
@@ -29,6 +31,18 @@ NOTCH = 0.06
 
 SMALLEST_FIELD = 0.01
 """Below this share of the image, what is bright is no field: the image is simply dark."""
+
+
+def cheapest(tries: Iterable[tuple[float, T]]) -> T:
+    """The first of the (cost, thing) that costs 0, else the first of the least cost.
+
+    ``tries`` holds one at least; what comes after a thing of cost 0 is never made.
+    """
+    rest = iter(tries)
+    best = next(rest)
+    while best[0] > 0 and (other := next(rest, None)) is not None:
+        best = min(best, other, key=itemgetter(0))
+    return best[1]
 
 
 @dataclass(frozen=True)
@@ -46,8 +60,7 @@ class Scene:
     @classmethod
     def of(cls, sample: Sample, field_of: FieldOf | None) -> "Scene":
         """The scene of a sample that has an image; grey images become RGB."""
-        assert sample.image is not None
-        image = np.ascontiguousarray(sample.image)
+        image = np.ascontiguousarray(sample.require_image())
         if image.shape[2] == 1:
             image = cv2.cvtColor(image, cv2.COLOR_GRAY2RGB).reshape(*image.shape[:2], 3)
         protected = np.zeros(image.shape[:2], np.bool_)

@@ -18,7 +18,8 @@ LAMBDA = 0.02
 """The longest half axis of a spot, as a share of the image's height."""
 
 EPSILON = 1e-3
-"""Added to both half axes (equation 1), as a share of the height: no spot is empty."""
+"""Length added to both half axes (equation 1), as a share of the image's height, so that no spot is
+empty."""
 
 SPREAD = 0.045
 """How far spots lie from their cluster's centre (standard deviation; share of the height)."""

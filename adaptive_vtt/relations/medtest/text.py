@@ -1,6 +1,7 @@
 """MedTest's text (section 3.5.1): date, time and device parameters as endoscopes print them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any, ClassVar
 
 import cv2
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...types import Image
-from .scene import Floats, MedTest, Scene, fifth
+from .scene import Floats, MedTest, Scene, cheapest, fifth
 
 LETTER = (0.022, 0.036)
 """Height of a capital letter, as a share of the image's height."""
@@ -89,17 +90,13 @@ def _free_place(
     scene: Scene, words: list[str], letter: float, corners: list[str]
 ) -> tuple[Floats, str, float]:
     """Opacity H x W of the text where it covers nothing protected, or the least of it."""
-    least: tuple[float, tuple[Floats, str, float]] | None = None
-    for factor in SMALLER:
-        for corner in corners:
+
+    def tries() -> Iterator[tuple[float, tuple[Floats, str, float]]]:
+        for factor, corner in product(SMALLER, corners):
             opacity = _printed(scene.field.shape, words, letter * factor, corner)
-            covered = float(opacity[scene.protected].sum())
-            if covered == 0:
-                return opacity, corner, factor
-            if least is None or covered < least[0]:
-                least = covered, (opacity, corner, factor)
-    assert least is not None
-    return least[1]
+            yield float(opacity[scene.protected].sum()), (opacity, corner, factor)
+
+    return cheapest(tries())
 
 
 def _printed(shape: tuple[int, ...], words: list[str], letter: float, corner: str) -> Floats:

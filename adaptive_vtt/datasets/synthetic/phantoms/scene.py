@@ -148,7 +148,10 @@ def plan(seed: int, index: int, prevalence: Prevalence) -> Scene:
     stool = _stool(rng, level, polyps, instrument)
     bleeding, marks = int(rng.integers(1, 5)), (0.025, 0.16)
     return Scene(
-        seed, index, lumen, radius,
+        seed,
+        index,
+        lumen,
+        radius,
         mucosa=_mucosa(rng),
         light=(float(rng.uniform(-0.6, 0.6)), float(rng.uniform(-0.7, 0.2))),
         vessels=float(rng.uniform(0.15, 1)),
@@ -161,9 +164,10 @@ def plan(seed: int, index: int, prevalence: Prevalence) -> Scene:
         instrument=instrument,
         stool=stool,
         blood=_patches(rng, bleeding, marks, (), instrument, stool)
-        if rng.random() < prevalence.blood else (),
+        if rng.random() < prevalence.blood
+        else (),
         text=_text(rng) if rng.random() < prevalence.text else (),
-    )  # fmt: skip
+    )
 
 
 def _lumen(rng: np.random.Generator) -> tuple[tuple[float, float], float]:
@@ -187,11 +191,15 @@ def _folds(rng: np.random.Generator, lumen: tuple[float, float], inner: float) -
         waves = rng.normal(0, 0.07, (2, 2)).tolist()
         folds.append(
             Fold(
-                float(x), float(y), float(radius), float(rng.uniform(0.3, 0.7)),
-                float(rng.uniform(0, 2 * np.pi)), float(rng.uniform(0.0, 1.0)),
+                float(x),
+                float(y),
+                float(radius),
+                float(rng.uniform(0.3, 0.7)),
+                float(rng.uniform(0, 2 * np.pi)),
+                float(rng.uniform(0.0, 1.0)),
                 (tuple(waves[0]), tuple(waves[1])),
             )
-        )  # fmt: skip
+        )
         step = rng.uniform(1.3, 1.85)
         x, y = np.array([x, y]) + (step - 1) * radius * bend
         radius *= step
@@ -222,14 +230,16 @@ def _polyp(rng: np.random.Generator, lumen: tuple[float, float]) -> Polyp:
     radius = float(np.clip(scale * np.exp(rng.normal(np.log(13), 0.7)), 0.022, 0.24))
     paris = str(rng.choice(PARIS, p=[0.55, 0.2, 0.25]))
     return Polyp(
-        x, y, radius,
+        x,
+        y,
+        radius,
         aspect=float(rng.uniform(0.65, 1)),
         angle=float(rng.uniform(0, 2 * np.pi)),
         paris=paris,
         colour=str(rng.choice(COLOURS)),
         millimetres=round(radius / scale, 1),
         contrast=float(rng.uniform(0.55, 1) * (0.65 if paris == "iia" else 1)),
-    )  # fmt: skip
+    )
 
 
 def _instrument(rng: np.random.Generator, polyps: Sequence[Polyp]) -> Instrument | None:

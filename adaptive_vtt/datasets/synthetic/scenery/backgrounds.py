@@ -92,8 +92,12 @@ def _park(picture: Floats, rng: np.random.Generator) -> None:
     _bumps(picture, rng, 0.57, (122, 136, 124))
     _shade(picture, 0.55, 1, (150, 162, 142), (134, 148, 124))
     side, middle = len(picture), picture.shape[1] * rng.uniform(0.3, 0.7)
-    path = [(middle, 0.55), (middle + 0.03 * side, 0.55), (middle + 0.35 * side, 1.0),
-            (middle - 0.2 * side, 1.0)]  # fmt: skip
+    path = [
+        (middle, 0.55),
+        (middle + 0.03 * side, 0.55),
+        (middle + 0.35 * side, 1.0),
+        (middle - 0.2 * side, 1.0),
+    ]
     corners = np.rint([(x, y * side) for x, y in path]).astype(np.int32)
     cv2.fillPoly(picture, [corners], (190, 186, 178), cv2.LINE_AA)
 

@@ -87,9 +87,12 @@ def compose(
     if between and " and " in template:
         template = "{first} " + between + " {rest}{where}"
     sentence = template.format(
-        all=_listed(phrases), first=phrases[0], rest=_listed(phrases[1:]), where=place,
+        all=_listed(phrases),
+        first=phrases[0],
+        rest=_listed(phrases[1:]),
+        where=place,
         is_="are" if items[0].plural else "is",
-    )  # fmt: skip
+    )
     return sentence[0].upper() + sentence[1:] + ".", tuple(item.worded for item in items)
 
 

@@ -103,10 +103,12 @@ def sighted(kind: str, things: Sequence[Mask], colours: npt.NDArray[np.uint8]) -
     colour = lab(np.median(colours, axis=0)).tolist()
     x, y, width, height = cv2.boundingRect(whole.astype(np.uint8))
     return Sighting(
-        kind, float(whole.mean()), (x, y, x + width, y + height),
+        kind,
+        float(whole.mean()),
+        (x, y, x + width, y + height),
         sum(bool(4 * t.sum() >= largest) for t in things),
         (colour[0], colour[1], colour[2]),
-    )  # fmt: skip
+    )
 
 
 def _named(image: Image) -> Image:

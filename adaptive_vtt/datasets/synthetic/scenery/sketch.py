@@ -71,9 +71,15 @@ class Sketch:
         cv2.polylines(self._cover, path, closed, 255, thick)
 
     def arc(
-        self, x: float, y: float, radius: float, width: float, colour: Colour,
-        start: float = 0, stop: float = 360,
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        radius: float,
+        width: float,
+        colour: Colour,
+        start: float = 0,
+        stop: float = 360,
+    ) -> None:
         """A part of a circle, from ``start`` to ``stop`` degrees clockwise from the right."""
         turn = np.deg2rad(np.linspace(start, stop, max(8, round(abs(stop - start) / 8))))
         self.line([(x + radius * np.cos(t), y + radius * np.sin(t)) for t in turn], width, colour)

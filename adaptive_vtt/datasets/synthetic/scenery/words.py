@@ -117,33 +117,64 @@ WORDS: Mapping[str, Words] = MappingProxyType(
 
 TAKEN_FOR: Mapping[str, str] = MappingProxyType(
     {
-        "person": "statue", "dog": "cat", "cat": "dog", "horse": "cow", "sheep": "goat",
-        "bird": "airplane", "car": "truck", "bus": "train", "bicycle": "motorcycle",
-        "boat": "tent", "umbrella": "tent", "kite": "flag", "ball": "balloon", "tree": "bush",
-        "chair": "bench", "table": "box", "bed": "sofa", "lamp": "vase", "clock": "mirror",
-        "cup": "bottle", "bottle": "cup", "banana": "lemon", "apple": "orange", "book": "box",
+        "person": "statue",
+        "dog": "cat",
+        "cat": "dog",
+        "horse": "cow",
+        "sheep": "goat",
+        "bird": "airplane",
+        "car": "truck",
+        "bus": "train",
+        "bicycle": "motorcycle",
+        "boat": "tent",
+        "umbrella": "tent",
+        "kite": "flag",
+        "ball": "balloon",
+        "tree": "bush",
+        "chair": "bench",
+        "table": "box",
+        "bed": "sofa",
+        "lamp": "vase",
+        "clock": "mirror",
+        "cup": "bottle",
+        "bottle": "cup",
+        "banana": "lemon",
+        "apple": "orange",
+        "book": "box",
         "laptop": "television",
     }
-)  # fmt: skip
+)
 """What each kind is mistaken for; never the same thing or a kind of it in WordNet."""
 
 GOES_WITH: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "person": ("dog", "ball", "umbrella"), "dog": ("ball", "person", "cat"),
-        "cat": ("ball", "chair", "dog"), "horse": ("person", "tree", "dog"),
-        "sheep": ("horse", "tree", "dog"), "bird": ("tree", "kite", "boat"),
-        "car": ("bus", "person", "tree"), "bus": ("car", "person", "bicycle"),
-        "bicycle": ("person", "car", "tree"), "boat": ("bird", "person", "umbrella"),
-        "umbrella": ("person", "bottle", "ball"), "kite": ("bird", "person", "ball"),
-        "ball": ("dog", "person", "kite"), "tree": ("bird", "bicycle", "person"),
-        "chair": ("table", "lamp", "cat"), "table": ("cup", "chair", "bottle"),
-        "bed": ("lamp", "clock", "book"), "lamp": ("bed", "chair", "book"),
-        "clock": ("lamp", "chair", "table"), "cup": ("table", "laptop", "banana"),
-        "bottle": ("cup", "apple", "person"), "banana": ("apple", "cup", "table"),
-        "apple": ("banana", "bottle", "table"), "book": ("lamp", "cup", "chair"),
+        "person": ("dog", "ball", "umbrella"),
+        "dog": ("ball", "person", "cat"),
+        "cat": ("ball", "chair", "dog"),
+        "horse": ("person", "tree", "dog"),
+        "sheep": ("horse", "tree", "dog"),
+        "bird": ("tree", "kite", "boat"),
+        "car": ("bus", "person", "tree"),
+        "bus": ("car", "person", "bicycle"),
+        "bicycle": ("person", "car", "tree"),
+        "boat": ("bird", "person", "umbrella"),
+        "umbrella": ("person", "bottle", "ball"),
+        "kite": ("bird", "person", "ball"),
+        "ball": ("dog", "person", "kite"),
+        "tree": ("bird", "bicycle", "person"),
+        "chair": ("table", "lamp", "cat"),
+        "table": ("cup", "chair", "bottle"),
+        "bed": ("lamp", "clock", "book"),
+        "lamp": ("bed", "chair", "book"),
+        "clock": ("lamp", "chair", "table"),
+        "cup": ("table", "laptop", "banana"),
+        "bottle": ("cup", "apple", "person"),
+        "banana": ("apple", "cup", "table"),
+        "apple": ("banana", "bottle", "table"),
+        "book": ("lamp", "cup", "chair"),
         "laptop": ("cup", "book", "chair"),
     }
-)  # fmt: skip
+)
 """What one expects beside each kind, the likeliest first."""
 
 SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -157,7 +188,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """How each place (``kinds.PLACES``) is told."""
 
 EVERYDAY = Vocabulary(WORDS, TAKEN_FOR, GOES_WITH, SETTINGS)
-"""For drawn scenes (``datasets.scenes``)."""
+"""For drawn scenes (``datasets.synthetic.scenes``)."""
 
 ENDOSCOPY = Vocabulary(
     words=MappingProxyType(
@@ -177,17 +208,22 @@ ENDOSCOPY = Vocabulary(
     ),
     taken_for=MappingProxyType(
         {
-            "polyp": "fold", "instrument": "tube", "stool": "mucus", "blood": "bile",
+            "polyp": "fold",
+            "instrument": "tube",
+            "stool": "mucus",
+            "blood": "bile",
             "text": "reflection",
         }
     ),
     goes_with=MappingProxyType(
         {
-            "polyp": ("instrument", "blood", "stool"), "instrument": ("polyp", "blood", "text"),
-            "stool": ("polyp", "blood", "text"), "blood": ("polyp", "instrument", "stool"),
+            "polyp": ("instrument", "blood", "stool"),
+            "instrument": ("polyp", "blood", "text"),
+            "stool": ("polyp", "blood", "text"),
+            "blood": ("polyp", "instrument", "stool"),
             "text": ("polyp", "instrument", "stool"),
         }
     ),
     settings=MappingProxyType({"colon": ("in the colon", "inside the bowel")}),
-)  # fmt: skip
+)
 """For frames of colonoscopies; its kinds are the phantom's concepts that have masks."""

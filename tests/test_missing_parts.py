@@ -1,0 +1,62 @@
+"""What is not there is named where it is first missed, in one sentence."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from adaptive_vtt.errors import InputError, OrderError
+from adaptive_vtt.labelling.session import Session
+from adaptive_vtt.relations.medtest.scene import Scene, cheapest
+from adaptive_vtt.relations.pasting import cut
+from adaptive_vtt.types import Box, FollowUp, Sample
+from adaptive_vtt.utils.image_codec import png
+
+BARE = Sample("frame 7", None, {"polyp": 1})
+
+
+def test_a_sample_without_image_is_named() -> None:
+    for asked in (
+        BARE.require_image,
+        lambda: cut(BARE, Box("polyp", 0, 0, 4, 4)),
+        lambda: Scene.of(BARE, None),
+    ):
+        with pytest.raises(
+            InputError, match=r"sample 'frame 7': expected a source image, got none"
+        ):
+            asked()
+
+
+def test_a_follow_up_without_image_is_named() -> None:
+    with pytest.raises(InputError, match="expected a follow-up image, got none"):
+        FollowUp(None).require_image()
+
+
+def test_an_image_that_is_there_is_given() -> None:
+    image = np.zeros((2, 3, 3), np.uint8)
+    assert Sample("a", image, {}).require_image() is image
+    assert FollowUp(image).require_image() is image
+
+
+def test_a_label_after_the_last_object_is_refused() -> None:
+    session = Session([], "ann", {}, lambda label: None)
+    with pytest.raises(OrderError, match="expected an object left to label"):
+        session.answer("none")
+
+
+def test_the_first_free_thing_ends_the_search() -> None:
+    def tries() -> Iterator[tuple[float, str]]:
+        yield 2.0, "dear"
+        yield 0.0, "free"
+        raise AssertionError("nothing is made after a thing of cost 0")
+
+    assert cheapest(tries()) == "free"
+
+
+def test_the_first_of_the_least_cost_is_taken() -> None:
+    assert cheapest([(3.0, "a"), (1.0, "b"), (1.0, "c"), (2.0, "d")]) == "b"
+
+
+def test_an_image_of_two_channels_is_refused() -> None:
+    with pytest.raises(InputError, match=r"expected H x W .* got \(4, 4, 2\) of uint8"):
+        png(np.zeros((4, 4, 2), np.uint8))
