@@ -36,7 +36,7 @@ from .engine.source_queue import Inquiry
 from .errors import JournalError, OrderError
 from .journal import JournalSource, opened
 from .journal.rows import DrawRow
-from .models.base import ConcurrentModel, ModelUnderTest
+from .models.base import ConcurrentModel, ModelUnderTest, adapted_model
 from .models.checking import as_answer, check_answer, name_of
 from .results import Result, summarise
 from .space import QuestionSpace
@@ -118,6 +118,7 @@ class Audit:
         device: str = "cpu",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        model = adapted_model(model)
         plan = Plan(half_width, at_most, confidence, tuple(targets), where, unanswered)
         if floor is None:
             floor = DEFAULT_FLOOR if plan.certifies else 0.0
@@ -419,7 +420,7 @@ class Audit:
             self._canaries.after(len(self._lessons.order))
             if row.call not in calls:
                 self._await(row)
-        if calls and hasattr(self.model, "trusted"):
+        if calls:
             self.model.trusted = True
         self._lessons.catch_up()
         if self.stopped is not None and not len(self._queue):

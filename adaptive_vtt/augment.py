@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import InputError, unknown
-from .relations import FollowUp, Identity, Relation, resolve
+from .relations import FollowUp, Identity, Relation, RelationDefaults, resolve
 from .types import Image, Mask, Sample
 from .utils.image_files import as_image, as_mask
 from .utils.random_streams import generator
@@ -74,7 +74,7 @@ class Augment:
         moved = {name: relation.expect_mask(mask, follow_up) for name, mask in inside.items()}
         return _like(changed, image), moved
 
-    def _follow_up(self, sample: Sample) -> tuple[Relation, FollowUp]:
+    def _follow_up(self, sample: Sample) -> tuple[RelationDefaults, FollowUp]:
         rng = generator(self.seed, "augment", *_worker(), self._seen)
         self._seen += 1
         place = int(np.searchsorted(self._ends, rng.random(), side="right"))
@@ -82,7 +82,7 @@ class Augment:
         severity = relation.severities[int(rng.integers(len(relation.severities)))]
         return relation, relation.apply(sample, severity, rng)
 
-    def _resolved(self) -> list[Relation]:
+    def _resolved(self) -> list[RelationDefaults]:
         found = resolve(self._given)
         known = any(relation.name == Identity().name for relation in found)
         return found if known else [Identity(), *found]

@@ -15,10 +15,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from .datasets.base import Dataset
+from .datasets.base import Dataset, adapted_dataset
 from .errors import InputError
 from .oracles import Correctness, Oracle, adapted
-from .relations import FollowUp, Relation, resolve
+from .relations import FollowUp, Relation, RelationDefaults, resolve
 from .types import IDENTITY, UNKNOWN, Indices, Sample, Truths
 from .types import Question as Question
 from .utils.random_streams import generator
@@ -31,7 +31,7 @@ MAX_NUMBER = 2**62
 class Variant:
     """One severity of one relation."""
 
-    relation: Relation
+    relation: RelationDefaults
     severity: int
 
     @property
@@ -61,9 +61,9 @@ class QuestionSpace:
     ) -> None:
         self.seed = seed
         self.oracle = adapted(oracle if oracle is not None else Correctness())
-        self.dataset = dataset = self.oracle.view(dataset)
-        self.concepts = dataset.concepts
-        self.asked, self.asked_by = self.oracle.asked(dataset)
+        self.dataset = adapted_dataset(self.oracle.view(adapted_dataset(dataset)))
+        self.concepts = self.dataset.concepts
+        self.asked, self.asked_by = self.oracle.asked(self.dataset)
         chosen = resolve(relations)
         wanted = None if severities is None else set(severities)
         self.variants = tuple(
@@ -78,13 +78,13 @@ class QuestionSpace:
                 f"severities: expected some of {sorted(offered)} (relations "
                 f"{[r.name for r in chosen]}), got {sorted(wanted or [])}"
             )
-        self.total = len(dataset) * len(self.variants) * len(self.concepts)
+        self.total = len(self.dataset) * len(self.variants) * len(self.concepts)
         if self.total > MAX_NUMBER:
             raise InputError(f"space: {self.total} questions, over the limit of {MAX_NUMBER}")
         if self.size == 0:
             raise InputError(
                 "space: no question can be asked: every truth is unknown or no relation applies "
-                f"({len(dataset)} samples x {len(self.variants)} variants x "
+                f"({len(self.dataset)} samples x {len(self.variants)} variants x "
                 f"{len(self.concepts)} concepts, relations {[r.name for r in chosen]}, oracle "
                 f"{type(self.oracle).__name__})"
             )
@@ -244,7 +244,7 @@ class QuestionSpace:
         digest.update(self.dataset.fingerprint.encode())
         digest.update(repr([v.name for v in self.variants]).encode())
         relations = {v.relation.name: v.relation for v in self.variants}
-        options = {n: r.describe for n, r in relations.items() if hasattr(r, "describe")}
+        options = {n: r.describe for n, r in relations.items() if r.describe is not None}
         digest.update(repr(options).encode() if options else b"")
         digest.update(self.applicable.tobytes())
         digest.update(f"seed {self.seed}".encode() if self.seed else b"")

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .datasets.base import Dataset
+from .datasets.base import Dataset, DatasetDefaults
 from .datasets.table import TableDataset, from_table
 from .errors import unknown
+from .models.base import ModelDefaults
 from .types import Answer, Indices, Prompt, Sample, Truths, Unanswered
 from .utils.random_streams import generator
 
@@ -35,7 +36,7 @@ def tiny_dataset(
     return from_table(pictures, table, name="tiny")
 
 
-class TiledDataset:
+class TiledDataset(DatasetDefaults):
     """A table of truths repeated until there are ``samples`` of them; costs no memory.
 
     For trials of scale: 10^9 samples are as quick to make as 10. It has no images.
@@ -91,7 +92,7 @@ class TiledDataset:
         return np.arange(count), self._tile[:count]
 
 
-class ScriptedModel:
+class ScriptedModel(ModelDefaults):
     """Answers by a fixed rule of (seed, image, concept), and counts what it is asked.
 
     Answers are uniform in [0, 1]; every answered call costs 1, a refused one 0.5.

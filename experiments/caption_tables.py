@@ -34,7 +34,7 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.captions import words
-from adaptive_vtt.captions.base import Same
+from adaptive_vtt.captions.base import Same, describe_part
 from adaptive_vtt.captions.detectors import Detected
 from adaptive_vtt.captions.regions import Regions
 from adaptive_vtt.datasets.base import Dataset
@@ -390,7 +390,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     cv2.setNumThreads(1)
     same = words.same(wordnet=options.wordnet)
-    print(f"words: {words.describe(same)}")
+    print(f"words: {describe_part(same)}")
     count, timed = (2, 1) if options.quick else (options.scenes, 20)
     found = tables(count, timed, same, options.seed)
     for title, frame in found.items():

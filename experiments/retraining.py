@@ -43,7 +43,7 @@ from adaptive_vtt.experiments.train_phantom import (
 )
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
-from adaptive_vtt.relations import Relation, resolve
+from adaptive_vtt.relations import RelationDefaults, resolve
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
@@ -92,7 +92,7 @@ class Task:
     where: Mapping[str, Sequence[object]] = field(default_factory=dict)
 
     @property
-    def relations(self) -> list[Relation]:
+    def relations(self) -> list[RelationDefaults]:
         """What is audited: the original frames, too, unless they are what others are judged by."""
         names = [self.family] if self.oracle.needs_source else ["identity", self.family]
         return resolve(names)

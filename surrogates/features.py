@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.datasets.base import CompleteDataset, Dataset
 from adaptive_vtt.types import UNKNOWN, Image, Indices
 from adaptive_vtt.utils.random_streams import generator
 
@@ -37,7 +37,7 @@ TRUTH_SCALE = 0.5
 
 
 def sample_features(
-    dataset: Dataset, seed: int | str, *, most_images: int = MOST_IMAGES
+    dataset: CompleteDataset, seed: int | str, *, most_images: int = MOST_IMAGES
 ) -> Callable[[Tensor], Tensor]:
     """A function from sample numbers (n,) to features (n, d), float64.
 
@@ -49,7 +49,7 @@ def sample_features(
     parts: list[Callable[[Indices], Floats]] = [
         _Scaled(_Truths(dataset), reference, len(dataset.concepts), TRUTH_SCALE)
     ]
-    given = getattr(dataset, "features", None)
+    given = dataset.features
     if given is not None:
         table = np.asarray(given, np.float64)
         brought = _Scaled(lambda samples: table[samples], reference, 2 * COMPONENTS, 1.0)

@@ -31,3 +31,9 @@ class Filler(Protocol):
 
     def __call__(self, image: Image, box: Box) -> Image:
         """A copy of H x W x C uint8 without what was in ``box``."""
+
+
+def describe_part(part: object) -> str:
+    """What a part goes by, for the journal: its ``describe``, a function's name, or its class."""
+    said = getattr(part, "describe", None) or getattr(part, "__name__", type(part).__name__)
+    return str(said)

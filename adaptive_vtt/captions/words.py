@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal as OneOf
 
 from ..errors import unknown
-from .base import Reader, Same
+from .base import Reader
 from .embeddings import THRESHOLD, EmbeddingSame, MiniLM, WordVectors
 from .nouns import ABSTRACT, PLACES, NounReader
 from .sameness import AnyOf, Folding, Literal, Matcher
@@ -52,8 +52,3 @@ def same(
     elif MiniLM.installed():
         ways.append(EmbeddingSame(MiniLM(), THRESHOLD if threshold is None else threshold))
     return AnyOf(ways)
-
-
-def describe(part: Reader | Same) -> str:
-    """What it goes by, for the journal."""
-    return str(getattr(part, "describe", type(part).__name__))

@@ -192,7 +192,7 @@ def _per_relation(space: QuestionSpace, rates: Mapping[str, int | None]) -> list
 
 def _misclassified(space: QuestionSpace) -> Target:
     """One question per image, about its true class."""
-    oracle = getattr(space.oracle, "oracle", space.oracle)
+    oracle = space.oracle.original
     if not isinstance(oracle, TopClass):
         name = type(oracle).__name__
         raise InputError(f"target 'misclassified': needs the oracle TopClass, got {name}")

@@ -10,7 +10,7 @@ import typer
 
 from ..datasets.table import same_size
 from ..errors import InputError
-from ..relations import Identity, Relation, families, get, names, resolve
+from ..relations import Identity, RelationDefaults, families, get, names, resolve
 from ..relations.graded import GRADED
 from ..types import Mask, Sample
 from ..utils.files import write_bytes
@@ -53,12 +53,12 @@ def preview(path: Path, out: Path, chosen: list[str] | None, mask: Path | None, 
     write_bytes(out, sheet.png() if ending == ".png" else sheet.html().encode())
 
 
-def _row(source: Sample, relation: Relation, seed: int) -> Row:
+def _row(source: Sample, relation: RelationDefaults, seed: int) -> Row:
     cells = [_cell(source, relation, severity, seed) for severity in relation.severities]
-    return Row(relation.name, getattr(relation, "about", ""), cells)
+    return Row(relation.name, relation.about, cells)
 
 
-def _cell(source: Sample, relation: Relation, severity: int, seed: int) -> Cell:
+def _cell(source: Sample, relation: RelationDefaults, severity: int, seed: int) -> Cell:
     rng = generator(seed, f"preview/{relation.name}", severity)
     try:
         follow_up = relation.apply(source, severity, rng)
@@ -75,8 +75,8 @@ def _cell(source: Sample, relation: Relation, severity: int, seed: int) -> Cell:
     return Cell(severity, image, "unchanged" if same else "")
 
 
-def _described(relation: Relation) -> dict[str, object]:
-    about = getattr(relation, "about", "")
+def _described(relation: RelationDefaults) -> dict[str, object]:
+    about = relation.about
     return {"name": relation.name, "severities": list(relation.severities), "about": about}
 
 
@@ -92,14 +92,14 @@ def _families() -> str:
     return "\n".join(lines)
 
 
-def _table(relations: list[Relation]) -> str:
+def _table(relations: list[RelationDefaults]) -> str:
     """One line per relation; where the screen is narrow, what it does folds under itself."""
     wide = max(len(relation.name) for relation in relations)
     lines = []
     for relation in relations:
         levels = ",".join(map(str, relation.severities))
         start = f"  {relation.name:{wide}}  {levels:9}  "
-        about = textwrap.wrap(getattr(relation, "about", ""), max(30, _columns() - len(start)))
+        about = textwrap.wrap(relation.about, max(30, _columns() - len(start)))
         lines.append((start + f"\n{' ' * len(start)}".join(about)).rstrip())
     return "\n".join(lines)
 

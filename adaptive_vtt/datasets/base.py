@@ -1,16 +1,21 @@
 """What the engine needs to know of a dataset: samples, concepts, and exact counts."""
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from ..types import Indices, Sample, Truths
+from ..types import Floats, Indices, Sample, Truths
+from ..utils.adapting import Completed
 
 
 @runtime_checkable
 class Dataset(Protocol):
-    """n samples x C binary concepts. Counts are exact and cost nothing per question."""
+    """n samples x C binary concepts. Counts are exact and cost nothing per question.
+
+    Inherit from ``DatasetDefaults`` for what else there is to say.
+    """
 
     name: str
     concepts: tuple[str, ...]
@@ -54,3 +59,54 @@ class Dataset(Protocol):
 
     def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:
         """All samples, or ``most`` random ones: their indices (m,) ascending and truths m x C."""
+
+
+class CompleteDataset(Dataset, Protocol):
+    """A dataset with all members that have a default; see ``DatasetDefaults``."""
+
+    features: Floats | None
+    """What makes samples alike, one row per sample (n x d); None: their images and truths."""
+
+    @property
+    def guessing(self) -> Floats | None:
+        """n x C: the error rate of who guesses, where questions have options; None: no options."""
+
+    @property
+    def most_boxes(self) -> int | None:
+        """The most boxes that any sample has; None: not known."""
+
+    @property
+    def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
+        """The concepts to send to a model, and which of these each of ``concepts`` is."""
+
+
+class DatasetDefaults:
+    """What most datasets have alike; ``CompleteDataset`` says what it means."""
+
+    concepts: tuple[str, ...]
+    features: Floats | None = None
+
+    @property
+    def guessing(self) -> Floats | None:
+        return None
+
+    @property
+    def most_boxes(self) -> int | None:
+        return None
+
+    @property
+    def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
+        return self.concepts, range(len(self.concepts))
+
+
+class Adapted(Completed, DatasetDefaults):
+    """A dataset that does not inherit from ``DatasetDefaults``."""
+
+    def __len__(self) -> int:
+        return len(self.plain)
+
+
+def adapted_dataset(dataset: Dataset) -> CompleteDataset:
+    """The dataset with everything that ``DatasetDefaults`` promises."""
+    complete = dataset if isinstance(dataset, DatasetDefaults) else Adapted(dataset)
+    return cast(CompleteDataset, complete)

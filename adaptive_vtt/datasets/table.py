@@ -13,6 +13,7 @@ import pandas as pd
 from ..errors import InputError, unknown
 from ..types import UNKNOWN, Image, Indices, Mask, Sample, Truths
 from ..utils.image_files import as_image, as_mask, read_image, read_mask
+from .base import DatasetDefaults
 
 
 class Rows(Protocol):
@@ -27,7 +28,7 @@ ImageSource = Sequence[Any] | npt.NDArray[Any] | None
 MaskSource = Mapping[str, Sequence[Any]]
 
 
-class TableDataset:
+class TableDataset(DatasetDefaults):
     """n samples x C concepts held in memory as one byte each; images decoded when asked for.
 
     ``skipped`` names the files that were left out when the dataset was made.

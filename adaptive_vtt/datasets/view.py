@@ -4,14 +4,13 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..types import UNKNOWN, Indices, Sample, Truths
-from .base import Dataset
+from ..types import UNKNOWN, Floats, Indices, Sample, Truths
+from .base import Dataset, DatasetDefaults, adapted_dataset
 
 READABLE = [
     [False, False, False],
@@ -22,7 +21,7 @@ READABLE = [
 """Which of unknown, 0 and 1 may count as a side."""
 
 
-class View:
+class View(DatasetDefaults):
     """``dataset`` as an oracle sees it.
 
     Concept k of the view is concept ``base[k]`` of the dataset under the name
@@ -37,7 +36,7 @@ class View:
         base: Sequence[int],
         reading: tuple[int, int, int] = (UNKNOWN, 0, 1),
     ) -> None:
-        self.dataset = dataset
+        self.dataset = adapted_dataset(dataset)
         self.name = dataset.name
         self.concepts = tuple(concepts)
         self.base = np.asarray(base, np.int64)
@@ -54,18 +53,22 @@ class View:
         return self.dataset.has_images
 
     @property
-    def features(self) -> Any:
-        return getattr(self.dataset, "features", None)
+    def features(self) -> Floats | None:
+        return self.dataset.features
 
     @features.setter
-    def features(self, features: Any) -> None:
-        self.dataset.features = features  # type: ignore[attr-defined]
+    def features(self, features: Floats | None) -> None:
+        self.dataset.features = features
 
     @property
-    def guessing(self) -> npt.NDArray[np.float64] | None:
+    def guessing(self) -> Floats | None:
         """That of the dataset, by the view's concepts; None where there is none."""
-        found = getattr(self.dataset, "guessing", None)
+        found = self.dataset.guessing
         return None if found is None else found[:, self.base]
+
+    @property
+    def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
+        return self.dataset.concepts, self.base.tolist()
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:

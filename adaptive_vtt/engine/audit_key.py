@@ -40,7 +40,7 @@ from typing import Any
 
 from ..errors import InputError, JournalError
 from ..journal import JournalSource, SQLiteJournal
-from ..models.base import ModelUnderTest
+from ..models.base import ModelUnderTest, adapted_model
 
 SEED_BITS = 53
 """Fresh seeds are whole numbers that every reader of JSON keeps exact."""
@@ -132,11 +132,11 @@ def same_key(facts: Mapping[str, Any], key: str | int) -> None:
 
 def version_of(model: ModelUnderTest) -> str | None:
     """The model's ``version`` where it has one, else a hash of its content where it can tell."""
-    stated = getattr(model, "version", None)
-    if stated is not None:
-        return str(stated)
-    content = getattr(model, "content", None)
-    return None if content is None else CONTENT + content()
+    known = adapted_model(model)
+    if known.version is not None:
+        return str(known.version)
+    content = known.content()
+    return None if content is None else CONTENT + content
 
 
 def _version_for(model: ModelUnderTest, facts: Mapping[str, Any]) -> tuple[str | None, bool]:

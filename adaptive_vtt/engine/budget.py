@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import JournalError
-from ..models.base import ModelUnderTest
+from ..models.base import ModelDefaults
 from ..models.checking import is_cost
 from ..stopping import CENTS
 from .call_queue import Call
@@ -17,7 +17,7 @@ class Purse:
     ``cap``: what spent and lost may come to, or None.
     """
 
-    def __init__(self, model: ModelUnderTest, cap: float | None) -> None:
+    def __init__(self, model: ModelDefaults, cap: float | None) -> None:
         self.cap = cap
         self.spent = 0.0
         self.lost = 0
@@ -65,4 +65,4 @@ class Purse:
 
     @property
     def _most(self) -> float:
-        return float(getattr(self._model, "most_cost", 0.0))  # may rise, if wrongly bounded
+        return float(self._model.most_cost or 0.0)  # may rise, if wrongly bounded

@@ -39,9 +39,7 @@ class Judge:
         self.sources = Sources(space, answers)
         self._pairs: dict[int, tuple[Sample, FollowUp]] = {}
         self.pictures = 0  # kept so far, those of an earlier run included
-        several = getattr(space.oracle, "whole_call", False) or len(space.concepts) > len(
-            space.asked
-        )
+        several = space.oracle.whole_call or len(space.concepts) > len(space.asked)
         if answers == "one" and several:
             raise InputError(
                 f"oracle {type(space.oracle).__name__}: needs a model that answers all concepts "

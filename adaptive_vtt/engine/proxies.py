@@ -18,7 +18,7 @@ from torch import Tensor
 from ..errors import InputError
 from ..journal import read_journal
 from ..models import PythonModel, Recorded
-from ..models.base import ModelUnderTest
+from ..models.base import ModelUnderTest, adapted_model
 from ..models.checking import checked, name_of
 from ..space import QuestionSpace
 from ..types import Answer, Memory, Prompt
@@ -64,7 +64,7 @@ class Proxies:
         self._proxies: dict[str, _Proxy] = {
             name: _proxy(name, source, space, seed) for name, source in sources.items()
         }
-        guessing = getattr(space.dataset, "guessing", None)
+        guessing = space.dataset.guessing
         if guessing is not None:
             self._proxies["guessing"] = _Guessing(guessing, space)
         self.prior_key: str | None = None
@@ -144,7 +144,7 @@ class _Asked:
     """A model that is asked about each follow-up image once."""
 
     def __init__(self, name: str, model: ModelUnderTest, space: QuestionSpace, seed: int) -> None:
-        self._name, self._model, self._space, self._seed = name, model, space, seed
+        self._name, self._model, self._space, self._seed = name, adapted_model(model), space, seed
         self._known: dict[int, Floats] = {}
 
     def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
@@ -174,8 +174,8 @@ class _Asked:
 
     def _prompt(self, image: int) -> Prompt:
         question = self._space.question(image * len(self._space.concepts))
-        needs = getattr(self._model, "needs_image", True)
-        picture = self._space.follow_up(image, self._seed).image if needs else None
+        needed = self._model.needs_image
+        picture = self._space.follow_up(image, self._seed).image if needed else None
         return Prompt(
             picture, self._space.concepts, question.sample_id, question.relation, question.severity
         )

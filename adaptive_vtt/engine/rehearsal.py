@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..audit import Audit, Progress
-from ..datasets.base import Dataset
+from ..datasets.base import CompleteDataset
 from ..errors import InputError
-from ..models.base import ModelUnderTest
-from ..oracles import Case, Heard, OracleDefaults, Outcome, Version
+from ..models.base import ModelDefaults, ModelUnderTest, adapted_model
+from ..oracles import Case, Heard, Oracle, OracleDefaults, Outcome, Version
 from ..space import QuestionSpace
 from ..types import Answer, Memory, Prompt, Sample, Unanswered, Value
 from ..utils.random_streams import generator
-from .settings import check_cost, priced
+from .settings import check_cost
 
 ASSUMED = (0.1, 0.3)
 """Loss rates that are rehearsed."""
@@ -48,7 +48,8 @@ def rehearse(
     have a pattern takes fewer calls. ``progress`` is told the calls so far. Raises InputError
     where nothing would be certified and there is no budget, as that would ask everything.
     """
-    check_cost(model, options.get("max_cost"))
+    known = adapted_model(model)
+    check_cost(known, options.get("max_cost"))
     if not any(options.get(name) for name in ("half_width", "at_most", "budget")):
         raise InputError("dry run: expected a half_width, an at_most or a budget, got none")
     options = {**options, "journal": None, "max_cost": None}  # what it would take, not what it may
@@ -57,11 +58,11 @@ def rehearse(
     try:
         for loss in losses:
             space.oracle = _Coins(oracle, loss)
-            with Audit(space, _Nobody(model), **options) as audit:
+            with Audit(space, _Nobody(known), **options) as audit:
                 result = audit.run(_steps(progress))
-            price = result.cost if priced(model) else None
+            price = result.cost if known.prices_known else None
             certified = bool(len(result.targets)) and bool(result.targets["certified"].all())
-            likely = None if price is None else price / getattr(model, "most_attempts", 1)
+            likely = None if price is None else price / known.most_attempts
             reason = result.reason or ""
             found.append(Estimate(loss, result.calls, price, likely, certified, reason))
     finally:
@@ -76,14 +77,15 @@ def _steps(progress: Callable[[int], object]) -> Callable[[Progress], None]:
     return step
 
 
-class _Nobody:
+class _Nobody(ModelDefaults):
     """Stands in for a model that is not to be asked; costs what that would at most."""
 
     needs_image = False
+    most_cost: float
 
-    def __init__(self, model: ModelUnderTest) -> None:
+    def __init__(self, model: ModelDefaults) -> None:
         self.answers = model.answers
-        self.most_cost = float(getattr(model, "most_cost", 0.0))
+        self.most_cost = float(model.most_cost or 0.0)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         return [Answer((0.5,) * len(p.concepts), self.most_cost) for p in prompts]
@@ -98,7 +100,11 @@ class _Coins(OracleDefaults):
         self.rates = oracle.rates
         self.loss = loss
 
-    def most_versions(self, dataset: Dataset) -> int:
+    @property
+    def original(self) -> Oracle:
+        return self.oracle.original
+
+    def most_versions(self, dataset: CompleteDataset) -> int:
         return self.oracle.most_versions(dataset)
 
     def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:

@@ -62,8 +62,9 @@ def run_model(audit: "Audit", step: Callable[[], None]) -> None:
 
 
 def _keep_statistics(audit: "Audit") -> None:
-    if hasattr(audit.model, "statistics"):
-        audit.journal.set_facts(endpoint=audit.model.statistics())
+    told = audit.model.statistics()
+    if told is not None:
+        audit.journal.set_facts(endpoint=told)
 
 
 def run_batches(audit: "Audit", step: Callable[[], None]) -> None:

@@ -3,18 +3,18 @@
 from typing import Any
 
 from ..errors import InputError, JournalError, ModelError, unknown
-from ..models.base import ModelUnderTest
+from ..models.base import ModelDefaults
 from ..models.checking import is_cost, name_of
 from ..space import QuestionSpace
 from ..strategies import Strategy
 
 
 def check(
-    model: ModelUnderTest, space: QuestionSpace, floor: float, candidates: int, batch: int
+    model: ModelDefaults, space: QuestionSpace, floor: float, candidates: int, batch: int
 ) -> None:
     if model.answers not in ("one", "all"):
         raise ModelError(f"model {name_of(model)!r}: answers must be 'one' or 'all'")
-    if getattr(model, "needs_image", True) and not space.dataset.has_images:
+    if model.needs_image and not space.dataset.has_images:
         raise InputError(
             f"model {name_of(model)!r} looks at images, but dataset {space.dataset.name!r} has none"
         )
@@ -25,19 +25,14 @@ def check(
             raise InputError(f"{name}: expected at least 1, got {value}")
 
 
-def priced(model: ModelUnderTest) -> bool:
-    """Whether it is known what a call may cost at most."""
-    return bool(getattr(model, "prices_known", hasattr(model, "most_cost")))
-
-
-def check_cost(model: ModelUnderTest, max_cost: float | None) -> None:
+def check_cost(model: ModelDefaults, max_cost: float | None) -> None:
     """Raises InputError where a cap on cost could not be kept."""
-    if max_cost is not None and not priced(model):
+    if max_cost is not None and not model.prices_known:
         raise InputError(
             f"max_cost: expected the prices of model {name_of(model)!r} to be known, as the cap "
             "could not be kept otherwise; got none"
         )
-    most = getattr(model, "most_cost", 0.0)
+    most = 0.0 if model.most_cost is None else model.most_cost
     if not is_cost(most):
         raise InputError(
             f"model {name_of(model)!r}: expected a most_cost that is finite and 0 or more, got "
@@ -77,7 +72,7 @@ def public_options(strategy: Strategy) -> dict[str, Any]:
 
 
 def describe_settings(
-    space: QuestionSpace, model: ModelUnderTest, chosen: Strategy, **plain: Any
+    space: QuestionSpace, model: ModelDefaults, chosen: Strategy, **plain: Any
 ) -> dict[str, Any]:
     """What an audit was begun with, by name; ``plain`` are the options as they were given."""
     return {
@@ -86,17 +81,17 @@ def describe_settings(
         "answers": model.answers,
         "model": name_of(model),
         "oracle": describe_oracle(space),
-        "template": getattr(getattr(model, "template", None), "hash", None),
+        "template": model.template_hash,
     }
 
 
 def describe_oracle(space: QuestionSpace) -> dict[str, Any]:
     """The oracle's class and plain attributes, as JSON gives them back."""
-    oracle = getattr(space.oracle, "oracle", space.oracle)
+    oracle = space.oracle.original
     plain = (int, float, str, bool, tuple)
     options: dict[str, Any] = {k: v for k, v in vars(oracle).items() if isinstance(v, plain)}
-    if hasattr(oracle, "regime"):  # how replies in words are read
-        options["regime"] = oracle.regime
+    if space.oracle.regime is not None:
+        options["regime"] = space.oracle.regime
     described = {"name": type(oracle).__name__, "needs_source": oracle.needs_source, **options}
     described["rates"] = dict(space.oracle.rates)
     return {k: list(v) if isinstance(v, tuple) else v for k, v in described.items()}

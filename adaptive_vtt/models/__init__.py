@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..types import Answer, Prompt, Unanswered, Value
-from .base import ConcurrentModel, ModelUnderTest
+from .base import ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
 from .demo.simulated import Simulated
 from .local.loading import load
 from .local.python import PythonModel, TorchModel
@@ -45,6 +45,7 @@ __all__ = [
     "Endpoint",
     "HttpJson",
     "Limits",
+    "ModelDefaults",
     "ModelUnderTest",
     "OnnxModel",
     "OpenAIChat",
@@ -62,6 +63,7 @@ __all__ = [
     "Unanswered",
     "Usage",
     "Value",
+    "adapted_model",
     "load",
 ]
 

@@ -2,21 +2,20 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from ..types import Answer, Prompt, Unanswered
+from ..types import Answer, CallMode, Prompt, Unanswered
+from ..utils.adapting import Completed
 
 
 @runtime_checkable
 class ModelUnderTest(Protocol):
     """``answers`` is "all" where one call answers every concept of an image, else "one".
 
-    A model may also carry ``name`` (for reports), ``version`` (a text; models that are not the
-    same must differ in name or version), ``needs_image`` (default True) and ``most_cost``, which
-    no call exceeds, all its retries included; an audit needs that to keep to a cap on cost.
+    Inherit from ``ModelDefaults`` for what else there is to say.
     """
 
-    answers: Literal["one", "all"]
+    answers: CallMode
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         """One answer per prompt, in the same order."""
@@ -31,3 +30,64 @@ class ConcurrentModel(Protocol):
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
         """Sends one prompt and does not wait; its answer, or what went wrong, comes later."""
+
+
+class ModelDefaults:
+    """What most models have alike."""
+
+    answers: CallMode = "all"
+    name: str = ""
+    """For errors, journals and reports; "": that of the class."""
+    version: str | None = None
+    """Models that are not the same must differ in name or version (or ``content``)."""
+    needs_image: bool = True
+    """False where prompts without an image can be answered."""
+    most_cost: float | None = None
+    """What no call exceeds, all its retries included; None: not known, so a cap on cost could not
+    be kept."""
+    most_attempts: int = 1
+    """The most attempts of one call that may be billed."""
+    template_hash: str | None = None
+    """A hash of the words that prompts are put in, where there are any; journaled."""
+    trusted: bool = False
+    """Set once answers of the model stand in the audit's journal."""
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        raise TypeError(f"{type(self).__name__} defines no ask")
+
+    @property
+    def prices_known(self) -> bool:
+        """Whether it is known what a call may cost at most."""
+        return self.most_cost is not None
+
+    def content(self) -> str | None:
+        """A hash of what the model is made of, its version if it states none; None: not known."""
+        return None
+
+    def statistics(self) -> dict[str, Any] | None:
+        """What a run should leave in the journal, as JSON has it; None: nothing."""
+        return None
+
+
+class Adapted(Completed, ModelDefaults):
+    """A model that does not inherit from ``ModelDefaults``."""
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # where it has none
+        return type(self.plain).__name__
+
+
+class AdaptedConcurrent(Adapted):
+    """One that can be asked several things at a time."""
+
+    in_flight = 1
+
+    def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
+        return self.plain.submit(prompt)
+
+
+def adapted_model(model: ModelUnderTest) -> ModelDefaults:
+    """The model with everything that ``ModelDefaults`` promises."""
+    if isinstance(model, ModelDefaults):
+        return model
+    return AdaptedConcurrent(model) if isinstance(model, ConcurrentModel) else Adapted(model)

@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from ..errors import AvttError, ModelError, one_line
 from ..types import Answer, Prompt, Unanswered, Value
-from .base import ModelUnderTest
+from .base import ModelUnderTest, adapted_model
 
 
 def name_of(model: ModelUnderTest) -> str:
     """The model's own name, or its class."""
-    return str(getattr(model, "name", type(model).__name__))
+    return str(adapted_model(model).name or type(model).__name__)
 
 
 def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..datasets.base import Dataset
-from ..relations.base import Relation
+from ..datasets.base import CompleteDataset, Dataset
+from ..relations.base import RelationDefaults
 from ..types import (
     SIDES,
     Case,
@@ -49,6 +49,18 @@ class OracleDefaults:
     needs_source = False
     rates = SIDES
     unanswered_loss = 1.0
+    whole_call: bool = False
+    """Whether all concepts have to be answered in one call."""
+
+    @property
+    def regime(self) -> str | None:
+        """How replies in words are read, where that is named; journaled."""
+        return None
+
+    @property
+    def original(self) -> Oracle:
+        """The oracle as it was given: this one, unless it stands in for another."""
+        return self
 
     def judge(
         self, question: Question, answer: Any, expected: Any, source_answer: Any = None
@@ -59,18 +71,15 @@ class OracleDefaults:
         """The samples and concepts that can be judged."""
         return dataset
 
-    def asked(self, dataset: Dataset) -> tuple[tuple[str, ...], Sequence[int]]:
+    def asked(self, dataset: CompleteDataset) -> tuple[tuple[str, ...], Sequence[int]]:
         """The concepts to send to a model about a viewed dataset, and which one each is."""
-        base = getattr(dataset, "base", None)
-        if base is None:
-            return dataset.concepts, range(len(dataset.concepts))
-        return dataset.dataset.concepts, base.tolist()  # type: ignore[attr-defined]
+        return dataset.asked
 
-    def applies(self, relation: Relation, concept: str) -> bool:
+    def applies(self, relation: RelationDefaults, concept: str) -> bool:
         """Whether a question about ``concept`` after ``relation`` can be judged."""
         return True
 
-    def most_versions(self, dataset: Dataset) -> int:
+    def most_versions(self, dataset: CompleteDataset) -> int:
         """Of so many versions of a source image of a viewed dataset the oracle may have to
         hear, beside itself."""
         return 0
@@ -89,7 +98,7 @@ class OracleDefaults:
 
     def expect(
         self,
-        relation: Relation,
+        relation: RelationDefaults,
         follow_up: FollowUp,
         sample: Sample,
         question: Question,
@@ -113,6 +122,10 @@ class Adapted(OracleDefaults):
     def __init__(self, oracle: Oracle) -> None:
         self.oracle = oracle
         self.needs_source = oracle.needs_source
+
+    @property
+    def original(self) -> Oracle:
+        return self.oracle
 
     def judge(
         self, question: Question, answer: Any, expected: Any, source_answer: Any = None

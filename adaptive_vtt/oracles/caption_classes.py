@@ -14,7 +14,7 @@ from typing import Any
 from ..captions.base import Reader, Same
 from ..captions.localising import rounded
 from ..errors import InputError
-from ..relations.base import Relation
+from ..relations.base import RelationDefaults
 from ..types import Box, FollowUp, Outcome, Question, Sample, SourceAnswer
 from .caption_view import QUESTION
 from .captioned import NOT_CAPTIONED, CaptionOracle, caption_of
@@ -78,13 +78,13 @@ class CaptionClasses(CaptionOracle):
         self.reader = reader
         self.same = same
 
-    def applies(self, relation: Relation, concept: str) -> bool:
+    def applies(self, relation: RelationDefaults, concept: str) -> bool:
         """After insertions and removals alone."""
-        return getattr(relation, "edits", False)
+        return relation.edits
 
     def expect(
         self,
-        relation: Relation,
+        relation: RelationDefaults,
         follow_up: FollowUp,
         sample: Sample,
         question: Question,

@@ -21,7 +21,7 @@ class Captioned(View):
     @property
     def most_boxes(self) -> int | None:
         """The most that any sample has, where the dataset knows."""
-        return getattr(self.dataset, "most_boxes", None)
+        return self.dataset.most_boxes
 
     def sample(self, index: int) -> Sample:
         return replace(super().sample(index), asks={CAPTION: Ask(self.question)})

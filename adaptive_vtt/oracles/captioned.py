@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..datasets.base import Dataset
+from ..datasets.base import CompleteDataset, Dataset
 from ..errors import InputError, ModelError
 from ..types import CAPTION, Outcome, SourceAnswer, Unanswered
 from .base import OracleDefaults
@@ -40,7 +40,7 @@ class CaptionOracle(OracleDefaults):
             raise InputError(f"captions: expected images, dataset {dataset.name!r} has none")
         return Captioned(dataset, self.question)
 
-    def asked(self, dataset: Dataset) -> tuple[tuple[str, ...], Sequence[int]]:
+    def asked(self, dataset: CompleteDataset) -> tuple[tuple[str, ...], Sequence[int]]:
         return (CAPTION,), range(1)
 
     def unread(self, answer: Any, sample: str) -> Outcome | None:

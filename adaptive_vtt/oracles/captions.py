@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..captions.base import Filler, Reader, Same
+from ..captions.base import Filler, Reader, Same, describe_part
 from ..captions.localising import Located, by_detection, by_occlusion, mask_of, rounded
 from ..captions.occlusion import VERSIONS, inpainted, occluded
-from ..datasets.base import Dataset
+from ..datasets.base import CompleteDataset
 from ..errors import InputError
-from ..relations.base import Relation
+from ..relations.base import RelationDefaults
 from ..relations.reduction import Crop, Rotate, Stretch, visible_shares
 from ..relations.reic_selection import T_DOWN, T_UP, statuses
 from ..types import Box, FollowUp, Heard, Image, Outcome, Question, Sample, Value, Version
@@ -92,8 +92,8 @@ class ReducedCaptions(CaptionOracle):
             raise InputError(f"captions: expected most_boxes of at least 0, got {most_boxes}")
         self.reader = reader or words.reader()
         self.same = same or words.same()
-        self.words = f"{words.describe(self.reader)}; {words.describe(self.same)}"
-        self.filling = str(getattr(fill, "describe", None) or getattr(fill, "__name__", fill))
+        self.words = f"{describe_part(self.reader)}; {describe_part(self.same)}"
+        self.filling = describe_part(fill)
         self.detection = detection
         self.occlusion = occlusion
         self.most_boxes = most_boxes
@@ -101,14 +101,14 @@ class ReducedCaptions(CaptionOracle):
         self.fill = fill
         self.down, self.up = down, up
 
-    def most_versions(self, dataset: Dataset) -> int:
-        most = getattr(dataset, "most_boxes", None)  # of any sample, where that is known
+    def most_versions(self, dataset: CompleteDataset) -> int:
+        most = dataset.most_boxes  # of any sample, where that is known
         boxes = self.most_boxes if most is None else min(self.most_boxes, most)
         return len(VERSIONS) * boxes if self.occlusion else 0
 
-    def applies(self, relation: Relation, concept: str) -> bool:
+    def applies(self, relation: RelationDefaults, concept: str) -> bool:
         """After reductions alone: of other changes nothing is said of what stays in view."""
-        return getattr(relation, "reduces", False)
+        return relation.reduces
 
     def memory(self, space: "QuestionSpace") -> "CaptionMemory":
         from .caption_memory import CaptionMemory
@@ -180,7 +180,7 @@ class ReducedCaptions(CaptionOracle):
 
     def expect(
         self,
-        relation: Relation,
+        relation: RelationDefaults,
         follow_up: FollowUp,
         sample: Sample,
         question: Question,

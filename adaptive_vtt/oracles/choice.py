@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import InputError
-from ..relations.base import Relation
+from ..relations.base import RelationDefaults
 from ..relations.places import coordinates, moves
 from ..types import Ask, FollowUp, Outcome, Question, Sample, SourceAnswer, Unanswered
 from .base import OracleDefaults
@@ -61,7 +61,7 @@ class MultipleChoice(OracleDefaults):
 
     def expect(
         self,
-        relation: Relation,
+        relation: RelationDefaults,
         follow_up: FollowUp,
         sample: Sample,
         question: Question,

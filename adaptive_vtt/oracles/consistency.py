@@ -5,7 +5,7 @@ from typing import Any
 
 from ..datasets.base import Dataset
 from ..datasets.view import View
-from ..relations.base import Relation
+from ..relations.base import RelationDefaults
 from ..types import FollowUp, Outcome, Question, Sample, SourceAnswer, Unanswered
 from .base import OracleDefaults
 
@@ -36,7 +36,7 @@ class Consistency(Agreement):
 
     def expect(
         self,
-        relation: Relation,
+        relation: RelationDefaults,
         follow_up: FollowUp,
         sample: Sample,
         question: Question,

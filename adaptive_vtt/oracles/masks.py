@@ -12,7 +12,7 @@ import numpy as np
 from ..datasets.base import Dataset
 from ..datasets.view import View
 from ..errors import InputError, unknown
-from ..relations.base import Relation
+from ..relations.base import RelationDefaults
 from ..types import (
     UNKNOWN,
     FollowUp,
@@ -79,7 +79,7 @@ class MaskDrop(OracleDefaults):
 
     def expect(
         self,
-        relation: Relation,
+        relation: RelationDefaults,
         follow_up: FollowUp,
         sample: Sample,
         question: Question,
@@ -143,7 +143,7 @@ class MaskConsistency(Agreement):
 
     def expect(
         self,
-        relation: Relation,
+        relation: RelationDefaults,
         follow_up: FollowUp,
         sample: Sample,
         question: Question,

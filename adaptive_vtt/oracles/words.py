@@ -17,7 +17,7 @@ from ..datasets.vqa.medvqa_questions import (
     TEXT,
 )
 from ..errors import InputError, unknown
-from ..relations.base import Relation
+from ..relations.base import RelationDefaults
 from ..relations.places import moves
 from ..types import FollowUp, Outcome, Question, Sample, SourceAnswer
 from .base import OracleDefaults
@@ -69,13 +69,13 @@ class ContainsTruth(OracleDefaults):
         self.accept = accept
         self.unanswered_loss = unanswered_loss
 
-    def applies(self, relation: Relation, concept: str) -> bool:
+    def applies(self, relation: RelationDefaults, concept: str) -> bool:
         """Where the instrument is cannot be said once another was put in."""
-        return not (getattr(relation, "adds", "") == "instrument" and concept == INSTRUMENT_PLACE)
+        return not (relation.adds == "instrument" and concept == INSTRUMENT_PLACE)
 
     def expect(
         self,
-        relation: Relation,
+        relation: RelationDefaults,
         follow_up: FollowUp,
         sample: Sample,
         question: Question,

@@ -10,14 +10,15 @@ from importlib import import_module
 
 from ..errors import InputError, unknown
 from ..types import FollowUp
-from .base import LabelPreserving, Relation
+from .base import LabelPreserving, Relation, RelationDefaults, adapted_relation
 from .graded import GRADED, Graded, Identity
 
 __all__ = [
-    "FollowUp", "Graded", "Identity", "LabelPreserving", "Relation", "families", "get", "names",
+    "FollowUp", "Graded", "Identity", "LabelPreserving", "Relation",
+    "RelationDefaults", "adapted_relation", "families", "get", "names", "resolve",
 ]  # fmt: skip
 
-_BUILT_IN: tuple[Relation, ...] = (Identity(), *GRADED)
+_BUILT_IN: tuple[RelationDefaults, ...] = (Identity(), *GRADED)
 
 _MEDMNIST = (
     "pathmnist", "bloodmnist", "dermamnist", "retinamnist", "tissuemnist", "octmnist",
@@ -46,7 +47,7 @@ def families() -> list[str]:
     return [*_FAMILIES]
 
 
-def get(name: str) -> Relation:
+def get(name: str) -> RelationDefaults:
     """The built-in relation called ``name``; raises InputError naming the nearest one."""
     family = name.rpartition("/")[0]
     near = [*_BUILT_IN, *(_family(family) if family in _FAMILIES else ())]
@@ -56,15 +57,15 @@ def get(name: str) -> Relation:
     raise unknown("relation", name, [*(r.name for r in near), *_FAMILIES])
 
 
-def resolve(relations: Iterable[str | Relation]) -> list[Relation]:
+def resolve(relations: Iterable[str | Relation]) -> list[RelationDefaults]:
     """Names, families and relations, as relations.
 
     Raises InputError for unknown or repeated names.
     """
-    found: list[Relation] = []
+    found: list[RelationDefaults] = []
     for relation in relations:
         if not isinstance(relation, str):
-            found.append(relation)
+            found.append(adapted_relation(relation))
         elif relation in _FAMILIES:
             found += _family(relation)
         else:
@@ -78,12 +79,12 @@ def resolve(relations: Iterable[str | Relation]) -> list[Relation]:
 
 
 @cache
-def _family(name: str) -> tuple[Relation, ...]:
+def _family(name: str) -> tuple[RelationDefaults, ...]:
     module, arguments = _FAMILIES[name]
     return tuple(import_module(module, __package__).relations(*arguments))
 
 
 @cache
-def _by_name() -> dict[str, Relation]:
+def _by_name() -> dict[str, RelationDefaults]:
     listed = [*_BUILT_IN, *(r for family in _FAMILIES for r in _family(family))]
     return {relation.name: relation for relation in listed}

@@ -1,15 +1,16 @@
 """Relations: what makes a follow-up image, and what the answer should then be."""
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from ..errors import InputError
 from ..types import FollowUp, Image, Mask, Sample
+from ..utils.adapting import Completed
 
 
 class Relation(Protocol):
-    """A metamorphic relation."""
+    """A metamorphic relation; inherit from ``RelationDefaults`` for what else there is to say."""
 
     @property
     def name(self) -> str:
@@ -25,19 +26,55 @@ class Relation(Protocol):
     def expect(self, truth: int, follow_up: FollowUp) -> int:
         """What the true answer is for the follow-up, given that of the source."""
 
-    def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
-        """Where a concept should be seen in the follow-up (H x W), given where it was."""
 
-    def applies(self, concept: str) -> bool:
-        """Whether questions about ``concept`` make sense after this relation."""
-
-
-class LabelPreserving:
-    """Base of relations after which every answer should stay the same."""
+class RelationDefaults:
+    """What most relations have alike: no answer changes, and nothing moves."""
 
     name: str
     severities: tuple[int, ...] = (1, 2, 3, 4, 5)
     about: str = ""
+    """What it does, in a line."""
+    in_order: bool = True
+    """Whether images move further from the source with every severity."""
+    adds: ClassVar[str] = ""
+    """What it puts into the picture: "text", "instrument", "feces", "blood" or nothing."""
+    reduces: ClassVar[bool] = False
+    """Whether it only takes away from the picture's edges, so that what stays in view is known."""
+    edits: ClassVar[bool] = False
+    """Whether it adds or removes an object."""
+
+    @property
+    def describe(self) -> str | None:
+        """The options on which follow-ups depend, for the space's fingerprint; None: the name
+        says it all."""
+        return None
+
+    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+        raise TypeError(f"{type(self).__name__} defines no apply")
+
+    def expect(self, truth: int, follow_up: FollowUp) -> int:
+        return truth
+
+    def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
+        """Where a concept should be seen in the follow-up (H x W), given where it was."""
+        return mask
+
+    def applies(self, concept: str) -> bool:
+        """Whether questions about ``concept`` make sense after this relation."""
+        return True
+
+
+class Adapted(Completed, RelationDefaults):
+    """A relation that does not inherit from ``RelationDefaults``."""
+
+
+def adapted_relation(relation: Relation) -> RelationDefaults:
+    """The relation with everything that ``RelationDefaults`` promises."""
+    return relation if isinstance(relation, RelationDefaults) else Adapted(relation)
+
+
+class LabelPreserving(RelationDefaults):
+    """Base of relations that change an image and leave every answer the same."""
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
         self.check(severity)
@@ -55,12 +92,3 @@ class LabelPreserving:
     def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
         """The changed image: same shape and dtype as ``image``, which is left alone."""
         raise TypeError(f"{type(self).__name__} defines no transform")
-
-    def expect(self, truth: int, follow_up: FollowUp) -> int:
-        return truth
-
-    def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
-        return mask
-
-    def applies(self, concept: str) -> bool:
-        return True

@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from ..types import Ask, FollowUp, Sample
-from .base import Relation
+from .base import RelationDefaults
 
 _BOX = re.compile(r"\[\s*\d+(?:\.\d+)?(?:\s*,\s*\d+(?:\.\d+)?){3}\s*\]")
 
@@ -15,7 +15,7 @@ def coordinates(ask: Ask) -> bool:
     return any(_BOX.search(text) for text in (ask.text, *ask.options))
 
 
-def moves(relation: Relation, follow_up: FollowUp, sample: Sample) -> bool:
+def moves(relation: RelationDefaults, follow_up: FollowUp, sample: Sample) -> bool:
     """Whether what is somewhere in the sample's image is elsewhere in the follow-up.
 
     Seen by what the relation does to a mask that is different at every place.

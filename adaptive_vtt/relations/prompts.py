@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 
 from ..types import FollowUp, Image, Mask, Sample
-from .base import LabelPreserving, Relation
+from .base import LabelPreserving, RelationDefaults
 
 COLOURS = {
     "green": (0, 255, 0),
@@ -122,7 +122,7 @@ class Prompt(LabelPreserving):
         return FollowUp(image, {"regions": marked})
 
 
-def relations() -> list[Relation]:
+def relations() -> list[RelationDefaults]:
     """The family "prompt"."""
     return [
         Prompt("prompt/box", _box, False, "a box around the largest region"),

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..types import FollowUp, Image, Mask, Sample
-from .base import LabelPreserving, Relation
+from .base import LabelPreserving, RelationDefaults
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -364,7 +364,7 @@ class Reduce(LabelPreserving):
         return resized_mask(follow_up.details["reduction"].mask(mask), *mask.shape)
 
 
-def relations() -> list[Relation]:
+def relations() -> list[RelationDefaults]:
     """The family "reduction"."""
     return [
         Reduce(

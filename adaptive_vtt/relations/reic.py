@@ -17,7 +17,7 @@ from ..captions.localising import mask_of
 from ..errors import InputError
 from ..types import CAPTION, Box, FollowUp, Mask, Sample
 from ..utils.random_streams import generator
-from .base import LabelPreserving, Relation
+from .base import LabelPreserving, RelationDefaults
 from .reduction import (
     Crop,
     Reductions,
@@ -145,7 +145,7 @@ def presumed(boxes: Sequence[Box], height: int, width: int) -> list[Mask]:
 
 def relations(
     *, follow_ups: int = FOLLOW_UPS, by_ambiguity: bool = True, by_diversity: bool = True
-) -> list[Relation]:
+) -> list[RelationDefaults]:
     """All three; raises InputError for a number of follow-ups that there cannot be."""
     if not 1 <= follow_ups <= len(rotations()):
         raise InputError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from ..captions.base import Filler
+from ..captions.base import Filler, describe_part
 from ..errors import InputError
 from ..types import CAPTION, Box, FollowUp, Image, Mask, Sample
 from ..utils.random_streams import generator
@@ -53,7 +53,7 @@ class ROME(LabelPreserving):
     @property
     def describe(self) -> str:
         """The options, on which the follow-ups depend."""
-        filler = getattr(self.filler, "describe", type(self.filler).__name__)
+        filler = describe_part(self.filler)
         return f"choices {self.choices}, seed {self.seed}, filler {filler}"
 
     def applies(self, concept: str) -> bool:

@@ -23,9 +23,9 @@ from ..datasets import (
     read_table,
     scenes,
 )
-from ..engine.audit_key import CONTENT, hash_file
+from ..engine.audit_key import CONTENT, hash_file, version_of
 from ..errors import InputError, ModelError, one_line
-from ..models import ModelUnderTest, Recorded, Simulated, load
+from ..models import ModelDefaults, ModelUnderTest, Recorded, Simulated, adapted_model, load
 from ..models.local.recorded_captions import RecordedCaptions
 from ..oracles import (
     Consistency,
@@ -77,11 +77,10 @@ def build_space(spec: Spec, base: Path) -> QuestionSpace:
 
 def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
     """The model of a spec, with its version; relative paths start at ``base``."""
-    model, version = _model(spec, base, dataset), spec.model.version
-    if version is None and not (hasattr(model, "version") or hasattr(model, "content")):
-        version = _content(spec.model, base)
+    model = adapted_model(_model(spec, base, dataset))
+    version = spec.model.version or version_of(model) or _content(spec.model, base)
     if version is not None:
-        model.version = version  # type: ignore[attr-defined]  # models are plain classes
+        model.version = version
     return model
 
 
@@ -109,8 +108,8 @@ def _model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
     target = _need(section.target, "model.target")
     if section.kind == "simulated":
         return Simulated.paper(target, dataset, seed=section.seed)
-    model = load(target, base=base)
-    if section.name is not None and hasattr(model, "name"):
+    model = adapted_model(load(target, base=base))
+    if section.name is not None:
         model.name = section.name
     if section.per_call not in (None, model.answers):
         raise InputError(
@@ -145,7 +144,7 @@ def build_parts(
     """
     space = build_space(spec, base) if space is None else space
     section, certify = spec.audit, spec.certify
-    if certify.features != "default" and hasattr(space.dataset, "features"):
+    if certify.features != "default":
         space.dataset.features = embed(space.dataset, device=section.device)
     proxies = {n: s for n, s in (certify.proxies or {}).items() if code or _is_data(s)}
     options: dict[str, Any] = {
@@ -163,13 +162,11 @@ def build_parts(
     return space, model, options
 
 
-class NotImported:
+class NotImported(ModelDefaults):
     """Stands for a Python model that is not to be imported: what is known of it without.
 
     ``answers``: "all", as with callables and torch modules, unless the spec says otherwise.
     """
-
-    needs_image = True
 
     def __init__(self, section: ModelSpec) -> None:
         self.name = section.name or section.target or "model"

@@ -9,11 +9,12 @@ from ...datasets.base import Dataset
 from ...errors import unknown
 from ...types import UNKNOWN, Answer, Prompt, Unanswered
 from ...utils.random_streams import generator
+from ..base import ModelDefaults
 
 KINDS = ("unbiased", "biased", "negatively-biased")
 
 
-class Simulated:
+class Simulated(ModelDefaults):
     """Right with a set probability per concept, on whatever image it is shown.
 
     ``accuracy``: concept -> probability of a right answer. The paper gives accuracies alone;

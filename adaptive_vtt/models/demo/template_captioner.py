@@ -28,6 +28,7 @@ from ...datasets.synthetic.scenery.words import EVERYDAY, Vocabulary
 from ...errors import InputError, unknown
 from ...types import Answer, Image, Prompt, Unanswered
 from ...utils.random_streams import generator
+from ..base import ModelDefaults
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,7 +57,7 @@ class Told:
     fabricated: tuple[str, ...]
 
 
-class TemplateCaptioner:
+class TemplateCaptioner(ModelDefaults):
     """Describes pictures in one sentence.
 
     ``sight`` tells what is there: the colours of drawn scenes unless given, else for instance
@@ -71,6 +72,7 @@ class TemplateCaptioner:
 
     answers: Literal["one", "all"] = "one"
     name = "template captioner"
+    most_cost: float
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...errors import InputError, one_line, unknown
 from ...types import Answer, Prompt, Unanswered
+from ..base import ModelDefaults
 from .tensors import Activation, InputShape, Outputs, Preprocessing
 
 TYPES: dict[str, npt.DTypeLike] = {
@@ -20,7 +21,7 @@ TYPES: dict[str, npt.DTypeLike] = {
 }
 
 
-class OnnxModel:
+class OnnxModel(ModelDefaults):
     """A classifier or segmenter with one input, an image.
 
     ``output``: needed where the network has several; ``concepts``, ``activation``: see

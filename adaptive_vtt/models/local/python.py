@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ...types import Answer, Image, Prompt, Unanswered
+from ..base import ModelDefaults
 from ..checking import to_answers
 
 if TYPE_CHECKING:
     import torch
 
 
-class PythonModel:
+class PythonModel(ModelDefaults):
     """``function``: list of n images (H x W x C uint8) -> array n x C of P(yes).
 
     A segmenter gives masks: n x C x H x W, or n arrays C x H x W, of bool or of P(yes); a
@@ -24,14 +25,14 @@ class PythonModel:
 
     def __init__(self, function: Callable[[list[Image]], Any], name: str | None = None) -> None:
         self.function = function
-        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         images = [prompt.image for prompt in prompts if prompt.image is not None]
         return [*to_answers(self.function(images), prompts, f"model {self.name!r}")]
 
 
-class TorchModel:
+class TorchModel(ModelDefaults):
     """A torch module: float images n x ch x H x W in [0, 1] -> logits n x C, or n x C x H x W.
 
     The module is put into eval mode on ``device`` ("auto": CUDA where there is one);

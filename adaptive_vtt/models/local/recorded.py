@@ -9,11 +9,12 @@ import pandas as pd
 
 from ...errors import InputError
 from ...types import Answer, Prompt, Unanswered
+from ..base import ModelDefaults
 
 KEYS = ("sample", "relation", "severity")
 
 
-class Recorded:
+class Recorded(ModelDefaults):
     """``answers``: one row per image, one column per concept, values P(yes) or NaN.
 
     The image is named by the columns ``sample``, ``relation`` and ``severity``; without

@@ -11,12 +11,13 @@ from ...errors import InputError, one_line
 from ...space import QuestionSpace
 from ...types import IDENTITY, Answer, Prompt, Unanswered
 from ...utils.tables import check_width, original
+from ..base import ModelDefaults
 
 KEYS = ("sample", "relation", "severity")
 COLUMNS = (*KEYS, "caption")
 
 
-class RecordedCaptions:
+class RecordedCaptions(ModelDefaults):
     """``captions``: one row per image, with the columns sample, relation, severity, caption.
 
     The source image has relation identity and severity 0; a version of it with box k hidden

@@ -24,12 +24,13 @@ from ...journal.answer_json import writable
 from ...types import Answer, Prompt, Unanswered, Value
 from ...utils.image_codec import png
 from ...utils.image_files import as_mask
+from ..base import ModelDefaults
 from ..checking import check_answer
 from ..network.attempts import MALFORMED
 from ..network.wire import MAX_REPLY_BYTES
 
 
-class SubprocessModel:
+class SubprocessModel(ModelDefaults):
     """The program ``command``, started with the first question in ``directory``.
 
     One that gives no answer within ``timeout`` seconds is ended, and started again for the

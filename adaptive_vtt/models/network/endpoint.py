@@ -31,6 +31,7 @@ from ...errors import AvttError, InputError, ModelError, one_line
 from ...journal.answer_json import writable
 from ...types import Answer, Prompt, Unanswered, Value
 from ...utils.random_streams import generator
+from ..base import ModelDefaults
 from ..checking import check_answer
 from .attempts import REPLIED, Reply, Trouble, reading
 from .background import Background
@@ -56,7 +57,7 @@ class _Counts:
     over_bound: int = 0
 
 
-class Endpoint:
+class Endpoint(ModelDefaults):
     """A model under test that is called over a network; see the module for its costs.
 
     ``host`` names it in errors; ``bound``: the most tokens one attempt can use. ``clock`` and
@@ -64,8 +65,6 @@ class Endpoint:
     model; before the first answer a host that cannot be reached, or a request it refuses;
     and a server that is down (`Retries.give_up_after`). Anything else leaves a call Unanswered.
     """
-
-    needs_image = True
 
     def __init__(
         self,
@@ -140,12 +139,12 @@ class Endpoint:
         return self.limits.in_flight
 
     @property
-    def most_attempts(self) -> int:
+    def most_attempts(self) -> int:  # type: ignore[override]  # follows from the retries
         """The most attempts of one call that may be billed."""
         return self.retries.times + 1
 
     @property
-    def most_cost(self) -> float:
+    def most_cost(self) -> float:  # type: ignore[override]  # may rise, if wrongly bounded
         """No call, with all its attempts, can cost more."""
         return self.most_attempts * self.prices.cost(self._bound)
 

@@ -91,6 +91,10 @@ class OpenAIChat(Endpoint):
         self._modes = _modes(yes_from, answers)
         self._settled = False
 
+    @property
+    def template_hash(self) -> str:  # type: ignore[override]  # follows from the template
+        return self.template.hash
+
     def statistics(self) -> dict[str, Any]:
         return {**super().statistics(), "yes_from": self._modes[0] if self._settled else None}
 
