@@ -9,7 +9,8 @@ from typing import Any, Literal, Self
 from .certify import Move
 from .certify.plan import Filters, Plan
 from .certify.population import describe_population
-from .engine.audit_key import Origin, recall, same_key, seed_for
+from .engine.assembly import fresh_belief
+from .engine.audit_key import Origin, same_key, seed_for
 from .engine.belief import Belief
 from .engine.budget import Purse
 from .engine.call_queue import Call as Call
@@ -34,7 +35,8 @@ from .engine.settings import (
 )
 from .engine.source_queue import Inquiry
 from .errors import JournalError, OrderError
-from .journal import JournalSource, opened
+from .journal import JournalSource, opened, recall
+from .journal.prior import read_prior
 from .journal.rows import DrawRow
 from .models.base import ConcurrentModel, ModelUnderTest, adapted_model
 from .models.checking import as_answer, check_answer, name_of
@@ -139,7 +141,8 @@ class Audit:
         facts = recall(journal)
         seed = seed_for(seed, facts)
         rendered = rendering_seed(facts) if "space" in facts else space.seed
-        cheaper = Proxies(space, rendered, proxies or {}, prior_journal, memory)
+        prior = None if prior_journal is None else read_prior(prior_journal)
+        cheaper = Proxies(space, rendered, proxies or {}, prior, memory)
         settings = describe_settings(
             space, model, chosen, strategy=name, seed=seed, floor=floor, candidates=candidates,
             surrogate=surrogate, proxies=cheaper.names, form=form, history=history,
@@ -149,9 +152,9 @@ class Audit:
             plan=plan.meaning(), proxies=cheaper.content,
         )  # fmt: skip
         key = self._origin.key
-        belief = plan.belief(
-            space, model.answers, seed=key, device=device, proxies=cheaper, surrogate=surrogate,
-            memory=memory, form=form, history=history,
+        belief = fresh_belief(
+            plan, space, model.answers, seed=key, device=device, proxies=cheaper,
+            surrogate=surrogate, memory=memory, form=form, history=history,
         )  # fmt: skip
         self._questioner = Questioner(
             space, chosen, seed=key, floor=floor, candidates=candidates, answers=model.answers,

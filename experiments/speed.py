@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.certify.plan import Plan
+from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Learnt
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Questioner
@@ -53,8 +54,8 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     space = space_of(size)
     plan = Plan(0.001, None, 0.95, ("concepts", "relations"), None, "loss")
-    belief = plan.belief(
-        space, "all", seed=0, device=device, proxies=Proxies(space, 0, {}), surrogate=True
+    belief = fresh_belief(
+        plan, space, "all", seed=0, device=device, proxies=Proxies(space, 0, {}), surrogate=True
     )
     questioner = Questioner(
         space,

@@ -16,6 +16,7 @@ from adaptive_vtt import QuestionSpace, strategies
 from adaptive_vtt.certify.plan import Plan
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.table import TableDataset
+from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.candidates import Pool
 from adaptive_vtt.engine.proxies import Proxies
@@ -38,7 +39,9 @@ def certified_belief(
 ) -> Belief:
     plan = Plan(0.05, None, 0.95, ("overall", "concepts"), None, "loss")
     proxies = Proxies(space, 0, {}, None)
-    return plan.belief(space, answers, seed=0, device="cpu", proxies=proxies, surrogate=surrogate)
+    return fresh_belief(
+        plan, space, answers, seed=0, device="cpu", proxies=proxies, surrogate=surrogate
+    )
 
 
 def learnt(space: QuestionSpace, question: int, f: float, loss: float | None = None) -> Learnt:

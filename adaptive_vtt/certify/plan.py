@@ -2,18 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ..errors import InputError, unknown
 from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
+from ..types import CallMode
 from .certifier import Certifier
 from .sequences import CAP, EAGERNESS, MOST_SKEW, PRIOR
 from .targets import fingerprint, named_targets
-
-if TYPE_CHECKING:
-    from ..engine.belief import Belief
-    from ..engine.proxies import Proxies
 
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
@@ -72,50 +69,16 @@ class Plan:
             return None
         return rules[0] if len(rules) == 1 else rules[0] & rules[1]
 
-    def belief(
-        self,
-        space: QuestionSpace,
-        answers: Literal["one", "all"],
-        *,
-        seed: int | str,
-        device: str,
-        proxies: "Proxies",
-        surrogate: bool,
-        **readings: Any,
-    ) -> "Belief":
-        """A fresh belief, with certifier and question GP where targets are certified.
-
-        ``readings`` are Belief's ``memory``, ``form`` and ``history``.
-        """
-        from ..engine.belief import Belief
-        from ..surrogates import QuestionGP, sample_features
-
+    def certifier(self, space: QuestionSpace, answers: CallMode) -> Certifier | None:
+        """The certifier of the targets in ``space``; None where nothing is certified."""
         if not self.certifies:
-            return Belief(space, seed=seed, device=device, **readings)
-        certifier = Certifier(
+            return None
+        return Certifier(
             space,
             named_targets(space, self.targets, self.where),
             answers=answers,
             half_width=self.half_width or DECISION_WIDTH,
             confidence=self.confidence,
-        )
-        relations = list(dict.fromkeys(v.relation.name for v in space.variants))
-        losses = QuestionGP(
-            [relations.index(v.relation.name) for v in space.variants],
-            [v.severity for v in space.variants],
-            len(space.concepts),
-            shared=answers == "all",
-            features=sample_features(space.dataset, seed=seed),
-            proxies=proxies if proxies.names else None,
-            device=device,
-        )
-        return Belief(
-            space,
-            seed=seed,
-            device=device,
-            losses=losses if surrogate else None,
-            certifier=certifier,
-            **readings,
         )
 
     def describe(self, certifier: Certifier | None) -> dict[str, Any] | None:

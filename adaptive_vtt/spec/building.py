@@ -23,7 +23,7 @@ from ..datasets import (
     read_table,
     scenes,
 )
-from ..engine.audit_key import CONTENT, hash_file, version_of
+from ..engine.audit_key import CONTENT, version_of
 from ..errors import InputError, ModelError, one_line
 from ..models import ModelDefaults, ModelUnderTest, Recorded, Simulated, adapted_model, load
 from ..models.local.recorded_captions import RecordedCaptions
@@ -41,6 +41,7 @@ from ..oracles import (
 from ..space import QuestionSpace
 from ..surrogates import embed
 from ..types import Answer, Prompt, Unanswered
+from ..utils.files import hash_file
 from ..utils.tables import check_width, restored
 from . import DatasetSpec, ModelSpec, OracleSpec, Spec
 from .adapters import ADAPTERS, build_adapter
@@ -158,7 +159,7 @@ def build_parts(
         return space, NotImported(spec.model), options
     model = build_model(spec, base, space.dataset)
     if isinstance(model, RecordedCaptions):
-        model.check(space)
+        model.check(space.dataset, space.variants)
     return space, model, options
 
 

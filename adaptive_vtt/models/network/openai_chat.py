@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from ...errors import InputError
-from ...oracles.choice_extraction import NO_ANSWER, REFUSED
 from ...types import Prompt, Unanswered, Value
+from ..replies import NO_ANSWER, REFUSED
 from .attempts import Reply, Trouble, of_status, reading
 from .chat_replies import p_yes, stated, yes_or_no
 from .endpoint import Endpoint
