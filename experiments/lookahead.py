@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from adaptive_vtt.engine.belief import Learnt
-from adaptive_vtt.engine.selector import Questioner
+from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.figure4 import (
     LABEL_SETS,
     MODELS,
@@ -110,15 +110,15 @@ def run(job: Job) -> dict[str, Floats]:
 @torch.inference_mode()
 def curve(space: QuestionSpace, strategy: Strategy, said: Floats, seed: int) -> Floats:
     """Average uncertainty (questions + 1,) as all questions, answered with ``said``, are asked."""
-    questioner = Questioner(space, strategy, seed=seed)
+    selector = Selector(space, strategy, seed=seed)
     truth = space.truth(np.arange(space.total))
-    gp = questioner.belief.answers
+    gp = selector.belief.answers
     heights = [gp.uncertainty().sum().item()]
-    while (draw := questioner.draw()) is not None:
+    while (draw := selector.draw()) is not None:
         number, f = draw.question, float(said[draw.question])
         t = int(truth[number])
-        questioner.take(np.array([number]))
-        questioner.learn([Learnt(number, t, float((f >= 0.5) != t), f, (f + t) / 2)])
+        selector.take(np.array([number]))
+        selector.learn([Learnt(number, t, float((f >= 0.5) != t), f, (f + t) / 2)])
         heights.append(gp.uncertainty().sum().item())
     return np.array(heights) / gp.concepts
 

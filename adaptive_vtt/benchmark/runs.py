@@ -141,7 +141,7 @@ class Trace:
     """Watches one audit that certifies."""
 
     def __init__(self, audit: Audit, job: Job) -> None:
-        goal = audit.plan.half_width
+        goal = audit.certify.half_width
         belief = audit.belief
         assert goal is not None
         assert belief.certifier is not None
@@ -149,7 +149,7 @@ class Trace:
         self._audit, self._belief, self._certifier = audit, belief, belief.certifier
         self._truth = None if job.truth is None else np.array(job.truth)
         self._uniform = job.strategy == UNIFORM
-        self._alpha = 1 - audit.plan.confidence
+        self._alpha = 1 - audit.certify.confidence
         self._calls_to: dict[float, int | None] = dict.fromkeys(levels_to(goal))
         self._missed = False
         self._at: list[int] = []

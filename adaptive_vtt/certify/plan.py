@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import InputError, unknown
+from ..models.base import ProxySource
 from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
 from ..types import CallMode
@@ -17,16 +19,44 @@ DECISION_WIDTH = 0.1
 """Where only a decision is asked for, bets aim at intervals this wide to either side."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The arguments of an Audit that are about certificates; see there."""
+DEFAULT_TARGETS = ("concepts", "relations")
 
-    half_width: float | None
-    at_most: float | None
-    confidence: float
-    targets: tuple[str, ...]
-    where: Filters | None
-    unanswered: Literal["loss", "both"]
+
+@dataclass(frozen=True)
+class Certify:
+    """What an audit certifies, how surely, and by which predictions.
+
+    With neither ``half_width`` nor ``at_most`` nothing is certified, and the rest has no effect.
+
+    - ``half_width``: in (0, 1). The audit ends when every interval reaches this far, or less, to
+      either side. Default None: intervals may be as wide as they are.
+    - ``at_most``: in (0, 1), a mean loss. The audit ends when every interval lies on one side of
+      it. Default None: nothing is decided.
+    - ``confidence``: in (0, 1), the probability that all intervals hold at all times.
+      Default 0.95.
+    - ``targets``: what is certified, names as in ``certify.named_targets``.
+      Default: every concept's miss and false-alarm rate, and every relation's error.
+    - ``where``: name of a target of one's own -> metadata column or field -> values.
+      Default None: none.
+    - ``unanswered``: "loss" counts an unanswered question as the oracle does, "both" as 0 in
+      lower and 1 in upper bounds. Default "loss".
+    - ``surrogate``: True predicts losses by the question GP, False by each target's mean alone:
+      faster, wider intervals. Default True.
+    - ``proxies``: name -> answers of a cheaper model, as ``engine.proxies.Proxies`` takes them.
+      They move effort, never what is certified. Default None: none.
+    - ``prior_journal``: path of the journal of an audit of an earlier version of the model on
+      the same space. Default None: none.
+    """
+
+    half_width: float | None = None
+    at_most: float | None = None
+    confidence: float = 0.95
+    targets: Sequence[str] = DEFAULT_TARGETS
+    where: Filters | None = None
+    unanswered: Literal["loss", "both"] = "loss"
+    surrogate: bool = True
+    proxies: Mapping[str, ProxySource] | None = None
+    prior_journal: Path | str | None = None
 
     @property
     def certifies(self) -> bool:
@@ -49,11 +79,11 @@ class Plan:
             )
 
     def meaning(self) -> dict[str, Any]:
-        """What of it decides what draws are about: for the audit's key."""
+        """What of it decides what draws are about, predictions aside: for the audit's key."""
         return {
             "certifies": self.certifies,
             "confidence": self.confidence,
-            "targets": self.targets,
+            "targets": tuple(self.targets),
             "where": self.where,
             "unanswered": self.unanswered,
         }

@@ -28,7 +28,7 @@ RunDir = Annotated[Path, typer.Argument(help="Folder an audit wrote.", metavar="
 
 
 @app.command()
-def audit(
+def audit(  # noqa: PLR0913, PLR0917 - a command's options
     spec: Annotated[
         Path | None,
         typer.Argument(help="What to audit; 'avtt init' writes one.", metavar="SPEC.toml"),

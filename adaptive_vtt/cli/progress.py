@@ -46,7 +46,7 @@ class Live:
         self.console.print(repr(self._audit.space), markup=False)
         self.console.print(f"stops at: {rules}", markup=False)
         self._bar.start()
-        self._task = self._bar.add_task("asking", total=self._audit.budget, status="")
+        self._task = self._bar.add_task("asking", total=self._audit.limits.budget, status="")
         return self
 
     def __exit__(
@@ -71,16 +71,16 @@ class Live:
 
     def _open(self, step: Step) -> str:
         """What keeps the audit going."""
-        state, plan = step.state, self._audit.plan
+        state, certify = step.state, self._audit.certify
         if state.lower is None or state.upper is None:
             side = "present" if step.side else "absent"
             return f"uncertainty {state.mean:.2f}, most at {step.concept} ({side})"
         widths = (state.upper - state.lower) / 2
         widest = int(np.argmax(widths))
         names = self._audit.targets
-        if plan.half_width is None:
+        if certify.half_width is None:
             return f"widest +-{widths[widest]:.3f} {names[widest]}"
-        done = int((widths <= plan.half_width).sum())
+        done = int((widths <= certify.half_width).sum())
         return f"{done}/{len(widths)} certified, widest +-{widths[widest]:.3f} {names[widest]}"
 
     def finish(self, result: Result, out: Path) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..certify.plan import Plan
+from ..certify.plan import Certify
 from ..space import QuestionSpace
 from ..surrogates import QuestionGP, sample_features
 from ..types import CallMode
@@ -11,23 +11,21 @@ from .proxies import Proxies
 
 
 def fresh_belief(
-    plan: Plan,
+    certify: Certify,
     space: QuestionSpace,
     answers: CallMode,
     *,
     seed: int | str,
     device: str,
     proxies: Proxies,
-    surrogate: bool,
     **readings: Any,
 ) -> Belief:
     """The belief of an audit that has asked nothing yet, with certifier and question GP where
     targets are certified.
 
-    ``seed``: the audit's key; ``surrogate``: False leaves the question GP out. ``readings`` are
-    Belief's ``memory``, ``form`` and ``history``.
+    ``seed``: the audit's key. ``readings`` are Belief's ``memory``, ``form`` and ``history``.
     """
-    certifier = plan.certifier(space, answers)
+    certifier = certify.certifier(space, answers)
     if certifier is None:
         return Belief(space, seed=seed, device=device, **readings)
     relations = list(dict.fromkeys(v.relation.name for v in space.variants))
@@ -44,7 +42,7 @@ def fresh_belief(
         space,
         seed=seed,
         device=device,
-        losses=losses if surrogate else None,
+        losses=losses if certify.surrogate else None,
         certifier=certifier,
         **readings,
     )

@@ -5,7 +5,7 @@ wrong as it likes: predictions move effort, never what is certified.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ import pandas as pd
 from ..errors import InputError
 from ..journal.prior import Prior
 from ..models import PythonModel, Recorded
-from ..models.base import ModelUnderTest, adapted_model
+from ..models.base import ModelUnderTest, ProxySource, adapted_model
 from ..models.checking import checked, name_of
 from ..space import QuestionSpace
 from ..types import Answer, Memory, Prompt
@@ -23,7 +23,6 @@ from .audit_key import version_of
 from .tensors import Tensor, array, tensor
 
 Floats = npt.NDArray[np.float64]
-ProxySource = pd.DataFrame | npt.NDArray[Any] | ModelUnderTest | Callable[[list[Any]], Any]
 NEUTRAL = 0.5
 """The expected loss where a proxy knows nothing."""
 

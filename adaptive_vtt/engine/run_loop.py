@@ -17,6 +17,7 @@ from ..stopping import State
 from ..types import Answer, Unanswered
 from .belief import Belief
 from .call_queue import Call
+from .options import Sampling
 
 CHUNK = 8
 """So many calls are drawn before looking again who is back."""
@@ -28,7 +29,7 @@ class Asking(Protocol):
 
     space: QuestionSpace
     model: ModelDefaults
-    batch: int
+    sampling: Sampling
     journal: Journal
 
     def ask(self, n: int = 1) -> list[Call]:
@@ -101,11 +102,11 @@ def _keep_statistics(audit: Asking) -> None:
 
 
 def run_batches(audit: Asking, step: Callable[[], None]) -> None:
-    """``audit.batch`` calls at a time, or all that wait: nothing is learnt between those.
+    """``sampling.batch`` calls at a time, or all that wait: nothing is learnt between those.
 
     A model that raises leaves them to be asked again.
     """
-    while calls := audit.ask(max(audit.batch, audit.waiting)):
+    while calls := audit.ask(max(audit.sampling.batch, audit.waiting)):
         try:
             answers = checked(audit.model, [c.prompt for c in calls])
         except BaseException:

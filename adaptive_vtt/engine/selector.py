@@ -35,7 +35,7 @@ class Draw:
     move: Move | None = None
 
 
-class Questioner:
+class Selector:
     """Draws calls and learns from their outcomes. Everything follows from the seed, a number or
     an audit's key.
 
