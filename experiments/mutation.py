@@ -63,7 +63,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/failing": ("mutants", "usage_counts", "hostile_server"),
     "engine/judge": ("mutants", "audit", "sources", "concurrency"),
     "engine/law": ("law", "verify_draws"),
-    "engine/proxies": ("shared_draws", "certificates"),
+    "engine/proxies": ("audit_settings", "shared_draws", "drift", "certificates"),
     "engine/rehearsal": ("planning",),
     "engine/run_loop": (*_AUDITS, "concurrency"),
     "engine/selector": ("algorithm1", *_AUDITS, "verify_draws"),
