@@ -47,12 +47,12 @@ LIBRARIES = (
 LEFT_BEHIND = (".git", ".venv*", "runs", "bench", "__pycache__", ".*_cache", ".hypothesis")
 
 _AUDITS = ("ask_and_tell", "stopping", "mutants", "audit", "sources", "resuming")
-_CERTIFIED = ("verify_draws", "certificates")
+_CERTIFIED = ("certify_figures", "verify_draws")
 TESTS: dict[str, tuple[str, ...]] = {
     "certify/sequences": _CERTIFIED,
     "certify/certifier": _CERTIFIED,
-    "certify/targets": ("derived", "verify_draws", "certificates"),
-    "certify/verify": ("journal_chain", "verify_draws", "certificates"),
+    "certify/targets": ("certify_figures", "derived", "certificates"),
+    "certify/verify": ("certify_figures", "verify_draws", "journal_chain", "certificates"),
     "engine/audit_key": ("mutants", "shared_draws", "resuming"),
     "engine/belief": ("algorithm1", "mutants", "audit", "sources"),
     "engine/budget": ("ask_and_tell", "mutants", "sources", "usage_counts", "concurrency"),
