@@ -2,6 +2,7 @@
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,15 @@ def job_of(
     spec: Spec, base: Path, strategy: str, seed: int, truth: tuple[float, ...] | None = None
 ) -> Job:
     return Job(partial(build_audit, spec, base), strategy, seed, spec.audit.budget, truth)
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits run in a thread; test_cli.py has a comparison in processes of its own."""
+    monkeypatch.setattr(
+        "adaptive_vtt.benchmark.runs.ProcessPoolExecutor",
+        lambda mp_context: ThreadPoolExecutor(1),
+    )
 
 
 def run(*arguments: str) -> int:
@@ -323,6 +333,7 @@ def test_argmax_always_takes_the_best_and_ends(recorded):
 # -- the command --------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("in_process")
 def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
     out = tmp_path / "out"
     arguments = ["--strategies", "random", "--repeats", "2", "--out", str(out), "--json"]
@@ -353,6 +364,7 @@ def test_baselines_stands_for_all_there_is_to_compare_with(recorded, tmp_path, m
     assert record["peeking"]["repeats"] == 1
 
 
+@pytest.mark.usefixtures("in_process")
 def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys):
     write_start(tmp_path)
     out = tmp_path / "out"
@@ -389,6 +401,7 @@ def test_mistakes_are_one_sentence(recorded, tmp_path, capsys, arguments, senten
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("in_process")
 def test_without_a_half_width_calls_to_uncertainties_are_counted(recorded, tmp_path, capsys):
     spec, out = recorded / "SPEC.toml", tmp_path / "out"
     spec.write_text(spec.read_text().replace("half_width = 0.2", ""))

@@ -455,7 +455,9 @@ def distinct_failures(name: str, calls: int, answers: Answers, seed: int) -> int
     return len(belief.failed)
 
 
-@pytest.mark.parametrize(("answers", "calls"), [("one", 120), ("all", 100)])
+@pytest.mark.parametrize(
+    ("answers", "calls"), [("one", 120), pytest.param("all", 100, marks=pytest.mark.slow)]
+)
 def test_failure_search_finds_twice_the_failures_of_random(answers: Answers, calls: int) -> None:
     random = distinct_failures("random", calls, answers, seed=2)
     found = distinct_failures("failure-search", calls, answers, seed=2)
