@@ -15,9 +15,9 @@ from adaptive_vtt.captions.occlusion import VERSIONS, occluded, pixels
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.synthetic.phantom import Phantom, phantom
 from adaptive_vtt.datasets.synthetic.registering import Register, RegisteredSight
-from adaptive_vtt.datasets.synthetic.scenery.captions import Item, compose
 from adaptive_vtt.datasets.synthetic.scenery.kinds import lab
 from adaptive_vtt.datasets.synthetic.scenery.seeing import Sighting
+from adaptive_vtt.datasets.synthetic.scenery.sentences import Item, compose
 from adaptive_vtt.datasets.synthetic.scenery.words import ENDOSCOPY, EVERYDAY, Vocabulary
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner

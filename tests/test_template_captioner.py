@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from adaptive_vtt.datasets.synthetic.scenery.captions import EMPTY, Item, compose
 from adaptive_vtt.datasets.synthetic.scenery.kinds import KINDS
 from adaptive_vtt.datasets.synthetic.scenery.seeing import ColourSight, Sighting
+from adaptive_vtt.datasets.synthetic.scenery.sentences import EMPTY, Item, compose
 from adaptive_vtt.datasets.synthetic.scenery.words import GOES_WITH, TAKEN_FOR, WORDS
 from adaptive_vtt.datasets.synthetic.scenes import scenes
 from adaptive_vtt.demo_server import DemoServer
