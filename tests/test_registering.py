@@ -81,7 +81,7 @@ def turned(degrees: float, shown: tuple[int, int]) -> np.ndarray:
         (Rotate(-30), None),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_source_and_map_are_found_to_a_pixel(index: int, reduction: Any, expected: Any) -> None:
     picture = reduction.image(image(index))
     found = register().find(picture)
@@ -254,8 +254,12 @@ def test_a_vocabulary_with_gaps_is_refused(change: dict[str, Any], message: str)
 # -- audits --------------------------------------------------------------------------------
 
 FAULTLESS: dict[str, Any] = {
-    "vocabulary": ENDOSCOPY, "omission": 0, "misclassification": 0, "fabrication": 0, "setting": 0,
-}  # fmt: skip
+    "vocabulary": ENDOSCOPY,
+    "omission": 0,
+    "misclassification": 0,
+    "fabrication": 0,
+    "setting": 0,
+}
 
 
 def test_a_captioner_without_faults_names_what_is_there() -> None:
