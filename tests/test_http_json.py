@@ -83,7 +83,7 @@ def test_a_request_is_filled_and_the_answer_found() -> None:
         ("p", {"p": {"cyst": 0.25, "drusen": True}}, (1.0, 0.25)),
         ({"cyst": "b.0", "drusen": "a"}, {"a": 0.5, "b": [None]}, (0.5, Unanswered("no answer"))),
     ],
-)  # fmt: skip
+)
 def test_answers_may_be_a_list_an_object_or_apart(response: Any, reply: Any, values: Any) -> None:
     assert asked(reply, response=response) == Answer(values)
 
@@ -141,7 +141,7 @@ def test_an_answer_that_is_not_where_it_should_be_is_shown() -> None:
         ({"prices": Prices(input=1, output=1)}, r"its tokens have a price: expected the most"),
         ({"limits": Limits(tokens_per_minute=9)}, r"its tokens have a limit per minute: expected"),
     ],
-)  # fmt: skip
+)
 def test_http_options_that_cannot_be_are_refused(options: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         http("http://example.org", **options)

@@ -24,9 +24,14 @@ class Model:
     """Gives the mean of each image and of its first channel, or two maps, as the protocol says."""
 
     def __init__(
-        self, shape: tuple[int, ...] = (-1, 3, -1, -1), datatype: str = "FP32", *,
-        binary: bool = False, maps: bool = False, outputs: tuple[str, ...] = ("p",),
-    ) -> None:  # fmt: skip
+        self,
+        shape: tuple[int, ...] = (-1, 3, -1, -1),
+        datatype: str = "FP32",
+        *,
+        binary: bool = False,
+        maps: bool = False,
+        outputs: tuple[str, ...] = ("p",),
+    ) -> None:
         self.about = {
             "inputs": [{"name": "image", "datatype": datatype, "shape": list(shape)}],
             "outputs": [{"name": name, "datatype": "FP32", "shape": [-1, 2]} for name in outputs],
