@@ -89,7 +89,7 @@ class Endpoint:
         self.prices = prices or Prices()
         self._bound = bound or Usage()
         self._check_bound()
-        self._keys = tuple(keys)
+        self._keys = tuple({key.reveal(): key for key in keys}.values())
         self._seed, self._sleep = seed, sleep
         self._calls = Pace(self.limits.calls_per_minute, clock=clock, sleep=sleep)
         self._tokens = Pace(self.limits.tokens_per_minute, clock=clock, sleep=sleep)

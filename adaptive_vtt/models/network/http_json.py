@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...errors import InputError, unknown
@@ -11,6 +11,8 @@ from ...types import Prompt, Unanswered, Value
 from .attempts import QUOTED, Reply, Trouble, reading
 from .http import HttpEndpoint
 from .image_encoding import Encoding
+from .key_signs import texts, written_out
+from .keys import Key
 from .prices import Usage
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -51,13 +53,15 @@ class HttpJson(HttpEndpoint):
         output_tokens: str | None = None,
         most_input_tokens: int = 0,
         most_output_tokens: int = 0,
+        keys: Sequence[Key] = (),
         **options: Any,
     ) -> None:
         options.setdefault("name", name_of_url(url))
         bound = Usage(most_input_tokens, most_output_tokens)
         names = _placeholders(request)
         answers = "one" if names & {"concept", "question", "options"} else "all"
-        super().__init__(url, answers=answers, bound=bound, **options)
+        found = written_out(texts(request, "", "", "payload"))
+        super().__init__(url, answers=answers, bound=bound, keys=[*keys, *found], **options)
         self._request = request
         self._response = response
         self._encoding = encoding or Encoding()
