@@ -37,7 +37,7 @@ from .errors import JournalError, OrderError
 from .journal import JournalSource, opened
 from .journal.rows import DrawRow
 from .models.base import ConcurrentModel, ModelUnderTest
-from .models.checking import as_answer, check_answer, name_of
+from .models.checking import as_answer, check_answer
 from .results import Result, summarise
 from .space import QuestionSpace
 from .stopping import State, StoppingRule, contradicted, limits_of
@@ -59,10 +59,10 @@ class Audit:
     ``strategy``: a name or a Strategy. ``budget``: at most so many calls, ever. ``max_cost``: at
     most so much money, calls on their way at their worst price included. ``fail_on_error``:
     ``run`` ends with ModelError when more than this share of the calls it made (20 or more)
-    stays unanswered; None: never. Resuming counts anew. ``stop``: any StoppingRule, beside
-    these. ``journal``: a path (created, or continued if an audit with the same settings stands
-    there), a Journal, what opens one, or None for memory. ``notes``: anything JSON can hold,
-    kept in a new journal. ``candidates``: how many unseen questions are looked at per draw.
+    stays unanswered; 1: never; None: when none of 20 was answered. ``stop``: a StoppingRule,
+    beside these. ``journal``: a path (created, or continued if an audit with the same settings
+    stands there), a Journal, what opens one, or None for memory. ``notes``: what JSON can hold,
+    for a new journal. ``candidates``: how many unseen questions are looked at per draw.
     ``batch``: calls asked at a time by ``run``, with beliefs frozen.
 
     ``half_width`` (and ``at_most``) make the audit certify its ``targets`` (names as in
@@ -83,8 +83,7 @@ class Audit:
     or variances (surrogates.AnswerGP); ``history``, whether predictability conditions on
     true answers or on the model's (surrogates.Predictability).
 
-    Raises InputError for settings out of range and JournalError for a journal of another
-    audit.
+    Raises InputError for settings out of range, JournalError for a journal of another audit.
     """
 
     def __init__(  # noqa: PLR0913 - an audit's options, all by name
@@ -160,7 +159,7 @@ class Audit:
         self._queue = Queue()
         lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
         self._lessons = Lessons(self._questioner, plan.unanswered == "both", lag)
-        self._purse, self._failing = Purse(model, max_cost), Failing(fail_on_error, name_of(model))
+        self._purse, self._failing = Purse(model, max_cost), Failing(fail_on_error, model)
         self._canaries = Canaries(key, canaries, self._judge, self._queue, self._lessons)
         self._inquiry = Inquiry(self._judge.sources, self._queue, belief.sources, self._canaries)
         check_budget(budget, self._inquiry.most)
@@ -174,17 +173,16 @@ class Audit:
     def ask(self, n: int = 1) -> list[Call]:
         """Up to ``n`` calls to make, committed to the journal.
 
-        [] once the audit has ended, or while nothing can be asked before calls on their way
-        are answered. Calls that were drawn before an interruption come first. Nothing is
-        learnt between the draws of one ``ask``. Where the oracle compares with the source
-        image's answer, the call about that image, made once, comes before any call about
-        its follow-ups.
+        [] once the audit has ended, or while nothing can be asked before calls on their way are
+        answered. Calls drawn before an interruption come first. Nothing is learnt between the
+        draws of one ``ask``. Where the oracle compares with the source image's answer, the call
+        about that image, made once, comes before any call about its follow-ups.
         """
         self._usable()
         if len(self._queue.ready()) < n:
             self._draw(n)
         ready = self._queue.ready()[:n]
-        calls = self._purse.affordable(ready, self._queue.under_way)
+        calls = self.affordable(ready, self._queue.under_way)
         if self._purse.send(calls):
             self.journal.set_facts(**self._purse.facts())
         if ready and not calls and not self._queue.under_way:
@@ -207,6 +205,10 @@ class Audit:
         """How many calls may be made now without another draw."""
         return len(self._queue.ready())
 
+    def affordable(self, calls: Sequence[Call], sent: int) -> list[Call]:
+        """Those of the calls that the cap allows beside ``sent`` calls on their way."""
+        return self._purse.affordable(calls, sent)
+
     def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
         """No answer will come to these calls; ``ask`` gives them again.
 
@@ -220,9 +222,9 @@ class Audit:
     def run(self, progress: Callable[[Progress], None] | None = None) -> Result:
         """Asks the model until the audit ends, and gives the result.
 
-        ``progress`` is called after every batch, or after every answer of a model that takes
-        several calls at a time (``models.ConcurrentModel``). A model that raises ends the run
-        with ModelError; the journal keeps everything, and running again goes on.
+        ``progress`` is called after every batch, or every answer of a ``models.ConcurrentModel``.
+        A model that raises ends the run with ModelError; the journal keeps everything, and
+        running again goes on.
         """
 
         def step() -> None:
@@ -299,8 +301,7 @@ class Audit:
     def _draw(self, n: int) -> None:
         """Draws until ``n`` calls may be made, or the audit stops; at most ``n`` times.
 
-        Without that limit one slow call about a source image would let beliefs freeze for
-        as many draws as there are follow-ups of it.
+        Without that limit one slow call about a source would freeze beliefs for all draws of it.
         """
         rows: list[DrawRow] = []
         self._astray = True  # until what was drawn is committed
@@ -419,6 +420,7 @@ class Audit:
             self._canaries.after(len(self._lessons.order))
             if row.call not in calls:
                 self._await(row)
+        self._failing.trust(calls.values())
         if calls and hasattr(self.model, "trusted"):
             self.model.trusted = True
         self._lessons.catch_up()
