@@ -40,7 +40,7 @@ from .journal import JournalSource, opened, recall
 from .journal.prior import read_prior
 from .journal.rows import DrawRow
 from .models.base import ConcurrentModel, ModelUnderTest, adapted_model
-from .models.checking import as_answer, check_answer, name_of
+from .models.checking import as_answer, check_answer
 from .results import Result, summarise
 from .space import QuestionSpace
 from .stopping import State, contradicted
@@ -69,8 +69,7 @@ class Audit:
     - ``device``: where the GPs live: "cpu", "cuda" or "auto". Default "cpu".
     - ``clock``: gives seconds; for tests. Default ``time.monotonic``.
 
-    Raises InputError for settings out of range and JournalError for a journal of another
-    audit.
+    Raises InputError for settings out of range, JournalError for a journal of another audit.
     """
 
     def __init__(
@@ -134,7 +133,7 @@ class Audit:
         lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
         self._draw_order = DrawOrder(self._selector, certify.unanswered == "both", lag)
         self._budget = Budget(model, self.limits.max_cost)
-        self._failing = Failing(self.limits.fail_on_error, name_of(model))
+        self._failing = Failing(self.limits.fail_on_error, model)
         canaries = Canaries(key, sampling.canaries, self._judge, self._queue, self._draw_order)
         sources = self._judge.sources
         self._source_queue = SourceQueue(sources, self._queue, belief.sources, canaries)
@@ -147,17 +146,16 @@ class Audit:
     def ask(self, n: int = 1) -> list[Call]:
         """Up to ``n`` calls to make, committed to the journal.
 
-        [] once the audit has ended, or while nothing can be asked before calls on their way
-        are answered. Calls that were drawn before an interruption come first. Nothing is
-        learnt between the draws of one ``ask``. Where the oracle compares with the source
-        image's answer, the call about that image, made once, comes before any call about
-        its follow-ups.
+        [] once the audit has ended, or while nothing can be asked before calls on their way are
+        answered. Calls drawn before an interruption come first. Nothing is learnt between the
+        draws of one ``ask``. Where the oracle compares with the source image's answer, the call
+        about that image, made once, comes before any call about its follow-ups.
         """
         self._usable()
         if len(self._queue.ready()) < n:
             self._draw(n)
         ready = self._queue.ready()[:n]
-        calls = self._budget.affordable(ready, self._queue.under_way)
+        calls = self.affordable(ready, self._queue.under_way)
         if self._budget.send(calls):
             self.journal.set_facts(**self._budget.facts())
         if ready and not calls and not self._queue.under_way:
@@ -180,6 +178,10 @@ class Audit:
         """How many calls may be made now without another draw."""
         return len(self._queue.ready())
 
+    def affordable(self, calls: Sequence[Call], sent: int) -> list[Call]:
+        """Those of the calls that the cap allows beside ``sent`` calls on their way."""
+        return self._budget.affordable(calls, sent)
+
     def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
         """No answer will come to these calls; ``ask`` gives them again.
 
@@ -193,9 +195,9 @@ class Audit:
     def run(self, progress: Callable[[Progress], None] | None = None) -> Result:
         """Asks the model until the audit ends, and gives the result.
 
-        ``progress`` is called after every batch, or after every answer of a model that takes
-        several calls at a time (``models.ConcurrentModel``). A model that raises ends the run
-        with ModelError; the journal keeps everything, and running again goes on.
+        ``progress`` is called after every batch, or every answer of a ``models.ConcurrentModel``.
+        A model that raises ends the run with ModelError; the journal keeps everything, and
+        running again goes on.
         """
 
         def step() -> None:
@@ -272,8 +274,7 @@ class Audit:
     def _draw(self, n: int) -> None:
         """Draws until ``n`` calls may be made, or the audit stops; at most ``n`` times.
 
-        Without that limit one slow call about a source image would let beliefs freeze for
-        as many draws as there are follow-ups of it.
+        Without that limit one slow call about a source would freeze beliefs for all draws of it.
         """
         rows: list[DrawRow] = []
         self._astray = True  # until what was drawn is committed
@@ -392,6 +393,7 @@ class Audit:
             self._canaries.after(len(self._draw_order.calls))
             if row.call not in calls:
                 self._await(row)
+        self._failing.trust(calls.values())
         if calls:
             self.model.trusted = True
         self._draw_order.catch_up()

@@ -24,7 +24,9 @@ def export(directory: Path, out: Path, least_loss: float, as_json: bool) -> None
                 f"{where}: was not begun by 'avtt audit'; export it from Python with "
                 "adaptive_vtt.export.failures.export_failures(audit.journal, audit.space, ...)"
             )
-        space = build_space(parse_spec(facts["spec"], str(where)), Path(facts["base"]))
+        space = build_space(
+            parse_spec(facts["spec"], str(where), to_run=False), Path(facts["base"])
+        )
         written = export_failures(journal, space, out, least_loss=least_loss)
     finally:
         journal.close()

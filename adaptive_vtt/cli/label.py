@@ -129,7 +129,7 @@ def _pictures(journal: Journal) -> Pictures:
     try:
         if "spec" not in facts:
             raise InputError("the audit was not begun by 'avtt audit'")
-        space = build_space(parse_spec(facts["spec"], "journal"), Path(facts["base"]))
+        space = build_space(parse_spec(facts["spec"], "journal", to_run=False), Path(facts["base"]))
         return Pictures(journal, space)
     except AvttError as error:
         typer.echo(f"avtt: only the journal's small pictures: {error}", err=True)

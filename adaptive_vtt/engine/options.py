@@ -88,7 +88,8 @@ class Limits:
     - ``max_cost``: above 0, at most so much money, in the unit of the model's prices; calls on
       their way count at their worst price. Default None: no cap.
     - ``fail_on_error``: in (0, 1]. ``run`` ends with ModelError when more than this share of the
-      calls it made, of 20 or more, stays unanswered; resuming counts anew. Default None: never.
+      calls it made, of 20 or more, stays unanswered; resuming counts anew. 1: never. Default
+      None: when none of 20 was answered.
     - ``stop``: any StoppingRule beside these. Default None: none.
     """
 

@@ -35,6 +35,9 @@ class Asking(Protocol):
     def ask(self, n: int = 1) -> list[Call]:
         """Up to ``n`` calls to make; [] where there are none now."""
 
+    def affordable(self, calls: Sequence[Call], sent: int) -> list[Call]:
+        """Those of the calls that the cap allows beside ``sent`` calls on their way."""
+
     def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
         """The answers to several calls by number."""
 
@@ -119,7 +122,8 @@ def run_batches(audit: Asking, step: Callable[[], None]) -> None:
 def run_concurrently(audit: Asking, model: ConcurrentModel, step: Callable[[], None]) -> None:
     """Keeps ``model.in_flight`` calls on their way, and learns from answers as they come.
 
-    Some calls are drawn ahead, so that one can be sent the moment another comes back. Where
+    Some calls are drawn ahead, so that one can be sent the moment another comes back, where the
+    cap still allows it: what a call may cost can rise after it was drawn. Where
     anything fails, those on their way are waited for and kept: they are paid for. What did
     not come back is to be asked again.
     """
@@ -130,6 +134,10 @@ def run_concurrently(audit: Asking, model: ConcurrentModel, step: Callable[[], N
     def send() -> None:
         live = sum(not future.done() for future in pending)
         while spare and live < model.in_flight:
+            if not audit.affordable([spare[0]], len(pending)):
+                audit.take_back(list(spare))  # the server counted more than its bound
+                spare.clear()
+                return
             pending[model.submit(spare[0].prompt)] = spare[0]
             spare.popleft()
             live += 1

@@ -46,7 +46,8 @@ class ModelSpec(Section):
     url: str | None = Field(
         None,
         description="openai: address ending in /v1 (default: OpenAI); open-inference: the "
-        "server's root; http: where to post; ${NAME} in it is read from the environment",
+        "server's root; http: where to post; ${NAME} in it is read from the environment; of a "
+        "query only api-version, version, format, output, lang, model and alt may be written out",
     )
     key: str | None = Field(
         None,
@@ -93,7 +94,7 @@ class ModelSpec(Section):
     options: dict[str, Any] | None = Field(
         None,
         description="openai: goes into the request (temperature = 0); ${NAME} in a text is read "
-        "from the environment",
+        "from the environment; extra_headers and extra_query as headers and the url's query",
     )
     image_format: Literal["png", "jpeg"] | None = Field(
         None, description="openai, http: how images are sent (png)"
@@ -109,7 +110,10 @@ class ModelSpec(Section):
         None, description="http: where the answers stand, e.g. outputs.0.scores, or one per concept"
     )
     headers: dict[str, str] | None = Field(
-        None, description="http, open-inference: ${NAME} in a value is read from the environment"
+        None,
+        description="http, open-inference: name -> value, ${NAME} in it is read from the "
+        "environment; only accept, accept-*, content-type, user-agent, cache-control, "
+        "http-referer, x-title, anthropic-version and openai-beta may be written out",
     )
     input_tokens: str | None = Field(None, description="http: where the reply counts tokens sent")
     output_tokens: str | None = Field(None, description="http: where it counts those answered")
