@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -27,6 +28,13 @@ from adaptive_vtt.utils.files import write_text
 
 ASKED = "AVTT_CAMPAIGN_ASKED"
 """The environment variable that names the log of a Python model."""
+LATE = (
+    "httpx", "openai", "plotly.graph_objects", "torch", "torch.fx.experimental.symbolic_shapes",
+    "adaptive_vtt.audit", "adaptive_vtt.cli.progress", "adaptive_vtt.cli.run_folder",
+    "adaptive_vtt.models.network.http_json", "adaptive_vtt.models.network.openai_chat",
+    "adaptive_vtt.report.page", "adaptive_vtt.spec.building",
+)  # fmt: skip
+"""Modules that commands import when they need them: a second or more of every run."""
 PATIENCE = 120.0
 """Seconds after which a process that has not ended counts as hanging, and is killed."""
 MODEL = '''"""A model that errs, takes its time, and notes every call."""
@@ -225,13 +233,10 @@ def _become(arguments: list[str], output: int, environment: Mapping[str, str]) -
 
 def warm_up() -> None:
     """Imports what every run needs once, so that each fork starts in milliseconds."""
-    import httpx  # noqa: F401
-    import openai  # noqa: F401
-    import plotly  # noqa: F401
     import torch
 
-    from adaptive_vtt import Audit, QuestionSpace  # noqa: F401
-
+    for name in LATE:
+        import_module(name)
     torch.set_num_threads(1)
 
 

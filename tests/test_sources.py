@@ -1,5 +1,6 @@
 """Oracles that compare with the source image's answer: asked once, first, journaled, paid for."""
 
+import html
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -13,6 +14,7 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.benchmark.truth import all_answers, all_losses, calls_of
 from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.cli.progress import Live
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.datasets.view import View
@@ -22,6 +24,7 @@ from adaptive_vtt.journal.answer_json import from_json, to_json
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Recorded, Unanswered
 from adaptive_vtt.oracles import Consistency, MaskConsistency, MaskDrop, Ordinal, TopClass, overlap
 from adaptive_vtt.relations import FollowUp, LabelPreserving, get
+from adaptive_vtt.report import write_report
 from adaptive_vtt.results import outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Case, Question, Sample
@@ -188,6 +191,40 @@ def test_a_source_without_answer_excludes_its_follow_ups_both_ways() -> None:
     row = result.targets.iloc[0]
     assert (row["lower"], row["upper"]) == (0, 0.25)
     assert [i.upper for i in verify(audit.journal)] == [0.25]
+
+
+def test_questions_that_turn_out_not_to_count_are_marked_wherever_estimates_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Silent(ScriptedModel):
+        silent = "s0"
+
+        def _answer(self, prompt: Prompt) -> Answer | Unanswered:
+            if prompt.sample_id == self.silent and prompt.relation == "identity":
+                return Unanswered("refused")
+            return Answer((0.9,) * len(prompt.concepts))
+
+    options: dict[str, Any] = {"half_width": 0.01, "targets": ["overall"]}
+    audit = Audit(space(samples=4), Silent(), **options)
+    result = audit.run()
+    excluded = int(outcomes(audit.journal)["unanswered"].notna().sum())
+    assert result.targets["excluded"].tolist() == [excluded] != [0]
+    (name,) = result.targets["target"]
+    said = (
+        f"questions that turned out not to count: {excluded} of {name!r}; the estimate takes each "
+        "as 1/2, the interval as 0 to 1"
+    )
+    assert said in result.warnings
+    write_report(audit.journal, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert said in " ".join(html.unescape(page).split())
+    Live(audit, quiet=True).finish(result, tmp_path)
+    assert f"warning: {said}" in " ".join(capsys.readouterr().out.split())
+    sound = Silent()
+    sound.silent = ""
+    result = Audit(space(samples=4), sound, **options).run()
+    assert result.targets["excluded"].tolist() == [0]
+    assert not any("not to count" in warning for warning in result.warnings)
 
 
 QUESTION = Question(0, "s", "r", 1, "polyp drop > 0.25", 1)
