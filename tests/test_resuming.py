@@ -17,7 +17,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.errors import InputError, JournalError, ModelError
-from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
+from adaptive_vtt.journal import MemoryJournal, SQLiteJournal, begin_anew
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
 from adaptive_vtt.strategies import Combined
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -206,3 +206,17 @@ def test_image_that_cannot_be_read_stops_the_audit_until_it_can(tmp_path: Path) 
     files[3].write_bytes(good)
     Audit(space, ScriptedModel(), journal=journal).run()
     assert content(journal) == content(undisturbed.journal)
+
+
+def test_python_is_told_how_to_begin_anew_where_no_answer_stands(tmp_path: Path) -> None:
+    path, space = tmp_path / "journal.db", QuestionSpace(tiny_dataset(4, 2), ["identity"])
+    with Audit(space, ScriptedModel(), journal=path, seed=1) as audit:
+        audit.ask(3)  # sent, and never answered
+    message = r"seed 1, not 2; it holds no answer yet: .*journal=adaptive_vtt.journal.begin_anew\("
+    with pytest.raises(JournalError, match=message):
+        Audit(space, ScriptedModel(), journal=path, seed=2)
+    with Audit(space, ScriptedModel(), journal=begin_anew(path), seed=2) as audit:
+        assert audit.interrupted == 3
+        audit.run()
+    with pytest.raises(JournalError, match=r"seed 2, not 3$"):
+        Audit(space, ScriptedModel(), journal=path, seed=3)

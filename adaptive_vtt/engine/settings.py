@@ -1,5 +1,6 @@
 """What an audit was begun with: checked, described for the journal, compared on resuming."""
 
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import InputError, JournalError, ModelError
@@ -105,18 +106,41 @@ def rendering_seed(facts: dict[str, Any]) -> int:
     return int(facts["space"].get("seed", facts["settings"]["seed"]))
 
 
-def same_audit(facts: dict[str, Any], space: QuestionSpace, settings: dict[str, Any]) -> None:
-    """Raises JournalError where the journal was begun with another space or settings."""
+def same_audit(
+    facts: dict[str, Any],
+    space: QuestionSpace,
+    settings: dict[str, Any],
+    answered: Callable[[], bool] = lambda: True,
+) -> None:
+    """Raises JournalError where an audit with ``facts`` was begun with another space or settings.
+
+    ``answered``: whether its journal holds answers; where not, the error says how to begin anew.
+    """
+    if not (difference := _other_audit(facts, space, settings)):
+        return
+    if not answered():
+        difference += (
+            "; it holds no answer yet: to begin anew give journal=adaptive_vtt.journal.begin_anew("
+            "Path(...)), which sets it aside and counts calls that may have been lost"
+        )
+    raise JournalError(difference)
+
+
+def _other_audit(
+    facts: dict[str, Any], space: QuestionSpace, settings: dict[str, Any]
+) -> str | None:
+    """What makes it another audit, in words."""
     then = facts["space"]
     if then["fingerprint"] != space.fingerprint:
-        raise JournalError(
+        return (
             f"journal: belongs to another space: {then['dataset']!r} with {then['size']} "
             f"questions, not {space.dataset.name!r} with {space.size}"
         )
     for name, value in settings.items():
         before = facts["certificate"] if name == "certificate" else facts["settings"].get(name)
         if before != value:
-            raise JournalError(f"journal: was begun with {_difference(name, before, value)}")
+            return f"journal: was begun with {_difference(name, before, value)}"
+    return None
 
 
 def _difference(name: str, before: Any, value: Any) -> str:
