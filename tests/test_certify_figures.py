@@ -77,6 +77,16 @@ def test_bets_leave_the_means_that_their_definition_leaves(error: float) -> None
     assert ours[1] - ours[0] < 0.3
 
 
+def test_a_mean_between_two_of_the_grid_is_no_sign_of_a_change() -> None:
+    one, none = np.ones(1), np.zeros(1)
+    sequences = Sequences(np.array([0.01]), alpha=0.1, grid=10)
+    for _ in range(400):  # excludes 4/9 and 5/9 at the same moment
+        sequences.move(one > 0, 0.5 * one, 0.5 * one, none, one, 0.01 * one, none, none)
+    sequences.bound(none, one)
+    assert (sequences.lower[0], sequences.upper[0]) == pytest.approx((3 / 9, 6 / 9))
+    assert not sequences.emptied[0]
+
+
 # -- whatever the engine certifies, verify comes to as well -------------------------------------
 
 SCRIPTED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

@@ -107,7 +107,9 @@ class Half(LabelPreserving):
 
 
 @pytest.mark.parametrize("answers", ["one", "all"])
-@pytest.mark.parametrize("relations", [["gaussian_noise", "rotation"], [Half()]], ids=str)
+@pytest.mark.parametrize(
+    "relations", [["gaussian_noise", "rotation"], [Half()]], ids=["all", "half"]
+)
 def test_a_draw_whose_source_is_known_is_likelier_as_its_cost_is_half(
     answers: Any, relations: list[Any]
 ) -> None:
