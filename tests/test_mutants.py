@@ -1,6 +1,7 @@
 """Promises that a broken line once passed unnoticed: see experiments/mutation.py."""
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.law import Law
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.journal import SQLiteJournal
-from adaptive_vtt.models import Endpoint, Prompt
+from adaptive_vtt.models import Answer, Endpoint, Prompt, Unanswered
 from adaptive_vtt.models.network.attempts import Reply, of_status
 from adaptive_vtt.oracles import Consistency
 from adaptive_vtt.relations import LabelPreserving
@@ -155,14 +156,18 @@ def test_beliefs_count_answers_by_half_and_losses_by_side() -> None:
 # -- pictures of what went wrong ---------------------------------------------------------------
 
 
+class AlwaysYes(ScriptedModel):
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [Answer((1.0,)) for _ in prompts]
+
+
 def test_a_journal_keeps_pictures_of_sixty_failures_however_often_it_is_resumed(
     tmp_path: Path,
 ) -> None:
     images = np.zeros((30, 8, 8, 3), np.uint8)
-    space = QuestionSpace(
-        from_table(images, pd.DataFrame({"c": [0, 1] * 15})), ["identity", "brightness_up"]
-    )
-    wrong = ScriptedModel(refuse=1.0)
+    absent = from_table(images, pd.DataFrame({"c": [0] * 30}))
+    space = QuestionSpace(absent, ["identity", "brightness_up"])
+    wrong = AlwaysYes()
     kept = []
     for budget in (59, 80, 100):
         with Audit(space, wrong, budget=budget, journal=tmp_path / "journal.db") as audit:
