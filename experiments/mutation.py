@@ -51,8 +51,8 @@ _CERTIFIED = ("certify_figures", "verify_draws")
 TESTS: dict[str, tuple[str, ...]] = {
     "certify/sequences": _CERTIFIED,
     "certify/certifier": _CERTIFIED,
-    "certify/targets": ("certify_figures", "derived", "certificates"),
-    "certify/verify": ("certify_figures", "verify_draws", "journal_chain", "certificates"),
+    "certify/targets": ("certify_figures", "derived"),
+    "certify/verify": ("certify_figures", "verify_draws", "journal_chain"),
     "engine/assembly": ("algorithm1", "audit_settings", "audit"),
     "engine/audit_key": ("mutants", "shared_draws", "resuming"),
     "engine/belief": ("algorithm1", "mutants", "audit", "sources"),
@@ -65,7 +65,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/judge": ("mutants", "audit", "sources", "concurrency"),
     "engine/law": ("law", "verify_draws"),
     "engine/options": ("audit_settings", "audit"),
-    "engine/proxies": ("audit_settings", "shared_draws", "drift", "certificates"),
+    "engine/proxies": ("audit_settings", "shared_draws", "drift"),
     "engine/run_loop": (*_AUDITS, "concurrency"),
     "engine/selector": ("algorithm1", *_AUDITS, "verify_draws"),
     "engine/settings": ("audit_settings", "resuming", "shared_draws"),
@@ -80,7 +80,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "journal/migrations": ("journal_writers", "migrations"),
     "journal/opening": ("journal_writers", "journal", "run_folders"),
     "journal/packed_law": ("law", "verify_draws", "hostile_files"),
-    "journal/prior": ("shared_draws", "audit_settings", "certificates"),
+    "journal/prior": ("shared_draws", "audit_settings"),
     "journal/sqlite": ("mutants", "journal_chain", "journal_writers", "journal", "resuming"),
     "models/network/endpoint": ("endpoints", "mutants", "hostile_server"),
 }
