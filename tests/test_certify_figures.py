@@ -116,6 +116,14 @@ def test_what_the_engine_certifies_is_verified(name: str, compares: bool) -> Non
     verify(audit.journal)
 
 
+def test_before_any_answer_an_interval_is_all_there_is() -> None:
+    audit = Audit(given(), ScriptedModel(), half_width=0.2, targets=["overall"])
+    audit.ask()
+    (interval,) = verify(audit.journal)
+    assert (interval.lower, interval.upper, interval.estimate) == (0, 1, 0.5)
+    assert not (interval.emptied or interval.astray)
+
+
 # -- targets -------------------------------------------------------------------------------------
 
 
