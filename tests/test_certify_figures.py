@@ -121,7 +121,8 @@ def test_before_any_answer_an_interval_is_all_there_is() -> None:
     audit.ask()
     (interval,) = verify(audit.journal)
     assert (interval.lower, interval.upper, interval.estimate) == (0, 1, 0.5)
-    assert not (interval.emptied or interval.astray)
+    assert not interval.emptied
+    assert not interval.astray
 
 
 # -- targets -------------------------------------------------------------------------------------
