@@ -313,15 +313,23 @@ def test_a_prior_journal_of_another_space_is_refused(tmp_path: Path) -> None:
 # -- resuming and verifying -----------------------------------------------------------------
 
 
-@pytest.fixture
-def finished(tmp_path: Path) -> Path:
-    """The journal of a finished certified audit."""
-    path = tmp_path / "journal.db"
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The journal's file of a finished certified audit."""
+    path = tmp_path_factory.mktemp("certified") / "journal.db"
     space, model, _ = recorded(7)
     with Audit(
         space, model, half_width=0.09, targets=["overall", "relations"], journal=path
     ) as audit:
         audit.run()
+    return path.read_bytes()
+
+
+@pytest.fixture
+def finished(certified: bytes, tmp_path: Path) -> Path:
+    """The journal of a finished certified audit, to be tampered with."""
+    path = tmp_path / "journal.db"
+    path.write_bytes(certified)
     return path
 
 

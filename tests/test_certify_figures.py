@@ -77,6 +77,16 @@ def test_bets_leave_the_means_that_their_definition_leaves(error: float) -> None
     assert ours[1] - ours[0] < 0.3
 
 
+def test_a_mean_between_two_of_the_grid_is_no_sign_of_a_change() -> None:
+    one, none = np.ones(1), np.zeros(1)
+    sequences = Sequences(np.array([0.01]), alpha=0.1, grid=10)
+    for _ in range(400):  # excludes 4/9 and 5/9 at the same moment
+        sequences.move(one > 0, 0.5 * one, 0.5 * one, none, one, 0.01 * one, none, none)
+    sequences.bound(none, one)
+    assert (sequences.lower[0], sequences.upper[0]) == pytest.approx((3 / 9, 6 / 9))
+    assert not sequences.emptied[0]
+
+
 # -- whatever the engine certifies, verify comes to as well -------------------------------------
 
 SCRIPTED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -104,6 +114,15 @@ def test_what_the_engine_certifies_is_verified(name: str, compares: bool) -> Non
     result = audit.run()
     assert result.targets["upper"].min() < 1 or result.targets["lower"].max() > 0
     verify(audit.journal)
+
+
+def test_before_any_answer_an_interval_is_all_there_is() -> None:
+    audit = Audit(given(), ScriptedModel(), half_width=0.2, targets=["overall"])
+    audit.ask()
+    (interval,) = verify(audit.journal)
+    assert (interval.lower, interval.upper, interval.estimate) == (0, 1, 0.5)
+    assert not interval.emptied
+    assert not interval.astray
 
 
 # -- targets -------------------------------------------------------------------------------------

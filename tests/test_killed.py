@@ -95,9 +95,16 @@ def ticks(killed_space: QuestionSpace, tmp_path_factory: pytest.TempPathFactory)
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
 
-# 24 moments spread evenly over the audit; between any two statements, inside transactions too.
+# 24 moments spread evenly over the audit, 12 of them in `make test`; between any two statements,
+# inside transactions too.
 @needs_fork
-@pytest.mark.parametrize("moment", [i / 23 for i in range(24)], ids=lambda m: f"{m:.0%}")
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param(i / 23, marks=[pytest.mark.slow] * (i % 2), id=f"{i / 23:.0%}")
+        for i in range(24)
+    ],
+)
 def test_killed_at_any_moment_it_resumes_to_the_same_end(
     killed_space: QuestionSpace, undisturbed: Audit, ticks: int, tmp_path: Path, moment: float
 ) -> None:

@@ -110,3 +110,12 @@ def test_streams_stay_what_they_were() -> None:
 
 GOLDEN = [0.7452674638775084, 0.7117039461846483, 0.8953115544077027]
 GOLDEN_INTEGERS = [765, 111, 773, 580, 129]
+
+
+def test_a_draw_that_rounding_puts_at_the_end_is_never_of_probability_zero() -> None:
+    class Last(np.random.Generator):
+        def random(self, *_: object, **__: object) -> float:  # type: ignore[override]
+            return 1.0
+
+    law = Law(np.arange(4), np.array([0.5, 0.5, 0.0, 0.0]))
+    assert law.draw(Last(np.random.PCG64())) == 1

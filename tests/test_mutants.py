@@ -1,6 +1,7 @@
 """Promises that a broken line once passed unnoticed: see experiments/mutation.py."""
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,16 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.law import Law
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.journal import SQLiteJournal
-from adaptive_vtt.models import Endpoint, Prompt
+from adaptive_vtt.models import Answer, Endpoint, Prompt, Unanswered
 from adaptive_vtt.models.network.attempts import Reply, of_status
 from adaptive_vtt.oracles import Consistency
+from adaptive_vtt.relations import LabelPreserving
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Image
 
 
 def laws(audit: Audit) -> list[dict[int, float]]:
@@ -90,14 +94,32 @@ def test_every_commit_is_synced_to_disk_before_it_counts(
 # -- what a draw costs, the call about its source included ------------------------------------
 
 
+class Half(LabelPreserving):
+    """A relation that applies to the second concept alone."""
+
+    name = "half"
+    severities = (1, 2)
+
+    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
+        return 255 - image
+
+    def applies(self, concept: str) -> bool:
+        return concept == "c1"
+
+
 @pytest.mark.parametrize("answers", ["one", "all"])
-def test_a_draw_whose_source_is_known_is_likelier_as_its_cost_is_half(answers: Any) -> None:
+@pytest.mark.parametrize(
+    "relations", [["gaussian_noise", "rotation"], [Half()]], ids=["all", "half"]
+)
+def test_a_draw_whose_source_is_known_is_likelier_as_its_cost_is_half(
+    answers: Any, relations: list[Any]
+) -> None:
     """The law that narrows an interval most per call has weights sqrt(stakes / calls)."""
-    relations = ["identity", "gaussian_noise", "rotation"]
-    space = QuestionSpace(tiny_dataset(5, 2), relations, oracle=Consistency(), severities=[1, 2])
-    model = ScriptedModel(answers=answers)
-    options: dict[str, Any] = {"half_width": 0.1, "targets": ["overall"]}
-    audit = Audit(space, model, budget=8, floor=0.2, surrogate=False, **options)
+    space = QuestionSpace(
+        tiny_dataset(5, 2), ["identity", *relations], oracle=Consistency(), severities=[1, 2]
+    )
+    options: dict[str, Any] = {"half_width": 0.1, "targets": ["overall"], "surrogate": False}
+    audit = Audit(space, ScriptedModel(answers=answers), budget=8, floor=0.2, **options)
     audit.run()
     first, second = laws(audit)[:2]
     assert len(set(first.values())) == 1  # no source is known: all cost two calls
@@ -112,17 +134,40 @@ def test_a_draw_whose_source_is_known_is_likelier_as_its_cost_is_half(answers: A
         assert {call % 2 for call in likely} == {drawn.call % 2}
 
 
+# -- what strategies read of the answers -------------------------------------------------------
+
+
+def test_beliefs_count_answers_by_half_and_losses_by_side() -> None:
+    space = QuestionSpace(tiny_dataset(3, 2), ["identity", "gaussian_noise"], severities=[1, 2])
+    belief = Belief(space, seed=0)
+    assert belief.heard.shape == (2, 2, 3, 51)
+    absent, present = 3 * 2 * 0 + 2 * 1 + 0, 3 * 2 * 1 + 2 * 2 + 1  # by sample, variant, concept
+    learnt = [Learnt(absent, 0, 1.0, 1.0, 0.5), Learnt(present, 1, 0.25, 0.75, 0.875)]
+    belief.learn([*learnt, Learnt(5, 1, 1.0)])
+    assert {*zip(*map(np.ndarray.tolist, belief.heard.nonzero()), strict=True)} == {
+        (0, 0, 1, 50), (1, 1, 2, 38),
+    }  # fmt: skip
+    assert belief.tally[0, 0, 1].tolist() == [1, 1.0]
+    assert belief.tally[1, 1, 2].tolist() == [2, 1.25]  # unanswered: judged, not heard
+    assert [*belief.asked] == [0, 1]
+    assert belief.failed == {(0, 0), (0, 1)}
+
+
 # -- pictures of what went wrong ---------------------------------------------------------------
+
+
+class AlwaysYes(ScriptedModel):
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [Answer((1.0,)) for _ in prompts]
 
 
 def test_a_journal_keeps_pictures_of_sixty_failures_however_often_it_is_resumed(
     tmp_path: Path,
 ) -> None:
     images = np.zeros((30, 8, 8, 3), np.uint8)
-    space = QuestionSpace(
-        from_table(images, pd.DataFrame({"c": [0, 1] * 15})), ["identity", "brightness_up"]
-    )
-    wrong = ScriptedModel(refuse=1.0)
+    absent = from_table(images, pd.DataFrame({"c": [0] * 30}))
+    space = QuestionSpace(absent, ["identity", "brightness_up"])
+    wrong = AlwaysYes()
     kept = []
     for budget in (59, 80, 100):
         with Audit(space, wrong, budget=budget, journal=tmp_path / "journal.db") as audit:
