@@ -15,7 +15,7 @@ from ..utils.random_streams import generator
 from .tensors import Tensor, array, tensor
 
 REFERENCE = 2_000
-"""At most this many samples are counted over for predictability."""
+"""Samples over which predictability is counted, at most."""
 
 FAILURE = 0.5
 """A loss from here on is a failure."""

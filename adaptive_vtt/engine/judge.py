@@ -16,7 +16,7 @@ from ..types import Answer, Image, Indices, Prompt, Sample, Unanswered, Value
 from .source_calls import SourceCalls, asks_of
 
 MAX_PICTURES = 60
-"""So many failing calls leave their pictures in the journal."""
+"""Failing calls whose pictures are kept in the journal, at most."""
 PICTURE_SIDE = 160
 """Pictures are shrunk to this many pixels on the longer side."""
 
