@@ -10,6 +10,7 @@ only a type checker reads, and names that are given a value, since any test woul
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -84,10 +85,10 @@ def _sites(tree: ast.AST) -> Iterator[_Site]:
         if isinstance(value, list):
             for place, child in enumerate(value):
                 if isinstance(child, ast.AST) and not _left_alone(child):
-                    yield from _changes(child, lambda new, v=value, p=place: _set(v, p, new))
+                    yield from _changes(child, partial(_set, value, place))
                     yield from _sites(child)
         elif isinstance(value, ast.AST) and not _left_alone(value):
-            yield from _changes(value, lambda new, t=tree, n=name: setattr(t, n, new))
+            yield from _changes(value, partial(setattr, tree, name))
             yield from _sites(value)
 
 
