@@ -128,7 +128,7 @@ class _Moved(MetaPathFinder, Loader):
 
     def __init__(self, package: str) -> None:
         self._package = package
-        self._specs: dict[str, ModuleSpec | None] = {}
+        self._specs: dict[int, ModuleSpec | None] = {}  # by the id of the module
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -145,15 +145,14 @@ class _Moved(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, origin=new)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        assert spec.origin is not None
-        module = import_module(spec.origin)
-        self._specs[spec.name] = module.__spec__
+        old = spec.name.removeprefix(f"{self._package}.")
+        module = import_module(f"{self._package}.{MOVED[old]}")
+        self._specs[id(module)] = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
         """The module ran under its new path; only what the import changed is put back."""
-        assert module.__spec__ is not None
-        module.__spec__ = self._specs.pop(module.__spec__.name)
+        module.__spec__ = self._specs.pop(id(module))
 
 
 def install(package: str) -> None:

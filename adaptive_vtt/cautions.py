@@ -8,7 +8,7 @@ import pandas as pd
 from .engine.canaries import TOLERANCE, Repeated
 
 NAMED = 3
-"""So many targets are named in a sentence."""
+"""Targets that are named in one sentence, at most."""
 
 
 def cautions(

@@ -97,8 +97,7 @@ def run(task: Task) -> Outcome:
     torch.set_num_threads(1)
     material = _material(task.bench, task.seed)
     selector = _selector(task, material)
-    certifier = selector.certifier
-    assert certifier is not None
+    certifier = selector.belief.certifying
     truth = _truth(material, certifier)
     rng = np.random.default_rng([task.seed, 77])
     start, held, errors = time.perf_counter(), True, {}
@@ -130,9 +129,12 @@ def run_all(tasks: Sequence[Task], workers: int = 2) -> list[Outcome]:
 
 
 def table(
-    bench: str, settings: Sequence[Setting], widths: Sequence[float], seeds: int,
+    bench: str,
+    settings: Sequence[Setting],
+    widths: Sequence[float],
+    seeds: int,
     marks: tuple[int, ...] = (),
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """One row per setting and half-width: median draws, ratio to uniform, coverage, RMSE."""
     most = max(marks) if marks else 60_000
     keys = [(s, w) for w in widths for s in settings]
@@ -173,15 +175,23 @@ def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) ->
 def _selector(task: Task, material: Material) -> Selector:
     setting, space = task.setting, material.space
     certifier = Certifier(
-        space, named_targets(space, material.targets), answers="one",
-        half_width=task.half_width or 0.01, confidence=0.95,
-    )  # fmt: skip
+        space,
+        named_targets(space, material.targets),
+        answers="one",
+        half_width=task.half_width or 0.01,
+        confidence=0.95,
+    )
     losses = None if setting.prediction == "none" else _gp(task, material)
     belief = Belief(space, seed=task.seed, losses=losses, certifier=certifier)
     return Selector(
-        space, get(setting.strategy), seed=task.seed, floor=setting.floor,
-        candidates=setting.candidates, answers="one", belief=belief,
-    )  # fmt: skip
+        space,
+        get(setting.strategy),
+        seed=task.seed,
+        floor=setting.floor,
+        candidates=setting.candidates,
+        answers="one",
+        belief=belief,
+    )
 
 
 def _gp(task: Task, material: Material) -> QuestionGP:
@@ -202,12 +212,18 @@ def _gp(task: Task, material: Material) -> QuestionGP:
         return 1 - losses[sample, variant][:, None]
 
     kinds: dict[str, Callable[..., Any]] = {
-        "proxies": bench.proxy_losses, "adversarial": inverted, "turncoat": turncoat,
-    }  # fmt: skip
+        "proxies": bench.proxy_losses,
+        "adversarial": inverted,
+        "turncoat": turncoat,
+    }
     gp = QuestionGP(
-        bench.relation, bench.severity, 1, shared=False, proxies=kinds.get(prediction),
+        bench.relation,
+        bench.severity,
+        1,
+        shared=False,
+        proxies=kinds.get(prediction),
         features=lambda samples: features[samples],
-    )  # fmt: skip
+    )
     return gp
 
 

@@ -67,8 +67,7 @@ def run(task: Task) -> dict[str, Any]:
     rates = accuracies().loc[task.model, list(questions.concepts)].to_numpy(float)
     losses = (rng.random(questions.total).reshape(-1, len(rates)) >= rates).astype(float).ravel()
     selector = _selector(questions, task)
-    certifier = selector.certifier
-    assert certifier is not None
+    certifier = selector.belief.certifying
     everything = questions.nth(np.arange(questions.size))
     inside = certifier.members(everything)
     truth = (inside @ losses[everything]) / inside.sum(axis=1)
@@ -82,24 +81,37 @@ def run(task: Task) -> dict[str, Any]:
         asked[draw.question % len(rates)] += 1
     seconds = time.perf_counter() - start
     return {
-        "model": task.model, "setting": task.setting, "half-width": task.half_width,
-        "seed": task.seed, "calls": selector.draws, "covered": covered,
-        "certified": bool(certifier.certified.all()), "seconds": seconds,
+        "model": task.model,
+        "setting": task.setting,
+        "half-width": task.half_width,
+        "seed": task.seed,
+        "calls": selector.draws,
+        "covered": covered,
+        "certified": bool(certifier.certified.all()),
+        "seconds": seconds,
         **dict(zip(questions.concepts, asked.tolist(), strict=True)),
-    }  # fmt: skip
+    }
 
 
 def _selector(questions: QuestionSpace, task: Task) -> Selector:
     certifier = Certifier(
-        questions, named_targets(questions, ["concepts"]), answers="one",
-        half_width=task.half_width, confidence=0.95,
-    )  # fmt: skip
+        questions,
+        named_targets(questions, ["concepts"]),
+        answers="one",
+        half_width=task.half_width,
+        confidence=0.95,
+    )
     belief = Belief(questions, seed=task.seed, certifier=certifier)
     floor = UNIFORM_FLOOR if task.setting == "uniform" else 0.2
     return Selector(
-        questions, get(STRATEGIES[task.setting]), seed=task.seed, floor=floor, candidates=1024,
-        answers="one", belief=belief,
-    )  # fmt: skip
+        questions,
+        get(STRATEGIES[task.setting]),
+        seed=task.seed,
+        floor=floor,
+        candidates=1024,
+        answers="one",
+        belief=belief,
+    )
 
 
 def table(

@@ -149,15 +149,27 @@ def total(table: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _row(module: str, mutants: int, survived: int, equivalent: int) -> dict[str, Any]:
     killed = mutants - survived
     share = f"{killed / mutants:.0%}" if mutants else "-"
-    return {"module": module, "mutants": mutants, "killed": killed, "survived": survived,
-            "equivalent": equivalent, "score": share}  # fmt: skip
+    return {
+        "module": module,
+        "mutants": mutants,
+        "killed": killed,
+        "survived": survived,
+        "equivalent": equivalent,
+        "score": share,
+    }
 
 
 def described(tried: Sequence[Tried]) -> list[dict[str, Any]]:
     return [
-        {"module": t.mutant.module, "line": t.mutant.line, "change": t.mutant.change,
-         "verdict": t.verdict, "seconds": round(t.seconds, 1)} for t in tried
-    ]  # fmt: skip
+        {
+            "module": t.mutant.module,
+            "line": t.mutant.line,
+            "change": t.mutant.change,
+            "verdict": t.verdict,
+            "seconds": round(t.seconds, 1),
+        }
+        for t in tried
+    ]
 
 
 def equivalents() -> set[tuple[str, str, str]]:

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.digits import Bench, proxy_bench
 from adaptive_vtt.experiments.plots import show, tidy, write_page
 from adaptive_vtt.utils.files import write_text
@@ -70,9 +71,11 @@ def pool(seed: int) -> Bench:
     rng = np.random.default_rng([seed, 91])
     kept = np.sort(rng.permutation(len(bench.losses))[:IMAGES])
     return replace(
-        bench, losses=bench.losses[kept], features=bench.features[kept],
+        bench,
+        losses=bench.losses[kept],
+        features=bench.features[kept],
         proxies=bench.proxies[kept],
-    )  # fmt: skip
+    )
 
 
 # -- ours ---------------------------------------------------------------------------------
@@ -87,18 +90,27 @@ def certified(bench: Bench, seed: int, *, adaptive: bool) -> Track:
 
     space = bench.space()
     certifier = Certifier(
-        space, named_targets(space, ["overall"]), answers="one", half_width=HALF_WIDTH,
+        space,
+        named_targets(space, ["overall"]),
+        answers="one",
+        half_width=HALF_WIDTH,
         confidence=0.95,
-    )  # fmt: skip
+    )
     belief = Belief(space, seed=seed, certifier=certifier, losses=_gp(bench) if adaptive else None)
     selector = Selector(
-        space, get("uncertainty+unpredictability" if adaptive else "random"), seed=seed,
-        floor=0.2 if adaptive else 1e-9, candidates=2048, answers="one", belief=belief,
-    )  # fmt: skip
+        space,
+        get("uncertainty+unpredictability" if adaptive else "random"),
+        seed=seed,
+        floor=0.2 if adaptive else 1e-9,
+        candidates=2048,
+        answers="one",
+        belief=belief,
+    )
     losses, rows = bench.losses.ravel(), []
     for _ in range(MOST):
         draw = selector.draw()
-        assert draw is not None
+        if draw is None:
+            raise InputError(f"peers: expected more than {MOST} questions, got {space.size}")
         selector.take(np.array([draw.question]), draw.move)
         truth = int(space.truth([draw.question])[0])
         selector.learn([Learnt(draw.question, truth, float(losses[draw.question]))])
@@ -114,9 +126,13 @@ def _gp(bench: Bench) -> Any:
 
     features = torch.from_numpy(bench.features)
     return QuestionGP(
-        bench.relation, bench.severity, 1, shared=False, proxies=bench.proxy_losses,
+        bench.relation,
+        bench.severity,
+        1,
+        shared=False,
+        proxies=bench.proxy_losses,
         features=lambda samples: features[samples],
-    )  # fmt: skip
+    )
 
 
 # -- peers --------------------------------------------------------------------------------
@@ -330,10 +346,16 @@ def page(frame: pd.DataFrame, repeats: int, path: Path) -> None:
         line = {"color": COLOURS[number], "dash": ("solid", "dash")[number % 2]}
         for column, name in ((1, "RMSE"), (2, "covered")):
             figure.add_scatter(
-                x=part["questions"].tolist(), y=part[name].tolist(), name=str(method),
-                legendgroup=str(method), showlegend=column == 1, mode="lines+markers", line=line,
-                row=1, col=column,
-            )  # fmt: skip
+                x=part["questions"].tolist(),
+                y=part[name].tolist(),
+                name=str(method),
+                legendgroup=str(method),
+                showlegend=column == 1,
+                mode="lines+markers",
+                line=line,
+                row=1,
+                col=column,
+            )
     figure.add_hline(y=0.95, line={"dash": "dot", "color": "#444"}, row=1, col=2)
     tidy(figure, f"digits-proxy, {repeats} repeats: ours and other packages", height=520)
     figure.update_xaxes(title_text="questions", type="log", tickvals=list(MARKS))

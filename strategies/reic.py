@@ -80,7 +80,11 @@ class Reic:
         if spans is None:
             return [int(v) for v in np.delete(mine, chosen)]
         places = select(
-            memory.ambiguity(sample)[mine], spans[mine], len(mine), chosen=chosen,
-            by_ambiguity=self.by_ambiguity, by_diversity=self.by_diversity,
-        )  # fmt: skip
+            memory.ambiguity(sample)[mine],
+            spans[mine],
+            len(mine),
+            chosen=chosen,
+            by_ambiguity=self.by_ambiguity,
+            by_diversity=self.by_diversity,
+        )
         return [int(mine[place]) for place in places]

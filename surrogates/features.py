@@ -23,7 +23,7 @@ SIDE = 8
 """Thumbnails are SIDE x SIDE x 3."""
 
 COMPONENTS = 16
-"""At most this many principal components of an image."""
+"""Principal components kept of an image's features, at most."""
 
 REFERENCE = 500
 """PCA is over at most this many samples."""

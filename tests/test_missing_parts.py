@@ -3,8 +3,12 @@
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from adaptive_vtt import QuestionSpace
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.errors import InputError, OrderError
 from adaptive_vtt.labelling.session import Session
 from adaptive_vtt.relations.medtest.scene import Scene, cheapest
@@ -60,3 +64,10 @@ def test_the_first_of_the_least_cost_is_taken() -> None:
 def test_an_image_of_two_channels_is_refused() -> None:
     with pytest.raises(InputError, match=r"expected H x W .* got \(4, 4, 2\) of uint8"):
         png(np.zeros((4, 4, 2), np.uint8))
+
+
+def test_a_belief_of_an_audit_that_explores_has_no_stakes() -> None:
+    dataset = from_table(None, pd.DataFrame({"polyp": [0, 1]}, index=["a", "b"]))
+    belief = Belief(QuestionSpace(dataset), seed=0)
+    with pytest.raises(InputError, match="expected an audit with half_width or at_most"):
+        _ = belief.certifying

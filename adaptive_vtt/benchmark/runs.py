@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ..audit import Audit
 from ..audit import Progress as Step
 from ..certify import Move
+from ..errors import InputError
 from ..results import outcomes
 from ..strategies import get
 from ..types import Indices
@@ -39,8 +40,13 @@ that says most about the question GP (``bald`` without any chance in it); its in
 stay wide, and the raw mean of its draws is what people take instead.
 """
 CLASSICS = (
-    *BASELINES, "random", "unpredictability", "uncertainty", "uncertainty+unpredictability", "lure",
-)  # fmt: skip
+    *BASELINES,
+    "random",
+    "unpredictability",
+    "uncertainty",
+    "uncertainty+unpredictability",
+    "lure",
+)
 """The baselines, the paper's four strategies, and active testing's."""
 SHARPEST = 1e18
 """As a power, this leaves the best calls alone: even scores that differ by rounding are apart."""
@@ -76,9 +82,11 @@ def levels_to(goal: float) -> list[float]:
 
 def is_checkpoint(calls: int) -> bool:
     """Some 24 counts per factor of ten, and the marks."""
-    return calls in MARKS or calls <= 10 or math.floor(24 * math.log10(calls)) > math.floor(
-        24 * math.log10(calls - 1)
-    )  # fmt: skip
+    return (
+        calls in MARKS
+        or calls <= 10
+        or math.floor(24 * math.log10(calls)) > math.floor(24 * math.log10(calls - 1))
+    )
 
 
 def run_all(
@@ -110,9 +118,14 @@ def uncertainty_run(job: Job) -> Run:
         result = audit.run(note)
         seconds = audit.state().elapsed / max(result.calls, 1)
     return {
-        "strategy": job.strategy, "seed": job.seed, "calls": result.calls,
-        "reason": result.reason, "at": at, "uncertainty": level, "seconds": seconds,
-    }  # fmt: skip
+        "strategy": job.strategy,
+        "seed": job.seed,
+        "calls": result.calls,
+        "reason": result.reason,
+        "at": at,
+        "uncertainty": level,
+        "seconds": seconds,
+    }
 
 
 def certified_run(job: Job) -> Run:
@@ -123,9 +136,13 @@ def certified_run(job: Job) -> Run:
         result = audit.run(trace.note)
         seconds = audit.state().elapsed / max(result.calls, 1)
         return {
-            "strategy": job.strategy, "seed": job.seed, "calls": result.calls,
-            "reason": result.reason, "seconds": seconds, **trace.finish(),
-        }  # fmt: skip
+            "strategy": job.strategy,
+            "seed": job.seed,
+            "calls": result.calls,
+            "reason": result.reason,
+            "seconds": seconds,
+            **trace.finish(),
+        }
 
 
 def options_of(job: Job) -> dict[str, Any]:
@@ -141,16 +158,14 @@ class Trace:
     """Watches one audit that certifies."""
 
     def __init__(self, audit: Audit, job: Job) -> None:
-        goal = audit.certify.half_width
-        belief = audit.belief
-        assert goal is not None
-        assert belief.certifier is not None
-        self.goal = goal
-        self._audit, self._belief, self._certifier = audit, belief, belief.certifier
+        if audit.certify.half_width is None:
+            raise InputError("compare: expected an audit with half_width, got one without")
+        self.goal = audit.certify.half_width
+        self._audit, self._belief, self._certifier = audit, audit.belief, audit.belief.certifying
         self._truth = None if job.truth is None else np.array(job.truth)
         self._uniform = job.strategy == UNIFORM
         self._alpha = 1 - audit.certify.confidence
-        self._calls_to: dict[float, int | None] = dict.fromkeys(levels_to(goal))
+        self._calls_to: dict[float, int | None] = dict.fromkeys(levels_to(self.goal))
         self._missed = False
         self._at: list[int] = []
         self._draws: list[int] = []  # fewer than calls where source images are asked about
@@ -184,11 +199,12 @@ class Trace:
             "variance_ratio": float(np.mean([row["variance_ratio"] for row in table])),
             "estimates": {"certified": _listed(self._estimates)},
         }
-        return run if self._truth is None else {**run, **self._judged(run["estimates"])}
+        if self._truth is None:
+            return run
+        return {**run, **self._judged(run["estimates"], self._truth)}
 
-    def _judged(self, estimates: dict[str, Any]) -> Run:
-        """What takes the truth to say."""
-        assert self._truth is not None
+    def _judged(self, estimates: dict[str, Any], truth: Floats) -> Run:
+        """What takes the ``truth`` (K,) to say."""
         table = outcomes(self._audit.journal)
         inside = self._certifier.members(table["question"].to_numpy())
         losses, draw = table["loss"].to_numpy(float), table["draw"].to_numpy()
@@ -200,10 +216,15 @@ class Trace:
         if self._uniform:
             run["peeking"] = asdict(
                 peek(
-                    inside, losses, draw, truth=self._truth, sizes=self._certifier.sizes,
-                    goal=self.goal, alpha=self._alpha,
+                    inside,
+                    losses,
+                    draw,
+                    truth=truth,
+                    sizes=self._certifier.sizes,
+                    goal=self.goal,
+                    alpha=self._alpha,
                 )
-            )  # fmt: skip
+            )
         return run
 
     def _lure(self, inside: Bools, losses: Floats, draw: Indices) -> list[list[float | None]]:
@@ -215,11 +236,13 @@ class Trace:
         )
         certifier = self._certifier
         every = lure(
-            sums, count > 0,
+            sums,
+            count > 0,
             scale=np.stack([move.scale for move in moves], axis=1),
             even=np.stack([move.uniform for move in moves], axis=1),
-            calls=certifier.first_calls, sizes=certifier.sizes,
-        )  # fmt: skip
+            calls=certifier.first_calls,
+            sizes=certifier.sizes,
+        )
         before_any = np.full((len(every), 1), np.nan)
         return _listed(np.hstack([before_any, every])[:, self._draws].T)
 
@@ -235,9 +258,12 @@ class Trace:
         if predictions is None:
             return np.full(len(certifier.sizes), np.nan)
         return plug_in(
-            certifier.least, certifier.waiting, certifier.sizes, self._belief.inside,
+            certifier.least,
+            certifier.waiting,
+            certifier.sizes,
+            self._belief.inside,
             predictions.cpu().numpy(),
-        )  # fmt: skip
+        )
 
 
 def _listed(rows: Iterable[Floats]) -> list[list[float | None]]:

@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 UNCERTAINTIES = (0.75, 0.5, 0.25, 0.1)
 """Mean uncertainties, as shares of the prior, to which calls are counted."""
 MOST_MARKS = 3
-"""So many columns of RMSE; the last ones that every run reached."""
+"""Columns of RMSE in the table: the last ones that every run reached."""
 
 
 def uncertainty_summary(runs: Sequence[Run]) -> pd.DataFrame:

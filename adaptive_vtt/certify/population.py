@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from .targets import Target
 
 MOST_SAMPLES = 2_000_000
-"""Of larger datasets nothing is written: the journal would be mostly truths."""
+"""Samples up to which the population is journaled; of a larger dataset the journal would hold
+little else."""
 
 
 def describe_population(certifier: "Certifier | None") -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from ..errors import JournalError
 from ..journal import read_journal
 
 MOST = 50
-"""So many folders are looked into."""
+"""Folders that are looked into, at most."""
 
 
 def neighbours(out: Path, seed: int | None) -> dict[str, str]:

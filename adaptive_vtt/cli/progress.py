@@ -23,7 +23,7 @@ NOTHING_CHECKED = (
     "section, and by names that are understood"
 )
 SHOWN = 12
-"""So many targets are printed at the end; the rest is in the report."""
+"""Targets that are printed at the end, at most; all are in the report."""
 
 
 class Live:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..certify import Certifier
+from ..errors import InputError
 from ..space import QuestionSpace
 from ..surrogates import AnswerGP, AnswerPoints, Losses, Predictability, QuestionGP
 from ..types import Candidates, Memory
@@ -15,7 +16,7 @@ from ..utils.random_streams import generator
 from .tensors import Tensor, array, tensor
 
 REFERENCE = 2_000
-"""At most this many samples are counted over for predictability."""
+"""Samples over which predictability is counted, at most."""
 
 FAILURE = 0.5
 """A loss from here on is a failure."""
@@ -97,11 +98,17 @@ class Belief:
         if self.losses is not None:
             self.predictions = self.losses.posterior(candidates).mean
 
+    @property
+    def certifying(self) -> Certifier:
+        """The certifier. Raises InputError for an audit that explores and has none."""
+        if self.certifier is None:
+            raise InputError("belief: expected an audit with half_width or at_most, got neither")
+        return self.certifier
+
     def stakes(self, candidates: Candidates) -> Tensor:
         """(m,): what each candidate call is worth to the targets that are still open."""
-        assert self.certifier is not None
         unit, calls = array(candidates.unit), len(candidates.call)
-        return tensor(self.certifier.stakes(self.inside, unit, calls, array(self.variance())))
+        return tensor(self.certifying.stakes(self.inside, unit, calls, array(self.variance())))
 
     def costs(self, candidates: Candidates) -> Tensor:
         """(m,): how many calls each candidate call takes, those about its source included."""
@@ -119,12 +126,11 @@ class Belief:
 
     def variance(self) -> Tensor:
         """(n,): variance of each candidate's loss, f (1 - f), by the best prediction there is."""
-        assert self.certifier is not None
         if self.predictions is not None:
             f = array(self.predictions)
         else:  # the mean of the targets it belongs to
             share = self.inside / np.maximum(self.inside.sum(axis=0), 1)
-            f = self.certifier.sequences.centre @ share
+            f = self.certifying.sequences.centre @ share
         return tensor(f * (1 - f))
 
     def learn(self, outcomes: Sequence[Learnt]) -> None:

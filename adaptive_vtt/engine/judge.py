@@ -13,10 +13,11 @@ from ..oracles import Case, Outcome
 from ..relations import FollowUp
 from ..space import QuestionSpace
 from ..types import Answer, Image, Indices, Prompt, Sample, Unanswered, Value
+from ..utils.image_codec import png
 from .source_calls import SourceCalls, asks_of
 
 MAX_PICTURES = 60
-"""So many failing calls leave their pictures in the journal."""
+"""Failing calls whose pictures are kept in the journal, at most."""
 PICTURE_SIDE = 160
 """Pictures are shrunk to this many pixels on the longer side."""
 
@@ -161,8 +162,7 @@ class Judge:
         if follow_up.image is None or self.pictures >= MAX_PICTURES:
             return None
         self.pictures += 1
-        assert source.image is not None
-        return thumbnail(source.image), thumbnail(follow_up.image)
+        return thumbnail(source.require_image()), thumbnail(follow_up.image)
 
 
 def _values(answer: Answer | Unanswered, count: int) -> tuple[Value, ...]:
@@ -203,8 +203,4 @@ def thumbnail(image: Image) -> bytes:
     scale = PICTURE_SIDE / max(image.shape[:2])
     if scale < 1:
         image = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
-    if image.ndim == 3 and image.shape[2] == 3:
-        image = cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
-    done, data = cv2.imencode(".png", image)
-    assert done
-    return data.tobytes()
+    return png(np.asarray(image, np.uint8))

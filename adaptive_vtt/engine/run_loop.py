@@ -20,7 +20,7 @@ from .call_queue import Call
 from .options import Sampling
 
 CHUNK = 8
-"""So many calls are drawn before looking again who is back."""
+"""Calls that are drawn in a row, at most, before looking which answers have come back."""
 Pending = dict["Future[Answer | Unanswered]", Call]
 
 

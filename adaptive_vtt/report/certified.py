@@ -7,9 +7,9 @@ from .section import Section, data, figure, fragment, percent, plot_text, shorte
 from .standing import Standing, ordered
 
 LABEL = 26
-"""Longer names of targets are cut short beside the chart."""
+"""Characters of a target's name beside the chart; longer names are cut short."""
 FLAGS = 6
-"""So many disagreements are listed before the reader asks for all."""
+"""Disagreements that are listed before the reader asks for all."""
 BELIEFS = {"raw": "the raw mean", "belief": "the answer GP’s belief"}
 
 

@@ -10,9 +10,9 @@ from .evidence import Evidence
 from .section import Section, fragment
 
 FIRST = 12
-"""So many are shown before the reader asks for all."""
+"""Failing calls that are shown before the reader asks for all."""
 LISTED = 6
-"""So many mistakes of a call are listed before the reader asks for all."""
+"""Mistakes of one call that are listed before the reader asks for all."""
 MOST = 2_700_000
 """Characters of all pictures together, so that the page stays small."""
 TINY = 96

@@ -12,7 +12,7 @@ from .section import FEW, Section, amount, duration, fragment, money, outward, p
 from .standing import Standing
 
 OPEN = 5
-"""So many open targets are named."""
+"""Open targets that are named, at most."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from .evidence import Evidence
 from .section import Section, fragment, span
 
 SHOWN = 5
-"""So many published models are shown, the best overall; and who guesses."""
+"""Published models that are shown, the best overall; a guessing one comes on top."""
 CHANCE = "Random"
 
 

@@ -10,9 +10,9 @@ from .evidence import Evidence
 from .section import Section, amount, chart, fragment, money
 
 CHECKPOINTS = 200
-"""The cost is shown at up to so many moments."""
+"""Moments at which the cost is shown, at most."""
 KINDS = 12
-"""So many reasons are told apart; the rest is one row."""
+"""Reasons that have a row of their own; the rest share one."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ...errors import InputError, one_line
 
 MOST_BYTES = 2 * 2**30
-"""Compressed arrays that unpack to more are refused, unless more is allowed."""
+"""Bytes to which a compressed array may unpack, unless more is allowed; a larger one is refused."""
 
 _UNREADABLE = (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
 

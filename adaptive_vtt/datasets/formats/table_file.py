@@ -11,7 +11,7 @@ from ..scanning import ENDINGS, Broken, Folder, unreadable
 from ..table import TableDataset, from_table
 
 EMPTY = ("", "NA", "NaN", "nan")
-"""What stands in a cell that says nothing."""
+"""Texts of a cell that mean "unknown"."""
 
 
 def read_table(

@@ -22,7 +22,8 @@ EPSILON = 1e-3
 empty."""
 
 SPREAD = 0.045
-"""How far spots lie from their cluster's centre (standard deviation; share of the height)."""
+"""Standard deviation of the spots' distance from their cluster's centre, as a share of the image's
+height."""
 
 MOST_COVERED = 0.05
 """The largest share of the protected mask that spots may cover. Polyps do shine; beyond

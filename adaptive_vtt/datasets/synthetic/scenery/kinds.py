@@ -18,7 +18,7 @@ Ground = Literal["floor", "top", "wall", "water", "sky"]
 """What a thing stands on, hangs on or flies in; "top": of a table or a sideboard."""
 
 TINT = 4.0
-"""How far an instance's colour is from its kind's along each axis of CIE Lab, at most."""
+"""Largest distance of an instance's colour from its kind's, along each axis of CIE Lab."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from .drawing import sketch_of
 from .kinds import KINDS, Floats, lab
 
 _NEAR = 15.0
-"""How far from a signature, in CIE Lab, a pixel may be; signatures are more than twice as far
-from one another, and instances and shades stay within it."""
+"""Largest distance in CIE Lab of a pixel from the signature that it counts for. Instances and
+shades stay within it, and signatures are more than twice as far from one another."""
 _BITS = 5  # of each of red, green and blue that are looked at
 _THIN = np.ones((3, 3), np.uint8)  # what is thinner is an edge between two colours
 _RING = np.ones((5, 5), np.uint8)
