@@ -21,7 +21,8 @@ class Surrogate(Protocol[Observations, Points]):
     """A model that learns from observations and predicts with a variance."""
 
     def observe(self, observations: Observations) -> None:
-        """Learns; observing in one batch or one by one must come to the same."""
+        """Learns; observing in one batch or one by one must come to the same, but where
+        something is fitted anew whenever so many were observed."""
 
     def posterior(self, candidates: Points) -> Posterior:
         """Mean and variance, each (n,), at n candidates."""

@@ -54,24 +54,34 @@ def medmnist(
 
 @pytest.fixture
 def isic(tmp_path: Path) -> Path:
+    return isic_files(tmp_path)
+
+
+def isic_files(folder: Path) -> Path:
+    """Two pictures, one attribute in each."""
     for number in (1, 2):
         name = f"ISIC_000000{number}"
-        picture(tmp_path / "ISIC2018_Task1-2_Validation_Input" / f"{name}.jpg")
+        picture(folder / "ISIC2018_Task1-2_Validation_Input" / f"{name}.jpg")
         for attribute in ATTRIBUTES:
             file = f"{name}_attribute_{attribute}.png"
             mask(
-                tmp_path / "ISIC2018_Task2_Validation_GroundTruth" / file,
+                folder / "ISIC2018_Task2_Validation_GroundTruth" / file,
                 inside=(number, attribute) in {(1, "globules"), (2, "pigment_network")},
             )
-    return tmp_path
+    return folder
 
 
 @pytest.fixture
 def idrid(tmp_path: Path) -> Path:
-    root = tmp_path / "A. Segmentation"
-    for number, folder in ((1, "a. Training Set"), (55, "b. Testing Set")):
-        picture(root / "1. Original Images" / folder / f"IDRiD_{number:02}.jpg")
-        truth = root / "2. All Segmentation Groundtruths" / folder
+    return idrid_files(tmp_path)
+
+
+def idrid_files(folder: Path) -> Path:
+    """A picture of either split, the optic disc in both, soft exudates in one."""
+    root = folder / "A. Segmentation"
+    for number, split in ((1, "a. Training Set"), (55, "b. Testing Set")):
+        picture(root / "1. Original Images" / split / f"IDRiD_{number:02}.jpg")
+        truth = root / "2. All Segmentation Groundtruths" / split
         mask(truth / "5. Optic Disc" / f"IDRiD_{number:02}_OD.tif")
     mask(truth / "4. Soft Exudates" / "IDRiD_55_SE.tif")
-    return tmp_path
+    return folder

@@ -234,7 +234,7 @@ class SQLiteJournal:
 
     def check_storage(self) -> None:
         faults = self._read("PRAGMA integrity_check(1)") + self._read("PRAGMA foreign_key_check")
-        if faults != [("ok",)]:
+        if self._made and faults != [("ok",)]:
             what = " ".join(str(part) for part in faults[-1])
             raise JournalError(f"journal {str(self.path)!r} is damaged: {' '.join(what.split())}")
 

@@ -72,6 +72,9 @@ class ModelDefaults:
         """What a run should leave in the journal, as JSON has it; None: nothing."""
         return None
 
+    def close(self) -> None:
+        """Lets go of what the model holds: programs, connections."""
+
 
 class Adapted(Completed, ModelDefaults):
     """A model that does not inherit from ``ModelDefaults``."""

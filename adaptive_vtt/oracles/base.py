@@ -123,7 +123,8 @@ class OracleDefaults:
         return relation.expect(question.truth, follow_up)
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
-        """A source image's answer as a number by which follow-ups can be judged again."""
+        """A source image's answer as a number by which follow-ups can be judged again; raises
+        InputError where no number could be."""
         return value if isinstance(value, float) else None
 
     def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:

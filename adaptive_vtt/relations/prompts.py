@@ -108,6 +108,7 @@ class Prompt(LabelPreserving):
     severities: tuple[int, ...] = (1,)
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+        self.check(severity)
         if sample.image is None:
             return FollowUp(None)
         image = sample.image.copy(order="C")

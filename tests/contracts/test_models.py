@@ -1,55 +1,59 @@
 """What every model under test promises, and how one that breaks its promise is caught."""
 
-from collections.abc import Callable, Sequence
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from loopback import Said, serving
 from torch import nn
 
-from adaptive_vtt.datasets import TableDataset, from_table
+from adaptive_vtt.datasets import from_table, scenes
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import (
     Answer,
+    HttpJson,
     ModelUnderTest,
+    OnnxModel,
+    OpenAIChat,
+    OpenInference,
+    Prices,
     Prompt,
     PythonModel,
     Recorded,
+    RecordedCaptions,
     Simulated,
+    SubprocessModel,
+    TemplateCaptioner,
     TorchModel,
     Unanswered,
 )
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.demo.fashion_cnn import predict
-from adaptive_vtt.testing import ScriptedModel
-from adaptive_vtt.types import Ask
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.testing.contracts import ModelContract
+from adaptive_vtt.types import Ask, Image
 from adaptive_vtt.utils.random_streams import generator
 
-CONCEPTS = tuple(f"c{i}" for i in range(14))
+from .registered import assert_covered
 
-
-def make_dataset() -> TableDataset:
-    """8 grey 28 x 28 images, 14 concepts."""
-    rng = generator(0, "models")
-    labels = pd.DataFrame(rng.integers(0, 2, (8, 14)), columns=list(CONCEPTS)).add_prefix("")
-    labels.index = pd.Index([f"s{i}" for i in range(8)])
-    return from_table(rng.integers(0, 256, (8, 28, 28), dtype=np.uint8), labels)
-
-
-def make_prompts(answers: str) -> list[Prompt]:
-    dataset = make_dataset()
-    images = [(f"s{i}", dataset.sample(i).image, severity) for severity in (0, 2) for i in range(8)]
-    relation = {0: "identity", 2: "rotation"}
-    if answers == "all":
-        return [Prompt(image, CONCEPTS, s, relation[v], v) for s, image, v in images]
-    return [Prompt(image, (c,), s, relation[v], v) for s, image, v in images for c in CONCEPTS[:3]]
+CONCEPTS = ("c0", "c1", "c2")
+Making = Callable[[Path, Callable[[Any], str]], Callable[[], ModelUnderTest]]
+"""From an empty folder, and a function that serves answers on loopback and gives the URL."""
 
 
 def brightness(images: list[Any]) -> np.ndarray:
     means = np.array([image.mean() / 255 for image in images])
-    return means[:, None] ** np.arange(1, 15)
+    return means[:, None] ** np.arange(1, 4)
 
 
 class Linear(nn.Module):
@@ -57,7 +61,7 @@ class Linear(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.slopes = nn.Parameter(torch.linspace(-3, 3, 14))
+        self.slopes = nn.Parameter(torch.linspace(-3, 3, 3))
         self.dropout = nn.Dropout(0.5)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -66,90 +70,177 @@ class Linear(nn.Module):
 
 def recorded(per_call: Literal["one", "all"]) -> Recorded:
     """Half of the images recorded, one value missing."""
-    values = generator(0, "recorded").random((8, 14))
+    values = generator(0, "recorded").random((4, 3))
     values[1, 1] = np.nan
-    table = pd.DataFrame(values, columns=list(CONCEPTS), index=[f"s{i}" for i in range(8)])
+    table = pd.DataFrame(values, columns=list(CONCEPTS), index=[f"s{i}" for i in range(4)])
     return Recorded(table, per_call=per_call)
 
 
-def simulated(answers: Literal["one", "all"]) -> Simulated:
-    return Simulated.paper("biased", make_dataset(), answers=answers)
+def recorded_captions() -> RecordedCaptions:
+    rows = [(f"s{i}", *of, f"A cup, {i}.") for i in range(4)
+            for of in (("identity", 0), ("brightness_up", 2))]  # fmt: skip
+    return RecordedCaptions(
+        pd.DataFrame(rows, columns=["sample", "relation", "severity", "caption"])
+    )
 
 
-CASES: dict[str, Callable[[], ModelUnderTest]] = {
-    "python callable": lambda: PythonModel(brightness),
-    "torch module": lambda: TorchModel(Linear(), device="cpu", batch_size=3),
-    "recorded, all": lambda: recorded("all"),
-    "recorded, one": lambda: recorded("one"),
-    "simulated, all": lambda: simulated("all"),
-    "simulated, one": lambda: simulated("one"),
-    "scripted, all": lambda: ScriptedModel(answers="all"),
-    "scripted, one": lambda: ScriptedModel(answers="one", refuse=0.3),
-    "bundled CNN": lambda: PythonModel(predict),
-}
-every_model = pytest.mark.parametrize("make", CASES.values(), ids=CASES)
-# In batches of another size, float32 sums may be taken in another order.
-ROUNDING = 1e-6
+def onnx_file(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
+    """The mean of each channel."""
+    pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    of = onnx.TensorProto.FLOAT
+    step = onnx.helper.make_node("ReduceMean", ["image"], ["p"], axes=[2, 3], keepdims=0)
+    image = onnx.helper.make_tensor_value_info("image", of, ("n", 3, "h", "w"))
+    output = onnx.helper.make_tensor_value_info("p", of, None)
+    graph = onnx.helper.make_graph([step], "means", [image], [output])
+    opset = [onnx.helper.make_opsetid("", 13)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), folder / "m.onnx")
+    return lambda: OnnxModel(folder / "m.onnx")
 
 
-def table(answers: Sequence[Answer | Unanswered]) -> list[list[float | str]]:
-    """Answers as plain values, Unanswered as its reason."""
-    return [
-        [a.reason]
-        if isinstance(a, Unanswered)
-        else [v.reason if isinstance(v, Unanswered) else v for v in a.values]
-        for a in answers
+PROGRAM = """
+import hashlib, json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    said = [hashlib.md5((asked["image"] + c).encode()).digest()[0] / 255 for c in asked["concepts"]]
+    print(json.dumps({"values": said, "cost": 0.25}), flush=True)
+"""
+
+
+def program(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
+    (folder / "model.py").write_text(PROGRAM)
+    return lambda: SubprocessModel([sys.executable, "-S", "model.py"], directory=folder)
+
+
+# -- servers on loopback, whose answers follow from the bytes they are sent ------------------
+
+
+def share(*parts: Any) -> float:
+    """A number in [0, 1] that follows from the parts."""
+    return hashlib.blake2b(json.dumps(parts).encode()).digest()[0] / 255
+
+
+def json_api(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+    asked = json.loads(body)
+    said = {"scores": [share(asked["image"], c) for c in asked["concepts"]]}
+    return 200, {}, json.dumps(said).encode()
+
+
+def chat_api(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+    """Says Yes or No with a probability, or one of them on each numbered line."""
+    assert path == "/v1/chat/completions"
+    asked = json.loads(body)
+    p = 0.05 + 0.9 * share(asked["messages"])
+    several = "own" in json.dumps(asked["messages"])
+    text = "\n".join(f"{k}: {'Yes' if (p * k) % 1 > 0.5 else 'No'}" for k in (1, 2, 3))
+    listed = [
+        {"token": t, "logprob": math.log(q), "bytes": None} for t, q in (("Yes", p), ("No", 1 - p))
     ]
+    first = {**max(listed, key=lambda one: one["logprob"]), "top_logprobs": listed}
+    message = {"role": "assistant", "content": text if several else first["token"]}
+    logprobs = None if several else {"content": [first]}
+    choice = {"index": 0, "finish_reason": "stop", "message": message, "logprobs": logprobs}
+    usage = {"prompt_tokens": 300, "completion_tokens": 20, "total_tokens": 320}
+    about = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "usage": usage}
+    return 200, {}, json.dumps({**about, "choices": [choice]}).encode()
 
 
-def assert_same(one: Sequence[Answer | Unanswered], other: Sequence[Answer | Unanswered]) -> None:
-    for mine, theirs in zip(table(one), table(other), strict=True):
-        for a, b in zip(mine, theirs, strict=True):
-            assert a == (b if isinstance(b, str) else pytest.approx(b, abs=ROUNDING))
+def inference_api(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+    if path == "/v2":
+        return 200, {}, b'{"extensions": []}'
+    if path == "/v2/models/means":
+        tensors = {"name": "image", "datatype": "FP32", "shape": [-1, 3, -1, -1]}
+        scores = {"name": "p", "datatype": "FP32", "shape": [-1, 3]}
+        return 200, {}, json.dumps({"inputs": [tensors], "outputs": [scores]}).encode()
+    tensor = json.loads(body)["inputs"][0]
+    means = np.reshape(tensor["data"], tensor["shape"]).mean((2, 3))
+    said = {"name": "p", "shape": means.shape, "data": means.ravel().tolist()}
+    return 200, {}, json.dumps({"outputs": [said]}).encode()
 
 
-@every_model
-def test_every_prompt_gets_one_probability_per_concept(
-    make: Callable[[], ModelUnderTest],
-) -> None:
-    model = make()
-    prompts = make_prompts(model.answers)
-    answers = checked(model, prompts)
-    assert len(answers) == len(prompts)
-    values = [v for row in table(answers) for v in row if not isinstance(v, str)]
-    assert values
-    assert all(0 <= value <= 1 for value in values)
-    for prompt, answer in zip(prompts, answers, strict=True):
-        assert isinstance(answer, Unanswered) or len(answer.values) == len(prompt.concepts)
-        assert np.isfinite(answer.cost)
-        assert answer.cost >= 0
+def http(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
+    request = {"image": "{image_base64}", "concepts": "{concepts}"}
+    prices = Prices(per_call=0.5)
+    return partial(HttpJson, serve(json_api), request=request, response="scores", prices=prices)
 
 
-@every_model
-def test_asked_twice_it_says_the_same(make: Callable[[], ModelUnderTest]) -> None:
-    model = make()
-    prompts = make_prompts(model.answers)
-    assert checked(model, prompts) == checked(model, prompts)
-    assert checked(make(), prompts) == checked(model, prompts)
+def chat(
+    answers: Literal["one", "all"], folder: Path, serve: Callable[[Any], str]
+) -> Callable[[], ModelUnderTest]:
+    prices = Prices(input=1.0, output=2.0)
+    url = serve(chat_api) + "/v1"
+    return partial(OpenAIChat, "m", base_url=url, answers=answers, prices=prices)
 
 
-@every_model
-def test_order_and_company_of_prompts_are_irrelevant(make: Callable[[], ModelUnderTest]) -> None:
-    model = make()
-    prompts = make_prompts(model.answers)
-    answers = checked(model, prompts)
-    assert_same(checked(model, prompts[::-1])[::-1], answers)
-    assert_same([checked(model, [prompt])[0] for prompt in prompts], answers)
+def inference(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
+    return partial(OpenInference, serve(inference_api), "means")
 
 
-@every_model
-def test_images_sent_are_not_modified(make: Callable[[], ModelUnderTest]) -> None:
-    model = make()
-    prompts = make_prompts(model.answers)
-    before = [prompt.image.copy() for prompt in prompts if prompt.image is not None]
-    checked(model, prompts)
-    for prompt, image in zip(prompts, before, strict=True):
-        assert np.array_equal(prompt.image, image)
+def plain(make: Callable[[], ModelUnderTest]) -> Making:
+    """Of a model that needs neither files nor a server."""
+    return lambda folder, serve: make
+
+
+CASES: dict[str, Making] = {
+    "python": plain(lambda: PythonModel(brightness)),
+    "python, torch module": plain(lambda: TorchModel(Linear(), device="cpu", batch_size=3)),
+    "python, bundled CNN": plain(lambda: PythonModel(predict)),
+    "recorded, all": plain(lambda: recorded("all")),
+    "recorded, one": plain(lambda: recorded("one")),
+    "recorded, captions": plain(recorded_captions),
+    "simulated, all": plain(lambda: Simulated.paper("biased", tiny_dataset(4), answers="all")),
+    "simulated, one": plain(lambda: Simulated.paper("biased", tiny_dataset(4), answers="one")),
+    "captioner": plain(TemplateCaptioner),
+    "onnx": onnx_file,
+    "subprocess": program,
+    "http": http,
+    "openai, one": partial(chat, "one"),
+    "openai, all": partial(chat, "all"),
+    "open-inference": inference,
+    "scripted, all": plain(lambda: ScriptedModel(answers="all")),
+    "scripted, one": plain(lambda: ScriptedModel(answers="one", refuse=0.3)),
+}
+GREY_28 = {"python, bundled CNN"}
+CAPTIONING = {"captioner", "recorded, captions"}
+WORDS = "Describe the image in one sentence."
+
+
+def test_every_registered_model_has_a_case() -> None:
+    assert_covered("models", {**CASES})
+
+
+class TestModels(ModelContract):
+    @pytest.fixture(autouse=True, params=CASES)
+    def chosen(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+        self._case = request.param
+        with ExitStack() as stack:
+            serve = lambda answer: stack.enter_context(serving(answer))  # noqa: E731
+            self._make = CASES[self._case](tmp_path, serve)
+            if self._case in GREY_28:
+                self.concepts = tuple(f"c{i}" for i in range(14))
+            yield
+
+    def make(self) -> ModelUnderTest:
+        return self._make()
+
+    def image(self, number: int) -> Image:
+        if self._case == "captioner":
+            image = DRAWN.sample(number).image
+            assert image is not None
+            return image
+        image = super().image(number)
+        return np.tile(image, (2, 2, 1))[:28, :28, :1].copy() if self._case in GREY_28 else image
+
+    def prompts(self, answers: str) -> list[Prompt]:
+        found = super().prompts(answers)
+        if self._case not in CAPTIONING:
+            return found
+        where = [(p.sample_id, p.relation, p.severity) for p in found]
+        pairs = dict(zip(where, found, strict=True))  # one prompt an image
+        return [Prompt(p.image, ("caption",), *of, (Ask(WORDS),)) for of, p in pairs.items()]
+
+
+DRAWN = scenes(4, seed=7)
 
 
 # -- models that break their promise -------------------------------------------------------
@@ -293,7 +384,7 @@ def test_simulated_models_are_right_as_often_as_the_paper_says(
 
 def test_unknown_simulated_kind_names_the_nearest() -> None:
     with pytest.raises(InputError, match=r"unknown simulated model 'biassed'.*did you mean 'bias"):
-        Simulated.paper("biassed", make_dataset())
+        Simulated.paper("biassed", tiny_dataset(4))
 
 
 def test_words_answer_questions_in_words_alone() -> None:

@@ -1,48 +1,142 @@
-"""What every oracle promises; add yours to `ORACLES`."""
+"""What every oracle promises; `CASES` has data and answers for each registered kind."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from adaptive_vtt.datasets import Dataset, from_table, scenes
 from adaptive_vtt.models import Unanswered
-from adaptive_vtt.oracles import Correctness, Oracle
+from adaptive_vtt.oracles import (
+    CaptionClasses,
+    Consistency,
+    ContainsTruth,
+    Correctness,
+    MaskConsistency,
+    MaskDrop,
+    MultipleChoice,
+    Oracle,
+    Ordinal,
+    ReducedCaptions,
+    TopClass,
+)
+from adaptive_vtt.relations import Relation, reic
+from adaptive_vtt.relations.rome import ROME
 from adaptive_vtt.space import Question
+from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.testing.contracts import OracleContract
+from adaptive_vtt.types import Sample, Value
 
-ORACLES: dict[str, Oracle] = {
-    "correctness": Correctness(),
-    "correctness, strict": Correctness(threshold=0.9),
-    "correctness, lenient": Correctness(unanswered_loss=0.25),
-}
+from . import small_files as files
+from .registered import assert_covered
+
 QUESTION = Question(0, "s", "identity", 0, "c", 1)
-every_oracle = pytest.mark.parametrize("oracle", ORACLES.values(), ids=ORACLES)
-truths = st.sampled_from([0, 1])
+Says = Callable[[Sample, str, np.random.Generator], Value]
 
 
-@every_oracle
-@given(answer=st.floats(0, 1), expected=truths)
-def test_outcomes_lie_in_their_ranges(oracle: Oracle, answer: float, expected: int) -> None:
-    outcome = oracle.judge(QUESTION, answer, expected, answer)
-    assert 0 <= outcome.loss <= 1
-    assert outcome.coordinate is not None
-    assert 0 <= outcome.coordinate <= 1
+def probability(sample: Sample, concept: str, rng: np.random.Generator) -> Value:
+    return float(rng.choice([0.0, 0.3, 0.5, 1.0]))
 
 
-@every_oracle
-@given(expected=truths, reason=st.sampled_from(["", "refused", "timeout"]))
-def test_unanswered_has_a_loss_and_no_coordinate(
-    oracle: Oracle, expected: int, reason: str
-) -> None:
-    outcome = oracle.judge(QUESTION, Unanswered(reason), expected, 0.5)
-    assert 0 < outcome.loss <= 1
-    assert outcome.coordinate is None
+def mask(sample: Sample, concept: str, rng: np.random.Generator) -> Value:
+    assert sample.image is not None
+    empty = np.zeros(sample.image.shape[:2], bool)
+    return [empty, sample.masks.get(concept, empty), ~empty][int(rng.integers(3))]
 
 
-@every_oracle
-@given(answer=st.floats(0, 1), expected=truths)
-def test_judging_again_comes_to_the_same(oracle: Oracle, answer: float, expected: int) -> None:
-    first = oracle.judge(QUESTION, answer, expected, answer)
-    assert oracle.judge(QUESTION, answer, expected, answer) == first
+def one_of(*replies: str) -> Says:
+    return lambda sample, concept, rng: str(rng.choice(replies))
+
+
+def caption(sample: Sample, concept: str, rng: np.random.Generator) -> Value:
+    """Names some of what is there."""
+    labels = sorted({box.label for box in sample.boxes})
+    said = [label for label in labels if rng.random() < 0.6] or labels[:1]
+    return "The picture shows " + " and ".join(f"a {label}" for label in said) + "."
+
+
+def exclusive() -> Dataset:
+    """Six images of three classes that exclude each other."""
+    labels = pd.DataFrame(np.eye(3, dtype=int)[[0, 1, 2, 0, 1, 2]], columns=["low", "mid", "high"])
+    images = np.random.default_rng(0).integers(0, 256, (6, 16, 16, 3), dtype=np.uint8)
+    return from_table(images, labels)
+
+
+def masked() -> Dataset:
+    """Four images with a mask of their one concept."""
+    images = np.random.default_rng(0).integers(0, 256, (4, 16, 16, 3), dtype=np.uint8)
+    masks = np.zeros((4, 16, 16), bool)
+    masks[:, 4:12, 4:12] = True
+    return from_table(images, pd.DataFrame({"polyp": [1, 1, 1, 1]}), masks={"polyp": [*masks]})
+
+
+@cache
+def drawn() -> Dataset:
+    return scenes(3, seed=7)
+
+
+@cache
+def written(kind: str) -> Dataset:
+    return {"endobench": files.endobench, "medvqa": files.medvqa}[kind](Path(mkdtemp()))()
+
+
+@dataclass(frozen=True)
+class Case:
+    """An oracle, the samples it can judge, what a model may say, and what makes follow-ups."""
+
+    make: Callable[[], Oracle]
+    dataset: Callable[[], Dataset] = lambda: tiny_dataset(6, 3)
+    says: Says = probability
+    relations: Callable[[], list[str | Relation]] = lambda: ["identity", "brightness_up"]
+
+
+LETTERS = one_of("A", "The answer is B.", "(C) three", "I cannot say.")
+WORDS = one_of("Yes", "No", "Polyp and ulcer", "I cannot say.")
+CASES = {
+    "correctness": Case(Correctness),
+    "correctness, strict": Case(lambda: Correctness(threshold=0.9)),
+    "correctness, lenient": Case(lambda: Correctness(unanswered_loss=0.25)),
+    "top-class": Case(TopClass, exclusive),
+    "ordinal": Case(Ordinal, exclusive),
+    "consistency": Case(Consistency),
+    "mask-drop": Case(MaskDrop, masked, mask),
+    "mask-consistency": Case(MaskConsistency, masked, mask),
+    "multiple-choice": Case(MultipleChoice, lambda: written("endobench"), LETTERS),
+    "contains-truth": Case(ContainsTruth, lambda: written("medvqa"), WORDS),
+    "captions": Case(ReducedCaptions, drawn, caption, lambda: [*reic.relations(follow_ups=2)]),
+    "captions, no boxes hidden": Case(
+        lambda: ReducedCaptions(occlusion=False), drawn, caption,
+        lambda: [*reic.relations(follow_ups=2)],
+    ),
+    "caption-classes": Case(CaptionClasses, drawn, caption, lambda: [ROME()]),
+}  # fmt: skip
+
+
+def test_every_registered_oracle_has_a_case() -> None:
+    assert_covered("oracles", {**CASES})
+
+
+class TestOracles(OracleContract):
+    @pytest.fixture(autouse=True, params=CASES)
+    def chosen(self, request: pytest.FixtureRequest) -> None:
+        self._case = CASES[request.param]
+
+    def make(self) -> Oracle:
+        return self._case.make()
+
+    def dataset(self) -> Dataset:
+        return self._case.dataset()
+
+    def relations(self) -> list[str | Relation]:
+        return self._case.relations()
+
+    def value(self, sample: Sample, concept: str, rng: np.random.Generator) -> Value:
+        return self._case.says(sample, concept, rng)
 
 
 @pytest.mark.parametrize("expected", [0, 1])

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .datasets.base import Dataset, DatasetDefaults
-from .datasets.table import TableDataset, from_table
-from .errors import unknown
-from .models.base import ModelDefaults
-from .types import Answer, Indices, Prompt, Sample, Truths, Unanswered
-from .utils.random_streams import generator
+from ..datasets.base import Dataset, DatasetDefaults
+from ..datasets.table import TableDataset, from_table
+from ..errors import unknown
+from ..models.base import ModelDefaults
+from ..types import Answer, Indices, Prompt, Sample, Truths, Unanswered
+from ..utils.random_streams import generator
 
 if TYPE_CHECKING:
-    from .demo_server import Behaviour, Brain, DemoServer
+    from ..demo_server import Behaviour, Brain, DemoServer
 
 
 def tiny_dataset(
@@ -141,7 +141,7 @@ def demo_server(
     ``statistics``. Clients of OpenAI's API take ``url + "/v1"``. With ``key``, requests
     must carry it.
     """
-    from .demo_server import DemoBrain, DemoServer
+    from ..demo_server import DemoBrain, DemoServer
 
     if isinstance(brain, Dataset):
         brain = DemoBrain(brain, error=0.0, worse=0.0)

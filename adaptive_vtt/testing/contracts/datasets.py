@@ -1,0 +1,155 @@
+"""What every dataset promises."""
+
+from itertools import product
+
+import numpy as np
+
+from ...datasets.base import CompleteDataset, Dataset, adapted_dataset
+from ...errors import InputError
+from ...types import UNKNOWN, Sample, Truths
+from ...utils.random_streams import generator
+from .checks import assert_line, error_of
+
+MOST = 20
+
+
+class DatasetContract:
+    """``make``: the dataset, best one of a few samples: no more than MOST are decoded."""
+
+    def make(self) -> Dataset:
+        raise TypeError(f"{type(self).__name__} defines no make")
+
+    # -- the tests ---------------------------------------------------------------------
+
+    def test_it_has_a_name_samples_and_concepts(self) -> None:
+        dataset = self._made()
+        assert_line(dataset.name)
+        assert len(dataset) > 0
+        assert len(dataset.concepts) > 0
+        assert len(set(dataset.concepts)) == len(dataset.concepts)
+        for concept in dataset.concepts:
+            assert_line(concept)
+
+    def test_ids_are_unique_and_known_without_decoding(self) -> None:
+        dataset = self._made()
+        ids = [dataset.sample_id(index) for index in range(len(dataset))]
+        assert len(set(ids)) == len(ids)
+        assert all(dataset.sample(index).id == ids[index] for index in self._some(dataset))
+
+    def test_samples_are_what_they_are_said_to_be(self) -> None:
+        dataset, table = self._made(), self._table(self._made())
+        for index in self._some(dataset):
+            sample = dataset.sample(index)
+            known = {
+                c: t for c, t in zip(dataset.concepts, table[index], strict=True) if t != UNKNOWN
+            }
+            assert dict(sample.truth) == known
+            self._assert_image(sample, dataset.has_images)
+            self._assert_words(sample, dataset.concepts)
+
+    def test_a_sample_looked_at_again_is_the_same(self) -> None:
+        dataset, again = self._made(), self._made()
+        for index in self._some(dataset):
+            one, other = dataset.sample(index), again.sample(index)
+            for same in (other, dataset.sample(index)):
+                assert (one.id, dict(one.truth), one.boxes) == (
+                    same.id,
+                    dict(same.truth),
+                    same.boxes,
+                )
+                assert np.array_equal(one.image, same.image)  # type: ignore[arg-type]
+
+    def test_truths_are_0_1_or_unknown_and_counted_exactly(self) -> None:
+        dataset = self._made()
+        table = self._table(dataset)
+        assert set(np.unique(table)) <= {0, 1, UNKNOWN}
+        counted = np.stack([(table == side).sum(axis=0) for side in (0, 1)], axis=1)
+        assert np.array_equal(dataset.counts, counted)
+
+    def test_members_of_a_side_are_found_by_rank(self) -> None:
+        dataset = self._made()
+        table = self._table(dataset)
+        for concept, side in product(range(table.shape[1]), (0, 1)):
+            count = int((table[:, concept] == side).sum())
+            members = dataset.members(concept, side, np.arange(count)) if count else np.zeros(0)
+            assert sorted(members.tolist()) == np.flatnonzero(table[:, concept] == side).tolist()
+
+    def test_the_profile_counts_every_row_of_truths(self) -> None:
+        dataset = self._made()
+        rows, copies = dataset.profile
+        places = dataset.profile_row(np.arange(len(dataset)))
+        assert np.array_equal(rows[places], self._table(dataset))
+        assert np.array_equal(np.bincount(places, minlength=len(rows)), copies)
+
+    def test_the_reference_is_some_samples_with_their_truths(self) -> None:
+        dataset = self._made()
+        for most in (1, len(dataset), len(dataset) + 5):
+            samples, truths = dataset.reference(most, generator(0, "contract"))
+            assert 0 < len(samples) <= most
+            assert (np.diff(samples) > 0).all()
+            assert np.array_equal(truths, self._table(dataset)[samples])
+            again, _ = self._made().reference(most, generator(0, "contract"))
+            assert np.array_equal(samples, again)
+
+    def test_its_fingerprint_follows_from_what_it_is_made_of(self) -> None:
+        assert_line(self._made().fingerprint)
+        assert self._made().fingerprint == self._made().fingerprint
+
+    def test_a_column_of_metadata_that_is_not_there_is_refused(self) -> None:
+        dataset = self._made()
+        said = error_of(InputError, lambda: dataset.metadata_values("no such column"))
+        assert "no such column" in said
+
+    def test_what_it_adds_for_predictions_fits_its_samples(self) -> None:
+        dataset = self._made()
+        if dataset.features is not None:
+            features = np.asarray(dataset.features, float)
+            assert features.ndim == 2
+            assert len(features) == len(dataset)
+            assert np.isfinite(features).all()
+        if dataset.guessing is not None:
+            assert dataset.guessing.shape == (len(dataset), len(dataset.concepts))
+            assert ((dataset.guessing >= 0) & (dataset.guessing <= 1)).all()
+        if dataset.most_boxes is not None:
+            found = [len(dataset.sample(index).boxes) for index in self._some(dataset)]
+            assert max(found) <= dataset.most_boxes
+
+    # -- what they are made of ---------------------------------------------------------
+
+    def _made(self) -> CompleteDataset:
+        return adapted_dataset(self.make())
+
+    @staticmethod
+    def _some(dataset: Dataset) -> list[int]:
+        """The samples that are decoded, evenly spaced."""
+        return np.linspace(0, len(dataset) - 1, min(MOST, len(dataset))).astype(int).tolist()
+
+    @staticmethod
+    def _table(dataset: Dataset) -> Truths:
+        samples, concepts = np.arange(len(dataset)), np.arange(len(dataset.concepts))
+        return dataset.truth(samples[:, None], concepts[None, :])
+
+    @staticmethod
+    def _assert_image(sample: Sample, there: bool) -> None:
+        image = sample.image
+        assert (image is not None) == there
+        if image is None:
+            return
+        assert image.dtype == np.uint8
+        assert image.ndim == 3
+        assert image.size > 0
+        for mask in sample.masks.values():
+            assert mask.dtype == np.bool_
+            assert mask.shape == image.shape[:2]
+        for box in sample.boxes:
+            assert 0 <= box.left < box.right <= image.shape[1]
+            assert 0 <= box.top < box.bottom <= image.shape[0]
+            assert 0 <= box.score <= 1
+
+    @staticmethod
+    def _assert_words(sample: Sample, concepts: tuple[str, ...]) -> None:
+        assert set(sample.asks) <= set(concepts)
+        assert set(sample.answers) <= set(concepts)
+        for ask in sample.asks.values():
+            assert ask.text.strip()
+        assert all(answers for answers in sample.answers.values())

@@ -1,0 +1,167 @@
+"""What every oracle promises."""
+
+import math
+from collections.abc import Iterator
+from copy import deepcopy
+from itertools import islice
+
+import numpy as np
+
+from ...datasets.base import Dataset
+from ...errors import InputError
+from ...oracles import Oracle, OracleDefaults
+from ...relations import Relation
+from ...space import QuestionSpace
+from ...types import IDENTITY, Case, Heard, Outcome, Sample, SourceAnswer, Unanswered, Value
+from ...utils.random_streams import generator
+from .. import tiny_dataset
+from .checks import assert_json, assert_line
+
+MOST_CALLS = 24
+"""So many calls of a space are judged."""
+
+
+class OracleContract:
+    """``make``: the oracle. ``dataset`` and ``relations``: what is asked; ``value``: what a model
+    may say, P(yes) unless the oracle reads masks or words."""
+
+    def make(self) -> Oracle:
+        raise TypeError(f"{type(self).__name__} defines no make")
+
+    def dataset(self) -> Dataset:
+        """Samples that the oracle can judge."""
+        return tiny_dataset(6, 3)
+
+    def relations(self) -> list[str | Relation]:
+        """What makes the follow-ups."""
+        return [IDENTITY, "brightness_up"]
+
+    def value(self, sample: Sample, concept: str, rng: np.random.Generator) -> Value:
+        """An answer to a question about ``concept``, right or wrong, as ``rng`` has it."""
+        return float(rng.choice([0.0, 0.3, 0.5, 1.0]))
+
+    # -- the tests ---------------------------------------------------------------------
+
+    def test_outcomes_lie_in_their_ranges(self) -> None:
+        calls = list(self._calls(self._space()))
+        assert calls, "no question of the dataset can be judged"
+        for cases, _, outcomes in calls:
+            assert len(outcomes) == len(cases)
+            for outcome in outcomes:
+                self._assert_outcome(outcome)
+
+    def test_losses_tell_right_from_wrong(self) -> None:
+        losses = {o.loss for _, _, outcomes in self._calls(self._space()) for o in outcomes}
+        assert len(losses) > 1, f"expected several losses, got {losses} alone"
+
+    def test_judging_again_comes_to_the_same(self) -> None:
+        first = [outcomes for _, _, outcomes in self._calls(self._space())]
+        assert [outcomes for _, _, outcomes in self._calls(self._space())] == first
+
+    def test_what_is_judged_is_left_alone(self) -> None:
+        space = self._space()
+        for cases, values, _ in self._calls(space):
+            before = deepcopy((cases, values))
+            space.oracle.judge_call(cases, values)
+            assert repr(before) == repr((cases, values))
+
+    def test_a_call_left_unanswered_has_a_loss_and_no_coordinate(self) -> None:
+        space = self._space()
+        for cases, values, _ in self._calls(space):
+            silent = [
+                Case(c.question, c.place, Unanswered("refused"), c.expected, c.source_answer)
+                for c in cases
+            ]
+            for outcome in space.oracle.judge_call(silent, [Unanswered("refused")] * len(values)):
+                self._assert_outcome(outcome)
+                assert outcome.coordinate is None
+                assert outcome.excluded or outcome.loss == space.oracle.unanswered_loss
+
+    def test_follow_ups_are_judged_or_excluded_where_the_source_went_unanswered(self) -> None:
+        space = self._space()
+        if space.oracle.needs_source:
+            for _, _, outcomes in self._calls(space, heard=False):
+                for outcome in outcomes:
+                    self._assert_outcome(outcome)
+
+    def test_it_says_what_is_asked_and_what_rates_are_called(self) -> None:
+        space = self._space()
+        assert len(space.asked_by) == len(space.concepts)
+        assert all(0 <= place < len(space.asked) for place in space.asked_by)
+        for rate, side in space.oracle.rates.items():
+            assert_line(rate)
+            assert side in (0, 1, None)
+        assert isinstance(space.oracle.needs_source, bool)
+        assert 0 <= space.oracle.unanswered_loss <= 1
+
+    def test_a_source_answer_is_recorded_as_a_number_or_not_at_all(self) -> None:
+        space = self._space()
+        sample = space.dataset.sample(0)
+        for concept in space.asked:
+            value = self.value(sample, concept, generator(0, "contract"))
+            try:
+                recorded = space.oracle.record(value, sample, concept)
+            except InputError as error:  # an oracle may say that it cannot be judged again
+                assert_line(str(error))
+                continue
+            assert recorded is None or math.isfinite(recorded)
+
+    def test_versions_to_ask_about_are_no_more_than_the_most(self) -> None:
+        space = self._space()
+        most = space.oracle.most_versions(space.dataset)
+        for index in range(len(space.dataset)):
+            versions = space.oracle.versions(space.dataset.sample(index), None)
+            assert all(0 <= place < most for place in versions)
+            for version in versions.values():
+                assert version.make().dtype == np.uint8
+
+    # -- what they are made of ---------------------------------------------------------
+
+    def _space(self) -> QuestionSpace:
+        return QuestionSpace(self.dataset(), self.relations(), oracle=self.make())
+
+    def _calls(
+        self, space: QuestionSpace, *, heard: bool = True
+    ) -> Iterator[tuple[list[Case], list[Value], list[Outcome]]]:
+        """Calls that answer all concepts: their cases, their answers, and their outcomes."""
+        images = np.unique(space.image_of(space.nth(np.arange(space.size)))).tolist()
+        for image in islice(images, MOST_CALLS):
+            sample, follow_up = space.pair(image)
+            rng = generator(0, "contract", image)
+            said = [self.value(sample, concept, rng) for concept in space.asked]
+            before = [
+                self.value(sample, c, rng) if heard else Unanswered("refused") for c in space.asked
+            ]
+            values = [said[k] for k in space.asked_by]
+            cases = []
+            for place in range(len(space.concepts)):
+                number = image * len(space.concepts) + place
+                if space.eligible(number):
+                    question = space.question(number)
+                    relation = space.variants[image % len(space.variants)].relation
+                    source = self._heard(space, sample, before[space.asked_by[place]])
+                    expected = space.oracle.expect(relation, follow_up, sample, question, source)
+                    cases.append(Case(question, place, values[place], expected, source))
+            yield cases, values, space.oracle.judge_call(cases, values)
+
+    @staticmethod
+    def _heard(space: QuestionSpace, sample: Sample, value: Value) -> SourceAnswer:
+        """What was said of the source, and the same of all its versions."""
+        oracle: OracleDefaults = space.oracle
+        if not oracle.needs_source:
+            return None
+        if oracle.most_versions(space.dataset) == 0:
+            return value
+        wanted = oracle.versions(sample, Heard(value, {}))
+        return Heard(value, dict.fromkeys(wanted, value))
+
+    @staticmethod
+    def _assert_outcome(outcome: Outcome) -> None:
+        for number in (outcome.loss, outcome.coordinate):
+            assert number is None or 0 <= number <= 1
+        assert outcome.score is None or math.isfinite(outcome.score)
+        for reason in (outcome.unanswered, outcome.excluded):
+            if reason is not None:
+                assert_line(reason)
+        if outcome.details is not None:
+            assert_json(dict(outcome.details))

@@ -1,0 +1,62 @@
+"""What every dataset promises; `CASES` has small files of each registered kind."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from small_datasets import idrid_files, isic_files, medmnist
+
+from adaptive_vtt.datasets import (
+    Dataset,
+    fashion,
+    from_idrid,
+    from_isic,
+    from_medmnist,
+    phantom,
+    scenes,
+)
+from adaptive_vtt.oracles.caption_view import Captioned
+from adaptive_vtt.testing import TiledDataset, tiny_dataset
+from adaptive_vtt.testing.contracts import DatasetContract
+
+from . import small_files as files
+from .registered import assert_covered
+
+
+def three_scenes(folder: Path) -> Callable[[], Dataset]:
+    found = scenes(3)  # drawn once: it takes a while
+    return lambda: found
+
+
+CASES: dict[str, Callable[[Path], Callable[[], Dataset]]] = {
+    "table": files.table,
+    "fashion": lambda folder: fashion,
+    "medmnist": lambda folder: partial(from_medmnist, medmnist(folder, "chestmnist")),
+    "masks": files.masks,
+    "classes": files.classes,
+    "isic": lambda folder: partial(from_isic, isic_files(folder)),
+    "idrid": lambda folder: partial(from_idrid, idrid_files(folder)),
+    "phantom": lambda folder: lambda: phantom(3, size=64),
+    "endobench": files.endobench,
+    "medvqa": files.medvqa,
+    "coco": files.coco,
+    "voc": files.voc,
+    "scenes": three_scenes,
+    "images": files.images,
+    "a captioner's view": lambda folder: lambda: Captioned(tiny_dataset(4)),
+    "tiled": lambda folder: lambda: TiledDataset([[0, 1], [1, 1], [1, -1]], 7),
+}
+
+
+def test_every_registered_dataset_has_a_case() -> None:
+    assert_covered("datasets", {**CASES})
+
+
+class TestDatasets(DatasetContract):
+    @pytest.fixture(autouse=True, params=CASES)
+    def chosen(self, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+        self._make = CASES[request.param](tmp_path)
+
+    def make(self) -> Dataset:
+        return self._make()
