@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.init import commented_spec, write_start
+from adaptive_vtt.cli.start_folder import commented_spec, write_start
 from adaptive_vtt.spec import Spec, parse_spec
 
 REPOSITORY = Path(__file__).parent.parent

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loopback import Said, serving
 
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.spec import ModelSpec, parse_spec, read_spec
 from adaptive_vtt.spec.secrets import names_secret, refuse_secrets

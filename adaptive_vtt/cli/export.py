@@ -1,23 +1,46 @@
 """``avtt export``: the failing follow-ups of an audit as a dataset folder."""
 
 import json
+from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import JournalError
-from ..export.failures import Exported, export_failures
-from ..journal import read_journal
-from ..spec import parse_spec
-from ..spec.building import build_space
-from .run_folder import JOURNAL
+from .options import Json, RunDir
+
+if TYPE_CHECKING:
+    from ..export.failures import Exported
 
 
-def export(directory: Path, out: Path, least_loss: float, as_json: bool) -> None:
-    """Writes the failures of the audit in ``directory`` to ``out`` and says what was written."""
+def export(
+    directory: RunDir,
+    failures: Annotated[
+        Path, typer.Option("--failures", help="Folder to write; new, or empty.", metavar="OUT")
+    ],
+    least_loss: Annotated[
+        float, typer.Option(help="What counts as a failure: this loss or more (0 to 1).")
+    ] = 0.5,
+    as_json: Json = False,
+) -> None:
+    """Write the images that were answered wrongly, with labels and masks, as a dataset.
+
+    Example: avtt export runs/first --failures failures
+    """
+    written = _export(directory, failures, least_loss)
+    typer.echo(json.dumps(written.as_dict()) if as_json else _sentence(written, failures))
+
+
+def _export(directory: Path, out: Path, least_loss: float) -> "Exported":
+    from ..export.failures import export_failures
+    from ..journal import read_journal
+    from ..spec import parse_spec
+    from ..spec.building import build_space
+    from .run_folder import JOURNAL
+
     where = directory / JOURNAL
-    journal = read_journal(where)
-    try:
+    with closing(read_journal(where)) as journal:
         facts = journal.facts()
         if "spec" not in facts:
             raise JournalError(
@@ -25,13 +48,10 @@ def export(directory: Path, out: Path, least_loss: float, as_json: bool) -> None
                 "adaptive_vtt.export.failures.export_failures(audit.journal, audit.space, ...)"
             )
         space = build_space(parse_spec(facts["spec"], str(where)), Path(facts["base"]))
-        written = export_failures(journal, space, out, least_loss=least_loss)
-    finally:
-        journal.close()
-    typer.echo(json.dumps(written.as_dict()) if as_json else _sentence(written, out))
+        return export_failures(journal, space, out, least_loss=least_loss)
 
 
-def _sentence(written: Exported, out: Path) -> str:
+def _sentence(written: "Exported", out: Path) -> str:
     masks = "".join(f", {count} masks of {concept!r}" for concept, count in written.masks.items())
     return (
         f"wrote {out}: {written.images} images with {written.answers} failing answers{masks}; "
