@@ -41,8 +41,7 @@ from .models.checking import as_answer, check_answer, name_of
 from .results import Result, summarise
 from .space import QuestionSpace
 from .stopping import State, StoppingRule, contradicted, limits_of
-from .strategies import Strategy
-from .strategies import get as get_strategy
+from .strategies import Named, Strategy, named
 from .types import Answer, Unanswered
 
 DEFAULT_STRATEGY, DEFAULT_FLOOR = "uncertainty+unpredictability", 0.2
@@ -92,7 +91,7 @@ class Audit:
         space: QuestionSpace,
         model: ModelUnderTest,
         *,
-        strategy: str | Strategy = DEFAULT_STRATEGY,
+        strategy: str | Strategy | Named = DEFAULT_STRATEGY,
         budget: int | None = None,
         max_cost: float | None = None,
         fail_on_error: float | None = None,
@@ -133,8 +132,7 @@ class Audit:
         self.plan = plan
         limits = limits_of(budget, max_cost)
         self._rules = [rule for rule in (plan.rule(), stop, *limits) if rule]
-        name = strategy if isinstance(strategy, str) else type(strategy).__name__
-        chosen = get_strategy(strategy) if isinstance(strategy, str) else strategy
+        name, chosen = named(strategy)
         memory = space.oracle.memory(space)
         facts = recall(journal)
         seed = seed_for(seed, facts)

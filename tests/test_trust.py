@@ -153,7 +153,7 @@ def test_dry_run_imports_no_model_and_no_proxy(
     assert run("audit", str(spec), "--dry-run", "--budget", "4") == 0
     assert not mark.exists()
     assert (
-        "no code was imported: a call is taken to answer every concept" in capsys.readouterr().out
+        "no model was imported: a call is taken to answer every concept" in capsys.readouterr().out
     )
 
 

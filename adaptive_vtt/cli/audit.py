@@ -54,7 +54,7 @@ def audit(
     """Ask a model until a stopping rule is met, and leave a report.
 
     A SPEC.toml is a program, as a Makefile is: the model it names is run. --dry-run checks it
-    and runs none of it.
+    and imports none of its models and proxies, only what the space and the strategy are made of.
 
     Example: avtt audit SPEC.toml --half-width 0.05 --budget 500 --out runs/first
     """

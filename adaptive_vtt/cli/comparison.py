@@ -20,6 +20,7 @@ from ..models import ModelUnderTest
 from ..space import QuestionSpace
 from ..spec import Spec
 from ..spec.building import build_model, build_space
+from ..spec.models import ModelSection, PlugInSection, PythonSection, RecordedSection
 from ..strategies import get as get_strategy
 from ..utils.files import write_text
 from ..utils.tables import csv_text
@@ -109,7 +110,7 @@ def _compare_certified(
     assert goal is not None
     space = build_space(spec, base)
     targets = targets_of(space, spec.certify)
-    if exhaust and spec.model.kind == "python":
+    if exhaust and isinstance(spec.model, PythonSection | PlugInSection):
         spec = _recorded(spec, base, space, out, as_json)
     truth = _truth(spec, base, space, as_json)
     known = None if truth is None else tuple(truth)
@@ -171,8 +172,10 @@ def _recorded(spec: Spec, base: Path, space: QuestionSpace, out: Path, quiet: bo
     with _Bar("asking everything", calls, quiet) as advance:
         answers = all_answers(space, model, advance)
     write_text(out / ANSWERS, csv_text(answers))
-    replay = {"kind": "recorded", "answers": str((out / ANSWERS).resolve()), "target": None}
-    return spec.model_copy(update={"model": spec.model.model_copy(update=replay)})
+    replay = spec.model.model_dump(include=set(ModelSection.model_fields) - {"kind"})
+    answers_file = str((out / ANSWERS).resolve())
+    section = RecordedSection.model_validate({**replay, "answers": answers_file})
+    return spec.model_copy(update={"model": section})
 
 
 def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[float] | None:

@@ -22,21 +22,27 @@ def export(
     least_loss: Annotated[
         float, typer.Option(help="What counts as a failure: this loss or more (0 to 1).")
     ] = 0.5,
+    run_code: Annotated[
+        bool, typer.Option("--run-code", help="Import datasets, relations and oracles of others.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Write the images that were answered wrongly, with labels and masks, as a dataset.
 
+    Nothing that the run folder names is run, unless --run-code says so.
+
     Example: avtt export runs/first --failures failures
     """
-    written = _export(directory, failures, least_loss)
+    written = _export(directory, failures, least_loss, run_code)
     typer.echo(json.dumps(written.as_dict()) if as_json else _sentence(written, failures))
 
 
-def _export(directory: Path, out: Path, least_loss: float) -> "Exported":
+def _export(directory: Path, out: Path, least_loss: float, run_code: bool) -> "Exported":
     from ..export.failures import export_failures
     from ..journal import read_journal
-    from ..spec import parse_spec
     from ..spec.building import build_space
+    from ..spec.code import refuse_code
+    from ..spec.resuming import check_program, spec_of
     from .run_folder import JOURNAL
 
     where = directory / JOURNAL
@@ -47,7 +53,12 @@ def _export(directory: Path, out: Path, least_loss: float) -> "Exported":
                 f"{where}: was not begun by 'avtt audit'; export it from Python with "
                 "adaptive_vtt.export.failures.export_failures(audit.journal, audit.space, ...)"
             )
-        space = build_space(parse_spec(facts["spec"], str(where)), Path(facts["base"]))
+        spec, base = spec_of(facts, str(where))
+        if run_code:
+            check_program(facts, spec, str(where))
+        else:
+            refuse_code(spec, str(where), "--run-code runs it, if it is as it was then")
+        space = build_space(spec, base)
         return export_failures(journal, space, out, least_loss=least_loss)
 
 

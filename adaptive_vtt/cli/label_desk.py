@@ -28,8 +28,9 @@ from ..labelling.pictures import Pictures
 from ..labelling.session import Session
 from ..labelling.summary import Level, Summary, summarise
 from ..labelling.terminal import run
-from ..spec import parse_spec
 from ..spec.building import build_space
+from ..spec.code import refuse_code
+from ..spec.resuming import spec_of
 from .run_folder import JOURNAL
 
 FOLDER = "labels"
@@ -129,8 +130,9 @@ def _pictures(journal: Journal) -> Pictures:
     try:
         if "spec" not in facts:
             raise InputError("the audit was not begun by 'avtt audit'")
-        space = build_space(parse_spec(facts["spec"], "journal"), Path(facts["base"]))
-        return Pictures(journal, space)
+        spec, base = spec_of(facts, "journal")
+        refuse_code(spec, "journal", "its data are not read anew")
+        return Pictures(journal, build_space(spec, base))
     except AvttError as error:
         typer.echo(f"avtt: only the journal's small pictures: {error}", err=True)
         return Pictures(journal)

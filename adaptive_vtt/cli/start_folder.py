@@ -1,17 +1,18 @@
 """``avtt init``: a folder that runs as it is, to be changed into one's own audit."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from ..errors import InputError
 from ..spec import Spec
+from ..spec.section import Section, kind_name, kinds_of
 from ..types import Image
 from ..utils.files import write_bytes, write_text
 from ..utils.random_streams import generator
@@ -47,6 +48,16 @@ SET = {
 }
 
 
+SECTIONS = {
+    "dataset": "The images and their labels; each kind with its fields.",
+    "model": "The model under test; each kind with its fields.",
+    "detector": "What finds things in images; without this section, annotated boxes if any.",
+    "oracle": "What makes an answer wrong; each kind with its fields.",
+}
+CODE = "file.py:name"
+"""Stands for kinds that are other people's code."""
+
+
 def write_start(directory: Path) -> Path:
     """Writes SPEC.toml, model.py, labels.csv and images/; refuses to overwrite any."""
     for name in ("SPEC.toml", "model.py", "labels.csv", "images"):
@@ -69,17 +80,36 @@ def commented_spec() -> str:
     """SPEC.toml with every field described; those left at their default are commented out."""
     parts = ["# What to audit, and how. Paths start at this file's folder.\n"]
     for section, info in Spec.model_fields.items():
-        kinds = get_args(info.annotation) or (info.annotation,)
-        model = next(k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel))
-        fields = [_field(section, name, field) for name, field in model.model_fields.items()]
-        head = f"[{section}]" if type(None) not in kinds else f"# [{section}]"
-        parts.append(f"\n# {model.__doc__}\n{head}\n" + "".join(fields))
+        kinds = kinds_of(info.annotation)
+        head = f"[{section}]" if info.default is not None else f"# [{section}]"
+        parts.append(f"\n# {SECTIONS.get(section) or kinds[0].__doc__}\n{head}\n")
+        described: set[tuple[str, str | None]] = set()
+        for kind in kinds:
+            values = {n: v for (s, n), v in SET.items() if s == section and kind is kinds[0]}
+            parts.append(_kind(kind, values, described))
     return "".join(parts)
 
 
-def _field(section: str, name: str, field: FieldInfo) -> str:
-    value = SET.get((section, name))
-    default = field.get_default(call_default_factory=True)
+def _kind(
+    kind: type[Section], values: Mapping[str, Any], described: set[tuple[str, str | None]]
+) -> str:
+    """The fields of a section, or of one kind of it; those ``described`` before are only named."""
+    lines, again = [], []
+    for name, field in kind.model_fields.items():
+        if name == "kind":
+            lines.append(f"# {kind.__doc__}\n# kind = {json.dumps(kind_name(kind) or CODE)}\n")
+        elif (name, field.description) in described:
+            again.append(name)
+        else:
+            described.add((name, field.description))
+            lines.append(_field(name, field, values.get(name)))
+    if again:
+        lines.append(f"# and, as above: {', '.join(again)}\n")
+    return "".join(lines)
+
+
+def _field(name: str, field: FieldInfo, value: Any) -> str:
+    default = None if field.is_required() else field.get_default(call_default_factory=True)
     shown = _toml(value if value is not None else default, field.annotation)
     line = f"{name} = {shown}" if value is not None else f"# {name} = {shown}"
     return f"# {field.description}{_words(field.annotation)}\n{line}\n"

@@ -1,7 +1,7 @@
 """Keys stay out of specs, and so out of journals: a spec names the variable that holds one.
 
 ``${NAME}`` in ``model.url``, ``model.headers``, ``model.options`` and ``model.request`` is read
-from the environment when the model is built (``adapters``); what is journaled is the reference.
+from the environment when the model is built (``environment``); what is journaled is the reference.
 A key that is written out is refused where it can be told for one: by the name it goes under,
 by its beginning, or, in headers and queries, by looking drawn at random.
 """
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from ..errors import InputError
-from .model import ModelSpec
 
 REFERENCE = re.compile(r"\$\{(\w+)\}")
 BARE = re.compile(r"\$\{?(\w+)\}?")
@@ -51,12 +50,12 @@ class _Text(NamedTuple):
     header: bool
 
 
-def refuse_secrets(spec: ModelSpec, where: str) -> None:
+def refuse_secrets(section: Mapping[str, Any], where: str) -> None:
     """Raises InputError for a key written out in a [model] section; it is not repeated.
 
-    ``where``: the file, for the message.
+    ``section``: as TOML gives it, before anything else is said of it. ``where``: the file.
     """
-    for field, name, text, header in _texts(spec):
+    for field, name, text, header in _texts(section):
         pattern = BARE if header else REFERENCE
         rest = _PLACEHOLDER.sub("", pattern.sub("", text)).strip()
         named = names_secret(name) and rest == text.strip() != ""
@@ -65,9 +64,9 @@ def refuse_secrets(spec: ModelSpec, where: str) -> None:
                 f"{where}: {field}: expected '${{NAME}}', an environment variable that holds the "
                 "key, got what looks like a key written out, which the journal would keep"
             )
-    _check_url(spec.url or "", where)
-    _check_key(spec.key or "", where)
-    _check_command(spec.command or [], where)
+    _check_url(_text_of(section, "url"), where)
+    _check_key(_text_of(section, "key"), where)
+    _check_command(section.get("command", []), where)
 
 
 def names_secret(name: str) -> bool:
@@ -82,15 +81,22 @@ def _random(text: str) -> bool:
     return bool(_RANDOM.search(text))
 
 
-def _texts(spec: ModelSpec) -> Iterator[_Text]:
+def _texts(section: Mapping[str, Any]) -> Iterator[_Text]:
     """Every text of the section, those of a query one by one."""
-    for field, value in spec.model_dump(exclude=_APART, exclude_none=True).items():
+    for field, value in section.items():
+        if field in _APART:
+            continue
         yield from _within(value, f"model.{field}", field, field == "headers")
-    parts = _split(spec.url or "")
+    parts = _split(_text_of(section, "url"))
     yield _Text("model.url", "", f"{parts[0]}", False)
     for name, text in parse_qsl(parts[1], keep_blank_values=True):
         named = "key" if name.lower() == "code" else name  # Azure's functions call theirs so
         yield _Text(f"model.url: {name}", named, text, True)
+
+
+def _text_of(section: Mapping[str, Any], field: str) -> str:
+    value = section.get(field, "")
+    return value if isinstance(value, str) else ""
 
 
 def _within(value: Any, field: str, name: str, header: bool) -> Iterator[_Text]:
@@ -135,7 +141,7 @@ def _check_key(key: str, where: str) -> None:
 def _check_command(command: str | list[str], where: str) -> None:
     """A program reads its keys from the environment: what it is started with, all can see."""
     try:
-        words = shlex.split(command) if isinstance(command, str) else command
+        words = shlex.split(command) if isinstance(command, str) else [*map(str, command)]
     except ValueError:
         return  # said when it is to be started
     for word, following in pairwise([*words, "-"]):
