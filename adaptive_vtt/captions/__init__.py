@@ -8,7 +8,7 @@ TAGGERS = Registry("tagger", "taggers", ("objects",), {})
 DETECTORS = Registry(
     "detector",
     "detectors",
-    ("detect",),
+    ("detect", "describe"),
     {
         "onnx": f"{__name__}.onnx_detector:OnnxDetector",
         "regions": f"{__name__}.regions:Regions",

@@ -12,6 +12,7 @@ from .compare import compare
 from .export import export
 from .init import init
 from .label import label
+from .list import list_parts
 from .pictures import pictures
 from .report import report
 from .resume import resume
@@ -30,6 +31,7 @@ for command in (
     audit, resume, report, verify, pictures, label, export, compare, init, serve_demo,
 ):  # fmt: skip
     app.command()(command)
+app.command("list")(list_parts)
 app.add_typer(relations.app, name="relations")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 
 from ..captions import DETECTORS
-from ..captions.base import Detector
+from ..captions.detectors import Described
 from .section import PLUG_IN, PlugIn, Section, kind_of
 
 
@@ -27,7 +27,7 @@ class OnnxBoxes(Section):
     )
     size: int | None = Field(None, description="side of the input (default: the file's)")
 
-    def build(self, base: Path) -> Detector:
+    def build(self, base: Path) -> Described:
         """The detector; relative paths start at ``base``."""
         options = self.given("path", "labels")
         return DETECTORS.get(self.kind)(base / self.path, labels=base / self.labels, **options)
@@ -42,7 +42,7 @@ class RegionBoxes(Section):
     )
     most: int | None = Field(None, description="at most so many boxes (20)", ge=1)
 
-    def build(self, base: Path) -> Detector:
+    def build(self, base: Path) -> Described:
         """The detector."""
         return DETECTORS.get(self.kind)(**self.given())
 
@@ -50,7 +50,7 @@ class RegionBoxes(Section):
 class PlugInBoxes(PlugIn):
     """A detector of a package or file of your own."""
 
-    def build(self, base: Path) -> Detector:
+    def build(self, base: Path) -> Described:
         """The detector; its code is imported."""
         return DETECTORS.checked(DETECTORS.make(self.kind, self.options, base), self.kind)
 

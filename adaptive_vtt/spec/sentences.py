@@ -42,7 +42,7 @@ def _wrong_name(
         place = f"{where}: {'.'.join(section) or 'top level'}"
         return unknown("field", name, _fields(spec, section, kind), place)
     if first["type"] == "union_tag_invalid":
-        kinds = [name for each in _kinds(spec, path[0]) if (name := kind_name(each))]
+        kinds = [tag for each in _kinds(spec, path[0]) if (tag := kind_name(each))]
         return unknown("value", str(first["ctx"]["tag"]), kinds, f"{where}: {field}.kind")
     if first["type"] == "literal_error":
         choices = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
