@@ -93,7 +93,7 @@ def test_every_command_works_with_parts_of_others(
     assert run("verify", str(out)) == 0
     assert run("report", str(out)) == 0
     assert run("compare", str(spec), "--repeats", "1", "--out", str(spec.parent / "cmp")) == 0
-    failures = ("--failures", str(spec.parent / "failures"), "--least-loss", "0")
+    failures = ("--failures", str(spec.parent / "failures"), "--least-loss", "0.5")
     assert run("export", str(out), *failures) == 2
     assert "is code, which is not run here; --run-code" in capsys.readouterr().err
     assert run("export", str(out), *failures, "--run-code") == 0
@@ -143,7 +143,8 @@ def test_list_shows_packages_and_what_cannot_be_used(capsys: pytest.CaptureFixtu
     names = [entry["name"] for entry in relations if entry["package"] is None]
     assert {"identity", "rotation", "medtest", "metaic", "rome"} <= set(names)
     plug_ins = {entry["name"]: entry for entry in relations if entry["package"]}
-    assert plug_ins["darker"]["package"], plug_ins["darker"]["version"] == ("avtt-example", "0.3.0")
+    darker = plug_ins["darker"]
+    assert (darker["package"], darker["version"]) == ("avtt-example", "0.3.0")
     assert "not reached: 'identity' is built in" in plug_ins["identity"]["note"]
     broken = next(entry for entry in listed("datasets") if entry["name"] == "broken")
     assert "package 'avtt-example' cannot be imported: ModuleNotFoundError" in broken["note"]
@@ -204,9 +205,7 @@ EXAMPLES = re.findall(
 
 
 @pytest.mark.parametrize(("name", "code", "spec"), EXAMPLES, ids=[e[0] for e in EXAMPLES])
-def test_the_examples_of_contributing_run(
-    name: str, code: str, spec: str, tmp_path: Path
-) -> None:
+def test_the_examples_of_contributing_run(name: str, code: str, spec: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}.py").write_text(code)
     base = '[dataset]\nkind = "phantom"\ncount = 6\nsize = 64\n[model]\nkind = "simulated"\n' \
         'target = "unbiased"\n[audit]\nbudget = 4\n'  # fmt: skip
