@@ -9,12 +9,12 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED = {
-    "adapters": "spec.adapters",
+    "adapters": "spec.models",
     "audit_key": "engine.audit_key",
     "belief": "engine.belief",
     "building": "spec.building",
     "canaries": "engine.canaries",
-    "captions.building": "spec.captions",
+    "captions.building": "spec.oracles",
     "captions.findings": "report.caption_findings",
     "captions.memory": "oracles.caption_memory",
     "captions.rates": "oracles.caption_rates",
