@@ -1,7 +1,7 @@
 # make demo: set up, audit the bundled model on the bundled images, leave runs/demo/report.html
 # make test: set up, lint, type-check, test          make bench: the papers' figures and benchmarks
-# make lock: constraints.txt anew                     make test-lowest, make test-pythons: what else
-#                                                     pyproject.toml promises to run on
+# make test-slow: the tests that take long           make lock: constraints.txt anew
+# make test-lowest, make test-pythons: what else pyproject.toml promises to run on
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +12,7 @@ export OMP_NUM_THREADS ?= 1
 # Before anything is installed, the package is imported from here.
 ENVIRONMENTS := PYTHONPATH=$(CURDIR) $(PYTHON) -m adaptive_vtt.experiments.environments
 
-.PHONY: demo test bench lint clean lock test-lowest test-pythons
+.PHONY: demo test test-slow bench lint clean lock test-lowest test-pythons
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -30,7 +30,10 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/.ready
+	$(BIN)/python -m pytest -n 2 -m slow
 
 lock:
 	$(ENVIRONMENTS) lock
@@ -41,7 +44,7 @@ test-lowest:
 test-pythons:
 	$(ENVIRONMENTS) pythons
 
-bench: $(VENV)/.ready
+bench: $(VENV)/.ready test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.figure3 --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.figure4 --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.lookahead --out bench
@@ -59,6 +62,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m adaptive_vtt.experiments.caption_tables --json bench/caption_tables.json
 	$(BIN)/python -m adaptive_vtt.experiments.caption_audits --json bench/caption_audits.json
 	$(BIN)/python -m adaptive_vtt.experiments.certificates --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.mutation --jobs 2 --out bench
 
 clean:
 	rm -rf $(VENV) .venvs runs bench build dist *.egg-info

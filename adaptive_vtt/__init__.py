@@ -13,12 +13,20 @@ __version__ = "0.1.0"
 _moved.install(__name__)
 
 if TYPE_CHECKING:
-    from .audit import Audit
+    from .audit import Audit, Certify, Limits, Sampling
     from .augment import Augment
     from .results import Result
     from .space import QuestionSpace
 
-_HOMES = {"Audit": "audit", "Augment": "augment", "Result": "results", "QuestionSpace": "space"}
+_HOMES = {
+    "Audit": "audit",
+    "Augment": "augment",
+    "Certify": "certify.plan",
+    "Limits": "engine.options",
+    "QuestionSpace": "space",
+    "Result": "results",
+    "Sampling": "engine.options",
+}
 _MODULES = {
     "augment",
     "datasets",
@@ -35,8 +43,11 @@ _MODULES = {
 __all__ = [
     "Audit",
     "Augment",
+    "Certify",
+    "Limits",
     "QuestionSpace",
     "Result",
+    "Sampling",
     "augment",
     "datasets",
     "errors",

@@ -3,189 +3,161 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self, Unpack
 
 from .certify import Move
-from .certify.plan import Filters, Plan
+from .certify.plan import Certify as Certify
 from .certify.population import describe_population
-from .engine.audit_key import Origin, recall, same_key, seed_for
+from .engine.assembly import fresh_belief
+from .engine.audit_key import Origin, same_key, seed_for
 from .engine.belief import Belief
-from .engine.budget import Purse
+from .engine.budget import Budget
 from .engine.call_queue import Call as Call
-from .engine.call_queue import Queue
+from .engine.call_queue import CallQueue
 from .engine.canaries import Canaries
-from .engine.draw_order import Lessons
+from .engine.draw_order import DrawOrder
 from .engine.failing import Failing
 from .engine.judge import Judge
-from .engine.proxies import Proxies, ProxySource
+from .engine.options import Limits as Limits
+from .engine.options import Sampling as Sampling
+from .engine.options import Shorthands, grouped
+from .engine.proxies import Proxies
 from .engine.run_loop import Progress as Progress
 from .engine.run_loop import progress_of, run_model
-from .engine.selector import Draw, Questioner
+from .engine.selector import Draw, Selector
 from .engine.settings import (
-    check,
     check_budget,
     check_cost,
-    check_readings,
+    check_model,
     describe_settings,
     describe_space,
     rendering_seed,
     same_audit,
 )
-from .engine.source_queue import Inquiry
+from .engine.source_queue import SourceQueue
 from .errors import JournalError, OrderError
-from .journal import JournalSource, opened
+from .journal import JournalSource, opened, recall
+from .journal.prior import read_prior
 from .journal.rows import DrawRow
 from .models.base import ConcurrentModel, ModelUnderTest, adapted_model
-from .models.checking import as_answer, check_answer, name_of
+from .models.checking import as_answer, check_answer
 from .results import Result, summarise
 from .space import QuestionSpace
-from .stopping import State, StoppingRule, contradicted, limits_of
-from .strategies import Named, Strategy, named
+from .stopping import State, contradicted
 from .types import Answer, Unanswered
 
-DEFAULT_STRATEGY, DEFAULT_FLOOR = "uncertainty+unpredictability", 0.2
 LAG = 2
 """With c calls in flight, what is drawn follows from all but the last LAG * c draws: so many
 that one slow answer seldom holds up the others, and always as many, so that an interrupted
 audit draws what an undisturbed one would have."""
-DEFAULT_TARGETS = ("concepts", "relations")
 
 
 class Audit:
     """Asks a model adaptively chosen questions until a stopping rule is met.
 
-    ``strategy``: a name or a Strategy. ``budget``: at most so many calls, ever. ``max_cost``: at
-    most so much money, calls on their way at their worst price included. ``fail_on_error``:
-    ``run`` ends with ModelError when more than this share of the calls it made (20 or more)
-    stays unanswered; None: never. Resuming counts anew. ``stop``: any StoppingRule, beside
-    these. ``journal``: a path (created, or continued if an audit with the same settings stands
-    there), a Journal, what opens one, or None for memory. ``notes``: anything JSON can hold,
-    kept in a new journal. ``candidates``: how many unseen questions are looked at per draw.
-    ``batch``: calls asked at a time by ``run``, with beliefs frozen.
+    Its options come in groups; every field of a group may also be given as a keyword of its own
+    (``budget=500`` for ``limits=Limits(budget=500)``), unless its group is given.
 
-    ``half_width`` (and ``at_most``) make the audit certify its ``targets`` (names as in
-    ``certify.named_targets``, filters in ``where``): it stops when every interval is as
-    narrow as asked, or lies on one side of ``at_most``; with probability ``confidence`` all
-    intervals hold at all times. ``floor``: share of the law that is even, in [0, 1] (default
-    .2 where there are certificates, else 0). ``unanswered``: "loss" counts an unanswered
-    question as the oracle does, "both" as 0 in lower and 1 in upper bounds. ``proxies``:
-    name -> answers of a cheaper model (``proxies.Proxies``); ``prior_journal``: an audit of
-    an earlier version of the model on the same space. ``surrogate``: False predicts losses
-    by each target's mean alone.
+    - ``space``: the questions.
+    - ``model``: whatever has ``answers`` and ``ask`` (``models.ModelUnderTest``).
+    - ``certify``: what is certified, how surely (``Certify``). Default: nothing.
+    - ``sampling``: how questions are chosen (``Sampling``). Default: see there.
+    - ``limits``: when the audit ends, besides (``Limits``). Default: when all was asked.
+    - ``journal``: a path (created, or continued if an audit with the same settings stands
+      there), a Journal, or what opens one. Default None: memory.
+    - ``notes``: anything JSON can hold, kept in a new journal. Default None: nothing.
+    - ``device``: where the GPs live: "cpu", "cuda" or "auto". Default "cpu".
+    - ``clock``: gives seconds; for tests. Default ``time.monotonic``.
 
-    ``seed``: random choices follow from it and from what is audited (``audit_key``); None is the
-    journal's where one is continued, else fresh. ``canaries``: so many answered questions are
-    asked again, to notice a model that changes.
-
-    Two readings of the paper: ``form``, whether uncertainty integrates standard deviations
-    or variances (surrogates.AnswerGP); ``history``, whether predictability conditions on
-    true answers or on the model's (surrogates.Predictability).
-
-    Raises InputError for settings out of range and JournalError for a journal of another
-    audit.
+    Raises InputError for settings out of range, JournalError for a journal of another audit.
     """
 
-    def __init__(  # noqa: PLR0913 - an audit's options, all by name
+    def __init__(
         self,
         space: QuestionSpace,
         model: ModelUnderTest,
         *,
-        strategy: str | Strategy | Named = DEFAULT_STRATEGY,
-        budget: int | None = None,
-        max_cost: float | None = None,
-        fail_on_error: float | None = None,
-        stop: StoppingRule | None = None,
-        half_width: float | None = None,
-        at_most: float | None = None,
-        confidence: float = 0.95,
-        targets: Sequence[str] = DEFAULT_TARGETS,
-        where: Filters | None = None,
-        unanswered: Literal["loss", "both"] = "loss",
-        proxies: Mapping[str, ProxySource] | None = None,
-        prior_journal: Path | str | None = None,
-        surrogate: bool = True,
-        form: Literal["std", "variance"] = "std",
-        history: Literal["truth", "answer"] = "truth",
-        seed: int | None = None,
-        canaries: int = 0,
+        certify: Certify | None = None,
+        sampling: Sampling | None = None,
+        limits: Limits | None = None,
         journal: JournalSource = None,
         notes: Mapping[str, Any] | None = None,
-        floor: float | None = None,
-        candidates: int = 4096,
-        batch: int = 1,
         device: str = "cpu",
         clock: Callable[[], float] = time.monotonic,
+        **shorthands: Unpack[Shorthands],
     ) -> None:
-        model = adapted_model(model)
-        plan = Plan(half_width, at_most, confidence, tuple(targets), where, unanswered)
-        if floor is None:
-            floor = DEFAULT_FLOOR if plan.certifies else 0.0
-        check(model, space, floor, candidates, batch)
-        check_cost(model, max_cost)
-        check_readings(form, history)
-        plan.check(floor)
-        self.space = space
-        self.model = model
-        self.batch = batch
-        self.budget = budget
-        self.plan = plan
-        limits = limits_of(budget, max_cost)
-        self._rules = [rule for rule in (plan.rule(), stop, *limits) if rule]
-        name, chosen = named(strategy)
-        memory = space.oracle.memory(space)
-        facts = recall(journal)
-        seed = seed_for(seed, facts)
-        rendered = rendering_seed(facts) if "space" in facts else space.seed
-        cheaper = Proxies(space, rendered, proxies or {}, prior_journal, memory)
-        settings = describe_settings(
-            space, model, chosen, strategy=name, seed=seed, floor=floor, candidates=candidates,
-            surrogate=surrogate, proxies=cheaper.names, form=form, history=history,
-        )  # fmt: skip
-        self._origin = Origin.of(
-            facts, model, cheaper.prior_key, settings=settings, space=space.fingerprint,
-            plan=plan.meaning(), proxies=cheaper.content,
-        )  # fmt: skip
-        key = self._origin.key
-        belief = plan.belief(
-            space, model.answers, seed=key, device=device, proxies=cheaper, surrogate=surrogate,
-            memory=memory, form=form, history=history,
-        )  # fmt: skip
-        self._questioner = Questioner(
-            space, chosen, seed=key, floor=floor, candidates=candidates, answers=model.answers,
-            belief=belief,
-        )  # fmt: skip
-        self._judge = Judge(space, model.answers, rendered)
-        self._queue = Queue()
-        lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
-        self._lessons = Lessons(self._questioner, plan.unanswered == "both", lag)
-        self._purse, self._failing = Purse(model, max_cost), Failing(fail_on_error, name_of(model))
-        self._canaries = Canaries(key, canaries, self._judge, self._queue, self._lessons)
-        self._inquiry = Inquiry(self._judge.sources, self._queue, belief.sources, self._canaries)
-        check_budget(budget, self._inquiry.most)
+        self.certify, self.sampling, self.limits = grouped(shorthands, certify, sampling, limits)
+        self.space, self.model = space, adapted_model(model)
+        self._check()
+        self._rules = [*filter(None, [self.certify.rule()]), *self.limits.rules()]
+        settings = self._assemble(recall(journal), device)
         self._failed = self._astray = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
         with opened(journal) as self.journal:
             self._begin(settings, notes or {})
+
+    def _check(self) -> None:
+        """Raises InputError or ModelError for options that are out of range or do not fit."""
+        certifies = self.certify.certifies
+        check_model(self.model, self.space)
+        self.sampling.check(certifies)
+        check_cost(self.model, self.limits.max_cost)
+        self.certify.check(self.sampling.share(certifies))
+
+    def _assemble(self, facts: dict[str, Any], device: str) -> dict[str, Any]:
+        """Puts the parts together, to go on with a journal of these facts; the settings."""
+        space, model, certify, sampling = self.space, self.model, self.certify, self.sampling
+        floor, chosen = sampling.share(certify.certifies), sampling.chosen()
+        memory = space.oracle.memory(space)
+        rendered = rendering_seed(facts) if "space" in facts else space.seed
+        prior = None if certify.prior_journal is None else read_prior(certify.prior_journal)
+        proxies = Proxies(space, rendered, certify.proxies or {}, prior, memory)
+        settings = describe_settings(
+            space, model, sampling, chosen, seed=seed_for(sampling.seed, facts), floor=floor,
+            surrogate=certify.surrogate, proxies=proxies.names,
+        )  # fmt: skip
+        self._origin = Origin.of(
+            facts, model, proxies.prior_key, settings=settings, space=space.fingerprint,
+            plan=certify.meaning(), proxies=proxies.content,
+        )  # fmt: skip
+        key = self._origin.key
+        belief = fresh_belief(
+            certify, space, model.answers, seed=key, device=device, proxies=proxies,
+            memory=memory, form=sampling.form, history=sampling.history,
+        )  # fmt: skip
+        self._selector = Selector(
+            space, chosen, seed=key, floor=floor, candidates=sampling.candidates,
+            answers=model.answers, belief=belief,
+        )  # fmt: skip
+        self._judge, self._queue = Judge(space, model.answers, rendered), CallQueue()
+        lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
+        self._draw_order = DrawOrder(self._selector, certify.unanswered == "both", lag)
+        self._budget = Budget(model, self.limits.max_cost)
+        self._failing = Failing(self.limits.fail_on_error, model)
+        canaries = Canaries(key, sampling.canaries, self._judge, self._queue, self._draw_order)
+        sources = self._judge.sources
+        self._source_queue = SourceQueue(sources, self._queue, belief.sources, canaries)
+        self._canaries = canaries
+        check_budget(self.limits.budget, self._source_queue.most)
+        return settings
 
     # -- ask and tell ------------------------------------------------------------------
 
     def ask(self, n: int = 1) -> list[Call]:
         """Up to ``n`` calls to make, committed to the journal.
 
-        [] once the audit has ended, or while nothing can be asked before calls on their way
-        are answered. Calls that were drawn before an interruption come first. Nothing is
-        learnt between the draws of one ``ask``. Where the oracle compares with the source
-        image's answer, the call about that image, made once, comes before any call about
-        its follow-ups.
+        [] once the audit has ended, or while nothing can be asked before calls on their way are
+        answered. Calls drawn before an interruption come first. Nothing is learnt between the
+        draws of one ``ask``. Where the oracle compares with the source image's answer, the call
+        about that image, made once, comes before any call about its follow-ups.
         """
         self._usable()
         if len(self._queue.ready()) < n:
             self._draw(n)
         ready = self._queue.ready()[:n]
-        calls = self._purse.affordable(ready, self._queue.under_way)
-        if self._purse.send(calls):
-            self.journal.set_facts(**self._purse.facts())
+        calls = self.affordable(ready, self._queue.under_way)
+        if self._budget.send(calls):
+            self.journal.set_facts(**self._budget.facts())
         if ready and not calls and not self._queue.under_way:
             self._end()  # what waits can no longer be afforded
         self._queue.hand_out(calls)
@@ -206,6 +178,10 @@ class Audit:
         """How many calls may be made now without another draw."""
         return len(self._queue.ready())
 
+    def affordable(self, calls: Sequence[Call], sent: int) -> list[Call]:
+        """Those of the calls that the cap allows beside ``sent`` calls on their way."""
+        return self._budget.affordable(calls, sent)
+
     def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
         """No answer will come to these calls; ``ask`` gives them again.
 
@@ -213,15 +189,15 @@ class Audit:
         """
         self._queue.take_back(calls)
         if sent:
-            self._purse.lose(call.number for call in calls)
-            self.journal.set_facts(**self._purse.facts())
+            self._budget.lose(call.number for call in calls)
+            self.journal.set_facts(**self._budget.facts())
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> Result:
         """Asks the model until the audit ends, and gives the result.
 
-        ``progress`` is called after every batch, or after every answer of a model that takes
-        several calls at a time (``models.ConcurrentModel``). A model that raises ends the run
-        with ModelError; the journal keeps everything, and running again goes on.
+        ``progress`` is called after every batch, or every answer of a ``models.ConcurrentModel``.
+        A model that raises ends the run with ModelError; the journal keeps everything, and
+        running again goes on.
         """
 
         def step() -> None:
@@ -234,7 +210,7 @@ class Audit:
 
     def result(self) -> Result:
         """What is known now, recomputed from the journal."""
-        return summarise(self.journal, self._questioner.certifier)
+        return summarise(self.journal, self._selector.certifier)
 
     @property
     def stopped(self) -> str | None:
@@ -254,32 +230,32 @@ class Audit:
     @property
     def belief(self) -> Belief:
         """What the audit has learnt so far: to look at, not to change."""
-        return self._questioner.belief
+        return self._selector.belief
 
     @property
     def targets(self) -> list[str]:
         """The names of the targets that are certified, in the order of their intervals."""
-        certifier = self._questioner.certifier
+        certifier = self._selector.certifier
         return [t.name for t in certifier.targets] if certifier else []
 
     @property
     def cost(self) -> float:
         """What all answers cost so far."""
-        return self._purse.spent
+        return self._budget.spent
 
     @property
     def interrupted(self) -> int:
         """How many calls were sent, or may have been, and never came back."""
-        return self._purse.lost
+        return self._budget.lost
 
     def state(self) -> State:
         """Where the audit stands."""
-        uncertainty = self._questioner.open_uncertainty()
-        certifier, next_calls = self._questioner.certifier, self._inquiry.most
+        uncertainty = self._selector.open_uncertainty()
+        certifier, next_calls = self._selector.certifier, self._source_queue.most
         state = State(
-            len(self._lessons.order) + self._inquiry.calls, self._lessons.questions,
+            len(self._draw_order.calls) + self._source_queue.calls, self._draw_order.questions,
             self._seconds(), uncertainty, next_calls=next_calls, cost=self.cost,
-            reserved=self._purse.reserved(len(self._queue) + next_calls),
+            reserved=self._budget.reserved(len(self._queue) + next_calls),
         )  # fmt: skip
         return replace(state, **certifier.standing()) if certifier else state
 
@@ -298,15 +274,14 @@ class Audit:
     def _draw(self, n: int) -> None:
         """Draws until ``n`` calls may be made, or the audit stops; at most ``n`` times.
 
-        Without that limit one slow call about a source image would let beliefs freeze for
-        as many draws as there are follow-ups of it.
+        Without that limit one slow call about a source would freeze beliefs for all draws of it.
         """
         rows: list[DrawRow] = []
         self._astray = True  # until what was drawn is committed
         while len(rows) < n and len(self._queue.ready()) < n:
-            if not self._lessons.ready() or self.stopped is not None:
+            if not self._draw_order.ready() or self.stopped is not None:
                 break
-            draw = self._questioner.draw()
+            draw = self._selector.draw()
             if draw is None:
                 break
             rows.append(self._row(draw))
@@ -316,23 +291,23 @@ class Audit:
             self.journal.add_draws(rows)
         self._astray = False
         if not rows and not len(self._queue):
-            self._lessons.learn()
+            self._draw_order.learn()
             if not self._canaries.rest():
                 self._end()
 
     def _await(self, row: DrawRow) -> None:
         """Queues the draw's call behind that of its source, where there is one to make."""
-        source = self._inquiry.before(row.question, row.draw)
+        source = self._source_queue.before(row.question, row.draw)
         self._queue.put(Call(row.call, row.draw, self._judge.prompt(row.call)), after=source)
 
     def _row(self, draw: Draw) -> DrawRow:
         questions = self._judge.questions_of(draw.call)
-        return self._questioner.row(draw, questions, self._lessons.learned, self._seconds())
+        return self._selector.row(draw, questions, self._draw_order.learned, self._seconds())
 
     def _take(self, row: DrawRow, move: Move | None = None) -> None:
-        self._lessons.order.append(row.call)
-        self._questioner.take(self._judge.questions_of(row.call), move)
-        self._canaries.after(len(self._lessons.order))
+        self._draw_order.calls.append(row.call)
+        self._selector.take(self._judge.questions_of(row.call), move)
+        self._canaries.after(len(self._draw_order.calls))
 
     # -- learning ----------------------------------------------------------------------
 
@@ -353,25 +328,25 @@ class Audit:
         for row in rows:
             self._judge.forget(row.call)
             self._queue.done(row.call)
-            self._lessons.keep(row)
-            self._purse.pay(row.cost)
+            self._draw_order.keep(row)
+            self._budget.pay(row.cost)
         if not self._astray:
-            self._lessons.catch_up()
+            self._draw_order.catch_up()
         for number, error in errors.items():
             self.take_back([self._queue.expect(number)], sent=True)
             raise error
 
     def _tell_sources(self, answers: Mapping[int, Answer | Unanswered]) -> None:
         seconds = self._seconds()
-        rows = [self._inquiry.row(n, a, seconds) for n, a in answers.items()]
+        rows = [self._source_queue.row(n, a, seconds) for n, a in answers.items()]
         if not rows:
             return
         self._failed = True
         self.journal.add_sources(rows)
         self._failed = False
         for row in rows:
-            self._purse.pay(row.cost)
-            self._inquiry.heard(row)
+            self._budget.pay(row.cost)
+            self._source_queue.heard(row)
 
     def _checked(self, number: int, answer: object) -> Answer | Unanswered:
         call = self._queue.expect(number)
@@ -383,53 +358,54 @@ class Audit:
     # -- beginning, going on, ending ---------------------------------------------------
 
     def _begin(self, settings: dict[str, Any], notes: Mapping[str, Any]) -> None:
-        facts, certifier = self.journal.facts(), self._questioner.certifier
-        certificate = self.plan.describe(certifier)
-        self._purse.recall(facts)  # of a journal that was set aside, too
+        facts, certifier = self.journal.facts(), self._selector.certifier
+        certificate = self.certify.describe(certifier)
+        self._budget.recall(facts)  # of a journal that was set aside, too
         if "space" not in facts:
             self.journal.set_facts(
                 space=describe_space(self.space), settings=settings, stop=self.rules,
                 certificate=certificate, population=describe_population(certifier),
-                **self._origin.facts(), **self._purse.facts(), **notes,
+                **self._origin.facts(), **self._budget.facts(), **notes,
             )  # fmt: skip
             return
         same_audit(facts, self.space, {**settings, "certificate": certificate})
         same_key(facts, key=self._origin.key)
         self._replay()
-        told = {**self._origin.changes(facts), **self._purse.facts()}
+        told = {**self._origin.changes(facts), **self._budget.facts()}
         self.journal.set_facts(stop=self.rules, ended=None, intervals=None, **told)
 
     def _replay(self) -> None:
         """Goes through the journal in the order in which things were drawn and learnt."""
         calls = {c.call: c for c in self.journal.calls()}
         for call in calls.values():
-            self._lessons.keep(call)
-            self._purse.pay(call.cost)
+            self._draw_order.keep(call)
+            self._budget.pay(call.cost)
         for source in self.journal.sources():
-            self._inquiry.recall(source)
-            self._purse.pay(source.cost)
+            self._source_queue.recall(source)
+            self._budget.pay(source.cost)
         self._judge.pictures = len(self.journal.pictures())
         draws = self.journal.draws()
         for row in draws:
-            self._lessons.learn(row.learned)
-            self._lessons.order.append(row.call)
+            self._draw_order.learn(row.learned)
+            self._draw_order.calls.append(row.call)
             move = Move.of(row.moves) if row.moves else None
-            self._questioner.restore(self._judge.questions_of(row.call), move)
-            self._canaries.after(len(self._lessons.order))
+            self._selector.restore(self._judge.questions_of(row.call), move)
+            self._canaries.after(len(self._draw_order.calls))
             if row.call not in calls:
                 self._await(row)
+        self._failing.trust(calls.values())
         if calls:
             self.model.trusted = True
-        self._lessons.catch_up()
+        self._draw_order.catch_up()
         if self.stopped is not None and not len(self._queue):
-            self._lessons.learn()
+            self._draw_order.learn()
             self._canaries.rest()
-        self._purse.lose(call.number for call in self._queue.ready())
+        self._budget.lose(call.number for call in self._queue.ready())
         times = [d.elapsed for d in draws] + [c.elapsed for c in calls.values()]
         self._elapsed = max(times, default=0.0)
 
     def _end(self) -> None:
-        certifier = self._questioner.certifier
+        certifier = self._selector.certifier
         ended = {"reason": self.stopped, "elapsed": round(self._seconds(), 3)}
         self.journal.set_facts(ended=ended, intervals=certifier.table() if certifier else None)
 

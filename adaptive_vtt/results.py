@@ -13,7 +13,7 @@ from .certify.verify import recompute
 from .engine.canaries import Repeated, repeated
 from .journal import Journal
 from .journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
-from .report.caption_findings import Findings, found
+from .oracles.caption_findings import Findings, found
 from .types import SIDES
 
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")

@@ -9,7 +9,6 @@ sampling is uniform without ever listing anything.
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,25 +17,14 @@ import numpy.typing as npt
 from .datasets.base import Dataset, adapted_dataset
 from .errors import InputError
 from .oracles import Correctness, Oracle, adapted
-from .relations import FollowUp, Relation, RelationDefaults, resolve
+from .relations import FollowUp, Relation, resolve
+from .relations.base import Variant as Variant
 from .types import IDENTITY, UNKNOWN, Indices, Sample, Truths
 from .types import Question as Question
 from .utils.random_streams import generator
 
 MAX_NUMBER = 2**62
 """Question numbers are 64-bit; a larger space is refused."""
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One severity of one relation."""
-
-    relation: RelationDefaults
-    severity: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.relation.name}:{self.severity}"
 
 
 class QuestionSpace:

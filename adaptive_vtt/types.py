@@ -221,6 +221,13 @@ class Case:
     source_answer: SourceAnswer
 
 
+class Filler(Protocol):
+    """Paints over a part of an image."""
+
+    def __call__(self, image: Image, box: Box) -> Image:
+        """A copy of H x W x C uint8 without what was in ``box``."""
+
+
 CAPTION = "caption"
 """The only concept of a caption audit."""
 

@@ -30,9 +30,9 @@ from adaptive_vtt.certify import named_targets
 from adaptive_vtt.datasets.synthetic.scenes import Scenes, scenes
 from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles import ReducedCaptions
+from adaptive_vtt.oracles.caption_findings import thing
 from adaptive_vtt.relations import reic
 from adaptive_vtt.relations.reduction import visible_shares
-from adaptive_vtt.report.caption_findings import thing
 from adaptive_vtt.utils.files import write_text
 
 from .caption_truth import KINDS_OF_WORDS, truth

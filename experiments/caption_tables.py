@@ -34,7 +34,7 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.captions import words
-from adaptive_vtt.captions.base import Same, describe_part
+from adaptive_vtt.captions.base import Same
 from adaptive_vtt.captions.detectors import Detected
 from adaptive_vtt.captions.regions import Regions
 from adaptive_vtt.datasets.base import Dataset
@@ -49,6 +49,7 @@ from adaptive_vtt.relations.reduction import visible_shares
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.types import Image, Sample
 from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.utils.parts import describe_part
 from adaptive_vtt.utils.random_streams import generator
 
 from .caption_seconds import seconds

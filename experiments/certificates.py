@@ -2,7 +2,7 @@
 
 The data sets: digits-severity and digits-proxy (real images,
 real models) and concept sides (the label statistics of ISIC 2018 task 2, simulated answers).
-Every run asks one question per call through the engine's own Questioner; only the journal
+Every run asks one question per call through the engine's own Selector; only the journal
 is left out. "covered" counts runs in which every target's interval held the truth at every
 moment.
 """
@@ -23,7 +23,7 @@ import pandas as pd
 
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.engine.belief import Belief, Learnt
-from adaptive_vtt.engine.selector import Questioner
+from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
 from adaptive_vtt.surrogates import QuestionGP
@@ -96,31 +96,31 @@ def run(task: Task) -> Outcome:
 
     torch.set_num_threads(1)
     material = _material(task.bench, task.seed)
-    questioner = _questioner(task, material)
-    certifier = questioner.certifier
+    selector = _selector(task, material)
+    certifier = selector.certifier
     assert certifier is not None
     truth = _truth(material, certifier)
     rng = np.random.default_rng([task.seed, 77])
     start, held, errors = time.perf_counter(), True, {}
     waiting: list[Learnt] = []
-    while questioner.draws < task.most and not certifier.certified.all():
-        draw = questioner.draw()
+    while selector.draws < task.most and not certifier.certified.all():
+        draw = selector.draw()
         if draw is None:
             break
         question = np.array([draw.question])
         waiting.append(_answer(material, draw.question, task.setting, rng))
-        questioner.take(question, draw.move)
+        selector.take(question, draw.move)
         if len(waiting) < task.setting.batch:
             continue
         for learnt in waiting:
-            questioner.learn([learnt])
+            selector.learn([learnt])
             sequences = certifier.sequences
             held &= bool(((sequences.lower <= truth) & (truth <= sequences.upper)).all())
         waiting = []
-        if questioner.draws in task.marks:
-            errors[questioner.draws] = float(certifier.sequences.estimate[0] - truth[0])
+        if selector.draws in task.marks:
+            errors[selector.draws] = float(certifier.sequences.estimate[0] - truth[0])
     seconds = time.perf_counter() - start
-    return Outcome(questioner.draws, held, bool(certifier.certified.all()), seconds, errors)
+    return Outcome(selector.draws, held, bool(certifier.certified.all()), seconds, errors)
 
 
 def run_all(tasks: Sequence[Task], workers: int = 2) -> list[Outcome]:
@@ -170,7 +170,7 @@ def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) ->
     return row
 
 
-def _questioner(task: Task, material: Material) -> Questioner:
+def _selector(task: Task, material: Material) -> Selector:
     setting, space = task.setting, material.space
     certifier = Certifier(
         space, named_targets(space, material.targets), answers="one",
@@ -178,7 +178,7 @@ def _questioner(task: Task, material: Material) -> Questioner:
     )  # fmt: skip
     losses = None if setting.prediction == "none" else _gp(task, material)
     belief = Belief(space, seed=task.seed, losses=losses, certifier=certifier)
-    return Questioner(
+    return Selector(
         space, get(setting.strategy), seed=task.seed, floor=setting.floor,
         candidates=setting.candidates, answers="one", belief=belief,
     )  # fmt: skip

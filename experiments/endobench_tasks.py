@@ -25,7 +25,7 @@ from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.datasets import TableDataset
 from adaptive_vtt.datasets.vqa.taxonomy import TASKS
 from adaptive_vtt.engine.belief import Belief, Learnt
-from adaptive_vtt.engine.selector import Questioner
+from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.report.endobench_published import accuracies
 from adaptive_vtt.space import QuestionSpace
@@ -66,37 +66,37 @@ def run(task: Task) -> dict[str, Any]:
     rng = np.random.default_rng([task.seed, 3])
     rates = accuracies().loc[task.model, list(questions.concepts)].to_numpy(float)
     losses = (rng.random(questions.total).reshape(-1, len(rates)) >= rates).astype(float).ravel()
-    questioner = _questioner(questions, task)
-    certifier = questioner.certifier
+    selector = _selector(questions, task)
+    certifier = selector.certifier
     assert certifier is not None
     everything = questions.nth(np.arange(questions.size))
     inside = certifier.members(everything)
     truth = (inside @ losses[everything]) / inside.sum(axis=1)
     start, covered = time.perf_counter(), True
     asked = np.zeros(len(rates), int)
-    while not certifier.certified.all() and (draw := questioner.draw()) is not None:
-        questioner.take(np.array([draw.question]), draw.move)
-        questioner.learn([Learnt(draw.question, 1, float(losses[draw.question]))])
+    while not certifier.certified.all() and (draw := selector.draw()) is not None:
+        selector.take(np.array([draw.question]), draw.move)
+        selector.learn([Learnt(draw.question, 1, float(losses[draw.question]))])
         sequences = certifier.sequences
         covered &= bool(((sequences.lower <= truth) & (truth <= sequences.upper)).all())
         asked[draw.question % len(rates)] += 1
     seconds = time.perf_counter() - start
     return {
         "model": task.model, "setting": task.setting, "half-width": task.half_width,
-        "seed": task.seed, "calls": questioner.draws, "covered": covered,
+        "seed": task.seed, "calls": selector.draws, "covered": covered,
         "certified": bool(certifier.certified.all()), "seconds": seconds,
         **dict(zip(questions.concepts, asked.tolist(), strict=True)),
     }  # fmt: skip
 
 
-def _questioner(questions: QuestionSpace, task: Task) -> Questioner:
+def _selector(questions: QuestionSpace, task: Task) -> Selector:
     certifier = Certifier(
         questions, named_targets(questions, ["concepts"]), answers="one",
         half_width=task.half_width, confidence=0.95,
     )  # fmt: skip
     belief = Belief(questions, seed=task.seed, certifier=certifier)
     floor = UNIFORM_FLOOR if task.setting == "uniform" else 0.2
-    return Questioner(
+    return Selector(
         questions, get(STRATEGIES[task.setting]), seed=task.seed, floor=floor, candidates=1024,
         answers="one", belief=belief,
     )  # fmt: skip

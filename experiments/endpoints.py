@@ -133,7 +133,7 @@ def _engine_ms(audit: Audit) -> float:
         budget=calls,
         candidates=1024,
         batch=8,
-        half_width=audit.plan.half_width,
+        half_width=audit.certify.half_width,
     )
     start = time.process_time()
     again.run()

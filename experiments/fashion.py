@@ -9,6 +9,7 @@ import argparse
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.benchmark.runs import UNIFORM, Job, Run, certified_run
-from adaptive_vtt.benchmark.truth import all_answers, all_losses, means, targets_of
+from adaptive_vtt.benchmark.truth import all_answers, all_losses, means
+from adaptive_vtt.certify import named_targets
 from adaptive_vtt.spec import DEMO, Spec
-from adaptive_vtt.spec.building import build_model, build_space
+from adaptive_vtt.spec.building import build_audit, build_model, build_space
 from adaptive_vtt.utils.files import write_text
 
 
@@ -48,7 +50,9 @@ def recorded(answers: Path) -> tuple[Spec, tuple[float, ...]]:
     section = {"kind": "recorded", "answers": str(answers)}
     spec = _with(DEMO, model=section, audit={"budget": None})
     questions, losses = all_losses(space, build_model(spec, here, space.dataset))
-    truth = means(space, targets_of(space, DEMO.certify), questions, losses)
+    truth = means(
+        space, named_targets(space, DEMO.certify.targets, DEMO.certify.where), questions, losses
+    )
     return spec, tuple(truth.tolist())
 
 
@@ -61,7 +65,8 @@ def table(
         for setting in SETTINGS:
             certify = {"half_width": width, "surrogate": setting.surrogate}
             chosen = _with(spec, certify=certify)
-            jobs = [Job(chosen, Path(), setting.strategy, seed, truth) for seed in range(seeds)]
+            begin = partial(build_audit, chosen, Path())
+            jobs = [Job(begin, setting.strategy, s, truth=truth) for s in range(seeds)]
             rows.append(_row(setting.name, width, [certified_run(job) for job in jobs], rows))
             print(rows[-1], flush=True)
     return pd.DataFrame(rows)

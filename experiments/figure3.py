@@ -22,7 +22,7 @@ import plotly.graph_objects as go
 import torch
 from plotly.subplots import make_subplots
 
-from adaptive_vtt.engine.selector import Questioner
+from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.figure4 import ask
 from adaptive_vtt.experiments.label_sets import oct_like, simulated_classifier
 from adaptive_vtt.experiments.plots import COLOURS, faint, markdown, show, tidy, write_page
@@ -33,7 +33,7 @@ QUARTERS = {"TN": 0.125, "FP": 0.375, "FN": 0.625, "TP": 0.875}
 """The middle of each quarter of the answer coordinate a = (f + truth) / 2."""
 
 
-def run(samples: int, questions: int, seed: int) -> dict[str, Questioner]:
+def run(samples: int, questions: int, seed: int) -> dict[str, Selector]:
     """The state of each strategy after so many questions; all get the same answers."""
     dataset = oct_like(samples)
     space = QuestionSpace(dataset)
@@ -41,7 +41,7 @@ def run(samples: int, questions: int, seed: int) -> dict[str, Questioner]:
     return {s: ask(space, s, answers, seed=seed, most=questions)[0] for s in COLOURS}
 
 
-def summary(states: Mapping[str, Questioner]) -> pd.DataFrame:
+def summary(states: Mapping[str, Selector]) -> pd.DataFrame:
     """One row per strategy and concept."""
     rows = []
     for strategy, state in states.items():
@@ -60,7 +60,7 @@ def summary(states: Mapping[str, Questioner]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def draw(states: Mapping[str, Questioner], questions: int) -> go.Figure:
+def draw(states: Mapping[str, Selector], questions: int) -> go.Figure:
     """Rows are strategies, columns concepts: mean, 95 % region and observed counts."""
     figure = make_subplots(
         len(states),
@@ -85,7 +85,7 @@ def draw(states: Mapping[str, Questioner], questions: int) -> go.Figure:
     return figure
 
 
-def _traces(state: Questioner, concept: int, colour: str, *, legend: bool) -> Iterable[go.Scatter]:
+def _traces(state: Selector, concept: int, colour: str, *, legend: bool) -> Iterable[go.Scatter]:
     gp = state.belief.answers
     a, counts = gp.grid.cpu().numpy(), gp.counts[concept].cpu().numpy()
     mean = gp.mean()[concept].cpu().numpy()

@@ -30,7 +30,7 @@ from plotly.subplots import make_subplots
 
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.engine.belief import Learnt
-from adaptive_vtt.engine.selector import Questioner
+from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.label_sets import idrid, isic, oct_like, simulated_classifier
 from adaptive_vtt.experiments.plots import COLOURS, faint, markdown, options, show, tidy, write_page
 from adaptive_vtt.models import Simulated
@@ -87,13 +87,13 @@ def answers_of(model: str, dataset: TableDataset, seed: int) -> Floats:
 @torch.inference_mode()
 def ask(
     space: QuestionSpace, strategy: str, answers: Floats, *, seed: int, most: int | None = None
-) -> tuple[Questioner, Floats]:
+) -> tuple[Selector, Floats]:
     """Asks up to ``most`` questions one by one (default: all), whose answers are (n, C).
 
-    Gives the questioner as it then stands, and the average uncertainty (questions + 1,),
+    Gives the selector as it then stands, and the average uncertainty (questions + 1,),
     that before the first question included.
     """
-    questioner = Questioner(space, get(strategy), seed=seed)
+    selector = Selector(space, get(strategy), seed=seed)
     # with the identity alone, a question's number is its place in the table of answers
     truth = space.truth(np.arange(space.total))
     said = answers.ravel()
@@ -101,12 +101,12 @@ def ask(
         Learnt(number, int(t), float((a >= 0.5) != t), float(a), float(a + t) / 2)
         for number, (a, t) in enumerate(zip(said, truth, strict=True))
     ]
-    curve = [_average(questioner)]
-    while len(curve) <= (most or space.size) and (draw := questioner.draw()) is not None:
-        questioner.take(np.array([draw.question]))
-        questioner.learn([outcomes[draw.question]])
-        curve.append(_average(questioner))
-    return questioner, np.array(curve)
+    curve = [_average(selector)]
+    while len(curve) <= (most or space.size) and (draw := selector.draw()) is not None:
+        selector.take(np.array([draw.question]))
+        selector.learn([outcomes[draw.question]])
+        curve.append(_average(selector))
+    return selector, np.array(curve)
 
 
 def run(job: Job) -> dict[str, Floats]:
@@ -202,8 +202,8 @@ def _traces(strategy: str, runs: Floats, *, legend: bool) -> Iterable[go.Scatter
     )
 
 
-def _average(questioner: Questioner) -> float:
-    answers = questioner.belief.answers
+def _average(selector: Selector) -> float:
+    answers = selector.belief.answers
     return answers.uncertainty().sum().item() / answers.concepts
 
 

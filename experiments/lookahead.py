@@ -33,8 +33,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from adaptive_vtt.engine.belief import Belief, Learnt
-from adaptive_vtt.engine.selector import Questioner
+from adaptive_vtt.engine.belief import Learnt
+from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.figure4 import (
     LABEL_SETS,
     MODELS,
@@ -46,6 +46,7 @@ from adaptive_vtt.experiments.figure4 import (
 from adaptive_vtt.experiments.plots import markdown, options, show
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import Strategy, get
+from adaptive_vtt.strategies.base import BeliefView
 from adaptive_vtt.types import Candidates
 
 Floats = npt.NDArray[np.float64]
@@ -76,12 +77,12 @@ class Oracle:
     def __init__(self, coordinates: Floats) -> None:
         self._coordinates = torch.from_numpy(coordinates)
 
-    def falls(self, candidates: Candidates, belief: Belief) -> Tensor:
+    def falls(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         """(n,): the true fall of the total uncertainty with each candidate's answer."""
         bins = belief.answers.bin_of(self._coordinates[candidates.question])
         return belief.answers.reductions()[candidates.concept, bins]
 
-    def weights(self, candidates: Candidates, belief: Belief) -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         falls = self.falls(candidates, belief)
         return (falls >= falls.max() - TIE).double()
 
@@ -89,7 +90,7 @@ class Oracle:
 class Informed(Oracle):
     """Asks any question of the side whose remaining answers take away most on average."""
 
-    def weights(self, candidates: Candidates, belief: Belief) -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         cells = candidates.cell
         total = torch.bincount(cells, self.falls(candidates, belief))
         mean = (total / torch.bincount(cells).clamp(min=1))[cells]
@@ -109,15 +110,15 @@ def run(job: Job) -> dict[str, Floats]:
 @torch.inference_mode()
 def curve(space: QuestionSpace, strategy: Strategy, said: Floats, seed: int) -> Floats:
     """Average uncertainty (questions + 1,) as all questions, answered with ``said``, are asked."""
-    questioner = Questioner(space, strategy, seed=seed)
+    selector = Selector(space, strategy, seed=seed)
     truth = space.truth(np.arange(space.total))
-    gp = questioner.belief.answers
+    gp = selector.belief.answers
     heights = [gp.uncertainty().sum().item()]
-    while (draw := questioner.draw()) is not None:
+    while (draw := selector.draw()) is not None:
         number, f = draw.question, float(said[draw.question])
         t = int(truth[number])
-        questioner.take(np.array([number]))
-        questioner.learn([Learnt(number, t, float((f >= 0.5) != t), f, (f + t) / 2)])
+        selector.take(np.array([number]))
+        selector.learn([Learnt(number, t, float((f >= 0.5) != t), f, (f + t) / 2)])
         heights.append(gp.uncertainty().sum().item())
     return np.array(heights) / gp.concepts
 

@@ -46,40 +46,39 @@ LIBRARIES = (
 )  # fmt: skip
 LEFT_BEHIND = (".git", ".venv*", "runs", "bench", "__pycache__", ".*_cache", ".hypothesis")
 
-_AUDITS = ("mutants", "ask_and_tell", "audit", "stopping", "resuming", "sources")
-_CERTIFIED = ("verify_draws", "certificates")
-_JOURNAL = ("mutants", "journal", "journal_chain", "journal_writers", "resuming")
+_AUDITS = ("ask_and_tell", "stopping", "mutants", "audit", "sources", "resuming")
+_CERTIFIED = ("certify_figures", "verify_draws")
 TESTS: dict[str, tuple[str, ...]] = {
     "certify/sequences": _CERTIFIED,
     "certify/certifier": _CERTIFIED,
-    "certify/targets": ("certificates", "derived"),
-    "certify/verify": ("verify_draws", "journal_chain", "certificates", "drift"),
+    "certify/targets": ("certify_figures", "derived", "certificates"),
+    "certify/verify": ("certify_figures", "verify_draws", "journal_chain", "certificates"),
     "engine/audit_key": ("mutants", "shared_draws", "resuming"),
-    "engine/belief": ("mutants", "algorithm1", "audit", "sources"),
-    "engine/budget": ("concurrency", "usage_counts", *_AUDITS),
-    "engine/call_queue": ("ask_and_tell", "concurrency", "resuming", "sources"),
-    "engine/canaries": ("drift", "verify_draws"),
-    "engine/candidates": ("space", *_AUDITS),
-    "engine/draw_order": (*_AUDITS, "concurrency"),
-    "engine/failing": ("mutants", "usage_counts", "hostile_server", "stopping"),
-    "engine/judge": ("mutants", "sources", "audit", "concurrency"),
+    "engine/belief": ("algorithm1", "mutants", "audit", "sources"),
+    "engine/budget": ("ask_and_tell", "mutants", "sources", "usage_counts", "concurrency"),
+    "engine/call_queue": ("ask_and_tell", "sources", "resuming", "concurrency"),
+    "engine/canaries": ("drift",),
+    "engine/candidates": ("space", "stopping", "audit"),
+    "engine/draw_order": ("ask_and_tell", "audit", "resuming", "concurrency"),
+    "engine/failing": ("mutants", "usage_counts", "hostile_server"),
+    "engine/judge": ("mutants", "audit", "sources", "concurrency"),
     "engine/law": ("law", "verify_draws"),
-    "engine/proxies": ("certificates", "shared_draws", "contracts/test_strategies"),
+    "engine/proxies": ("audit_settings", "shared_draws", "drift", "certificates"),
     "engine/rehearsal": ("planning",),
     "engine/run_loop": (*_AUDITS, "concurrency"),
-    "engine/selector": (*_AUDITS, "algorithm1", "verify_draws", "contracts/test_strategies"),
-    "engine/settings": ("audit_settings", "resuming", "audit", "shared_draws"),
-    "engine/source_calls": ("sources", "versions", "mutants"),
-    "engine/source_queue": ("sources", "versions", "drift", "concurrency"),
-    "journal/answer_json": ("sources", "journal", "journal_chain", "resuming"),
+    "engine/selector": ("algorithm1", *_AUDITS, "verify_draws"),
+    "engine/settings": ("audit_settings", "resuming", "shared_draws"),
+    "engine/source_calls": ("versions", "mutants", "sources"),
+    "engine/source_queue": ("versions", "sources", "drift"),
+    "journal/answer_json": ("journal_chain", "sources", "journal"),
     "journal/chain": ("journal_chain", "journal_writers"),
-    "journal/files": ("journal_writers", "journal", "run_folders"),
+    "journal/files": ("journal_writers", "run_folders"),
     "journal/in_memory": ("journal", "resuming"),
     "journal/locking": ("journal_writers", "journal"),
-    "journal/migrations": ("migrations", "journal_writers"),
-    "journal/opening": ("journal", "journal_writers", "run_folders", "trust"),
-    "journal/sqlite": (*_JOURNAL, "migrations"),
-    "models/network/endpoint": ("mutants", "endpoints", "hostile_server"),
+    "journal/migrations": ("journal_writers", "migrations"),
+    "journal/opening": ("journal_writers", "journal", "run_folders"),
+    "journal/sqlite": ("mutants", "journal_chain", "journal_writers", "journal", "resuming"),
+    "models/network/endpoint": ("endpoints", "mutants", "hostile_server"),
 }
 """The tests that a module's faults are shown to, the quickest first."""
 
@@ -268,7 +267,8 @@ def _pytest(copy: Path, files: Sequence[str]) -> NoReturn:
         os.environ.update(PYTHONPATH=str(copy), OMP_NUM_THREADS="1")
         import pytest
 
-        status = int(pytest.main(["-x", "-p", "no:cacheprovider", "-p", "no:xdist", *files]))
+        options = ["-x", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        status = int(pytest.main([*options, *files]))
     finally:
         os._exit(status)
 

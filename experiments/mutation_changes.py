@@ -12,16 +12,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
-    ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt),
-    ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
-    ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,),
-    ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
-    ast.In: (ast.NotIn,), ast.NotIn: (ast.In,),
-}  # fmt: skip
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+}
 ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.Pow: ast.Mult,
-}  # fmt: skip
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+    ast.Pow: ast.Mult,
+}
 _UNREAD = {"annotation", "returns", "decorator_list", "type_params", "bases"}
 """Fields of a node that hold nothing a test could notice."""
 
@@ -173,7 +183,16 @@ def _defaults(node: ast.arguments) -> Iterator[ast.AST]:
 
 
 _CHANGES: dict[type[ast.AST], Callable[..., Iterator[ast.AST]]] = {
-    ast.Compare: _compare, ast.BinOp: _arithmetic, ast.AugAssign: _added, ast.Constant: _constant,
-    ast.BoolOp: _logic, ast.UnaryOp: _negation, ast.Return: _returned, ast.arguments: _defaults,
-    ast.Expr: _statement, ast.Assign: _statement, ast.Delete: _statement, ast.Raise: _statement,
-}  # fmt: skip
+    ast.Compare: _compare,
+    ast.BinOp: _arithmetic,
+    ast.AugAssign: _added,
+    ast.Constant: _constant,
+    ast.BoolOp: _logic,
+    ast.UnaryOp: _negation,
+    ast.Return: _returned,
+    ast.arguments: _defaults,
+    ast.Expr: _statement,
+    ast.Assign: _statement,
+    ast.Delete: _statement,
+    ast.Raise: _statement,
+}

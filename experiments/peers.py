@@ -82,7 +82,7 @@ def certified(bench: Bench, seed: int, *, adaptive: bool) -> Track:
     """Our audit; or uniform questions, no predictions."""
     from adaptive_vtt.certify import Certifier, named_targets
     from adaptive_vtt.engine.belief import Belief, Learnt
-    from adaptive_vtt.engine.selector import Questioner
+    from adaptive_vtt.engine.selector import Selector
     from adaptive_vtt.strategies import get
 
     space = bench.space()
@@ -91,17 +91,17 @@ def certified(bench: Bench, seed: int, *, adaptive: bool) -> Track:
         confidence=0.95,
     )  # fmt: skip
     belief = Belief(space, seed=seed, certifier=certifier, losses=_gp(bench) if adaptive else None)
-    questioner = Questioner(
+    selector = Selector(
         space, get("uncertainty+unpredictability" if adaptive else "random"), seed=seed,
         floor=0.2 if adaptive else 1e-9, candidates=2048, answers="one", belief=belief,
     )  # fmt: skip
     losses, rows = bench.losses.ravel(), []
     for _ in range(MOST):
-        draw = questioner.draw()
+        draw = selector.draw()
         assert draw is not None
-        questioner.take(np.array([draw.question]), draw.move)
+        selector.take(np.array([draw.question]), draw.move)
         truth = int(space.truth([draw.question])[0])
-        questioner.learn([Learnt(draw.question, truth, float(losses[draw.question]))])
+        selector.learn([Learnt(draw.question, truth, float(losses[draw.question]))])
         sequences = certifier.sequences
         rows.append((sequences.estimate[0], sequences.lower[0], sequences.upper[0]))
     return _track(np.array(rows, float), bench)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from adaptive_vtt.captions.base import Same
-from adaptive_vtt.captions.localising import Located, mask_of
+from adaptive_vtt.captions.localising import Located
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles.captions import ReducedCaptions
@@ -20,6 +20,7 @@ from adaptive_vtt.relations.reduction import Crop, Reductions, Rotate, Stretch, 
 from adaptive_vtt.relations.reic import KINDS, Reduced, enumerated
 from adaptive_vtt.relations.reic_selection import ambiguity, counts, select, spans
 from adaptive_vtt.types import CAPTION, FollowUp, Heard, Image, Outcome, Question, Sample
+from adaptive_vtt.utils.boxes import mask_of
 from adaptive_vtt.utils.random_streams import generator
 
 Reduction = Crop | Stretch | Rotate

@@ -43,13 +43,28 @@ PLACES = (
     Place("openai extra_headers", OPENAI + OPTIONS.replace("HOW", "headers")),
     Place("openai extra_query", OPENAI + OPTIONS.replace("HOW", "query")),
     Place("openai extra_body", OPENAI + OPTIONS.replace("HOW", "body")),
+    Place(
+        "openai extra_headers, variable",
+        OPENAI + OPTIONS.replace("HOW", "headers").replace("{secret}", "$PLANTED"),
+    ),
+    *(
+        Place(
+            f"openai extra_{how}, variable",
+            OPENAI + OPTIONS.replace("HOW", how).replace("{secret}", "${{PLANTED}}"),
+        )
+        for how in ("query", "body")
+    ),
     Place("http header, variable", HTTP + SCORES + HEADER.replace("{secret}", "Bearer $PLANTED")),
     Place("http header", HTTP + SCORES + HEADER),
     Place("http url", HTTP.replace("/predict", "/predict?key={quoted}") + SCORES),
-    Place("http url, variable", HTTP.replace("/predict", "/predict?key=$PLANTED") + SCORES),
+    Place("http url, variable", HTTP.replace("/predict", "/predict?key=${{PLANTED}}") + SCORES),
     Place("http url, fragment", HTTP.replace("/predict", "/predict#{quoted}") + SCORES),
     Place("http request", HTTP.replace("= {{", '= {{api_key = "{secret}", ') + SCORES),
+    Place(
+        "http request, variable", HTTP.replace("= {{", '= {{api_key = "${{PLANTED}}", ') + SCORES
+    ),
     Place("open-inference header", INFERENCE + HEADER),
+    Place("open-inference header, variable", INFERENCE + HEADER.replace("{secret}", "$PLANTED")),
     Place("open-inference url", INFERENCE.replace("{url}", "{url}/?key={quoted}")),
 )
 

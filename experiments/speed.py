@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.certify.plan import Plan
+from adaptive_vtt.certify.plan import Certify
+from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Learnt
 from adaptive_vtt.engine.proxies import Proxies
-from adaptive_vtt.engine.selector import Questioner
+from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.relations import LabelPreserving, Relation
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
@@ -52,11 +53,11 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
     torch.set_num_threads(1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     space = space_of(size)
-    plan = Plan(0.001, None, 0.95, ("concepts", "relations"), None, "loss")
-    belief = plan.belief(
-        space, "all", seed=0, device=device, proxies=Proxies(space, 0, {}), surrogate=True
+    certify = Certify(0.001, None, 0.95, ("concepts", "relations"), None, "loss")
+    belief = fresh_belief(
+        certify, space, "all", seed=0, device=device, proxies=Proxies(space, 0, {})
     )
-    questioner = Questioner(
+    selector = Selector(
         space,
         get("uncertainty+unpredictability"),
         floor=0.2,
@@ -67,12 +68,12 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
     rng, times = np.random.default_rng(1), []
     for _ in range(calls):
         start = time.perf_counter()
-        draw = questioner.draw()
+        draw = selector.draw()
         if draw is None:
             break
         questions = np.arange(draw.call * CONCEPTS, (draw.call + 1) * CONCEPTS)
-        questioner.take(questions, draw.move)
-        questioner.learn(_answers(space, questions, rng))
+        selector.take(questions, draw.move)
+        selector.learn(_answers(space, questions, rng))
         times.append(time.perf_counter() - start)
     tail = times[-max(1, len(times) // 10) :]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

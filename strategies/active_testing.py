@@ -14,16 +14,13 @@ use for accuracy. Certificates here do subtract predictions; for those ``neyman`
 the best law.
 """
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-from .common import expected_losses, per_call, per_question, sharpened
+from adaptive_vtt.types import Candidates
 
-if TYPE_CHECKING:
-    from adaptive_vtt.engine.belief import Belief
-    from adaptive_vtt.types import Candidates
+from .base import BeliefView
+from .common import expected_losses, per_call, per_question, sharpened
 
 
 class Neyman:
@@ -37,7 +34,7 @@ class Neyman:
     def __init__(self, stratified: bool = False) -> None:
         self.stratified = bool(stratified)
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         f = expected_losses(candidates, belief, "neyman").clamp(0, 1)
         variance = f * (1 - f)
         if self.stratified:
@@ -48,12 +45,12 @@ class Neyman:
 class Lure:
     """f, the expected loss; a call that answers several questions has the sum of theirs."""
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         f = expected_losses(candidates, belief, "lure").clamp(0, 1)
         return sharpened(f, 1.0)
 
 
-def _stratum_means(candidates: "Candidates", values: Tensor) -> Tensor:
+def _stratum_means(candidates: Candidates, values: Tensor) -> Tensor:
     """(n,): the mean of ``values`` over the candidates of the same variant and concept side."""
     cells = int(candidates.cell.max()) + 1
     _, stratum = torch.unique(candidates.variant * cells + candidates.cell, return_inverse=True)

@@ -1,18 +1,89 @@
-"""What a strategy is: one method."""
+"""What a strategy is, one method, and what it may read."""
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor
 
+from adaptive_vtt.types import Bools, Candidates, Memory
+
 if TYPE_CHECKING:
-    from adaptive_vtt.engine.belief import Belief
-    from adaptive_vtt.types import Candidates
+    import numpy as np
+    import numpy.typing as npt
+
+    from adaptive_vtt.certify import Certifier
+    from adaptive_vtt.space import QuestionSpace
+    from adaptive_vtt.surrogates import AnswerGP, Predictability, QuestionGP
+
+
+class BeliefView(Protocol):
+    """What an audit has learnt, as strategies read it; ``engine.belief.Belief`` is one.
+
+    C concepts, V variants; side 0 is of questions whose truth is No, side 1 of the others.
+    """
+
+    @property
+    def space(self) -> "QuestionSpace":
+        """All questions of the audit."""
+
+    @property
+    def answers(self) -> "AnswerGP":
+        """The answer GPs: how sure each side's answers are, by concept."""
+
+    @property
+    def predictability(self) -> "Predictability":
+        """How probable a Yes is, given what was said of the same image."""
+
+    @property
+    def losses(self) -> "QuestionGP | None":
+        """The question GP; None in audits that certify nothing or go without."""
+
+    @property
+    def certifier(self) -> "Certifier | None":
+        """The intervals of all targets; None in audits that certify nothing."""
+
+    @property
+    def memory(self) -> Memory | None:
+        """What the oracle's details taught; None where it tells none."""
+
+    @property
+    def heard(self) -> "npt.NDArray[np.float32]":
+        """C x 2 x V x 51: counts of answers by concept, side, variant and bin of that side."""
+
+    @property
+    def tally(self) -> "npt.NDArray[np.float64]":
+        """C x 2 x V x 2: questions judged, and their summed losses."""
+
+    @property
+    def asked(self) -> Mapping[int, Any]:
+        """The samples that anything was judged of, in order."""
+
+    @property
+    def failed(self) -> set[tuple[int, int]]:
+        """(sample, concept) pairs whose loss was 0.5 or more."""
+
+    @property
+    def inside(self) -> Bools:
+        """K x n: which targets each candidate of this draw belongs to."""
+
+    @property
+    def predictions(self) -> Tensor | None:
+        """(n,): the expected loss of each candidate of this draw, by the question GP."""
+
+    def uncertainty(self) -> Tensor:
+        """C x 2 on the CPU: u- and u+ of every concept, as shares of their prior value."""
+
+    def stakes(self, candidates: Candidates) -> Tensor:
+        """(m,): what each candidate call is worth to the targets that are still open."""
+
+    def costs(self, candidates: Candidates) -> Tensor:
+        """(m,): how many calls each candidate call takes, those about its source included."""
 
 
 class Strategy(Protocol):
     """Says how much each candidate is worth asking; the engine draws."""
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         """Weights (n,), finite, >= 0, not all zero, for n >= 1 candidates.
 
         Must depend on nothing but its arguments, and must not change them.

@@ -12,15 +12,16 @@ import torch
 from torch import Tensor
 
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.types import Candidates
 from adaptive_vtt.utils.random_streams import generator
 
+from .base import BeliefView
+
 if TYPE_CHECKING:
-    from adaptive_vtt.engine.belief import Belief
     from adaptive_vtt.surrogates import QuestionGP
-    from adaptive_vtt.types import Candidates
 
 
-def per_call(candidates: "Candidates", values: Tensor) -> Tensor:
+def per_call(candidates: Candidates, values: Tensor) -> Tensor:
     """(m,): the sums of (n,) values over the questions of each call."""
     calls = len(candidates.call)
     if calls == len(candidates):
@@ -28,7 +29,7 @@ def per_call(candidates: "Candidates", values: Tensor) -> Tensor:
     return torch.zeros(calls, dtype=values.dtype).index_add_(0, candidates.unit, values)
 
 
-def per_question(candidates: "Candidates", values: Tensor) -> Tensor:
+def per_question(candidates: Candidates, values: Tensor) -> Tensor:
     """(n,): each call's value of (m,), in equal parts on its questions."""
     calls = len(candidates.call)
     if calls == len(candidates):
@@ -37,7 +38,7 @@ def per_question(candidates: "Candidates", values: Tensor) -> Tensor:
     return (values / share)[candidates.unit]
 
 
-def once_per_call(candidates: "Candidates", values: Tensor) -> Tensor:
+def once_per_call(candidates: Candidates, values: Tensor) -> Tensor:
     """A value (n,) that a call's questions share, in equal parts on them: it counts once."""
     calls = len(candidates.call)
     if calls == len(candidates):
@@ -58,7 +59,7 @@ def sharpened(scores: Tensor, power: float) -> Tensor:
     return (scores / best) ** power
 
 
-def some_calls(candidates: "Candidates", most: int, *key: int) -> Tensor:
+def some_calls(candidates: Candidates, most: int, *key: int) -> Tensor:
     """Places (ascending) of the questions of a random subset of calls: about ``most`` questions.
 
     The subset follows from ``key`` alone. All questions where there are no more than that;
@@ -73,13 +74,13 @@ def some_calls(candidates: "Candidates", most: int, *key: int) -> Tensor:
     return (chosen if calls == n else chosen[candidates.unit]).nonzero().squeeze(1)
 
 
-def taken(candidates: "Candidates", places: Tensor) -> "Candidates":
+def taken(candidates: Candidates, places: Tensor) -> Candidates:
     """The candidates at ``places``, as questions to predict (their calls stay as they were)."""
     columns = {name: column[places] for name, column in vars(candidates).items() if name != "call"}
     return replace(candidates, **columns)
 
 
-def question_gp(belief: "Belief", name: str) -> "QuestionGP":
+def question_gp(belief: BeliefView, name: str) -> "QuestionGP":
     """The belief's question GP; raises InputError where it has none."""
     if belief.losses is None:
         raise InputError(
@@ -88,7 +89,7 @@ def question_gp(belief: "Belief", name: str) -> "QuestionGP":
     return belief.losses
 
 
-def expected_losses(candidates: "Candidates", belief: "Belief", name: str) -> Tensor:
+def expected_losses(candidates: Candidates, belief: BeliefView, name: str) -> Tensor:
     """f (n,) on the CPU: by the question GP, else by the mean of the targets one belongs to.
 
     Raises InputError where the belief has neither.

@@ -16,18 +16,18 @@ import torch
 from torch import Tensor
 
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.types import Candidates
 
+from .base import BeliefView
 from .common import sharpened
 
 if TYPE_CHECKING:
-    from adaptive_vtt.engine.belief import Belief
     from adaptive_vtt.oracles.caption_memory import CaptionMemory
-    from adaptive_vtt.types import Candidates
 
 Floats = npt.NDArray[np.float64]
 
 
-def caption_memory(belief: "Belief", name: str) -> "CaptionMemory":
+def caption_memory(belief: BeliefView, name: str) -> "CaptionMemory":
     """The belief's memory of captions; raises InputError where it has none."""
     from adaptive_vtt.oracles.caption_memory import CaptionMemory
 
@@ -44,7 +44,7 @@ class DistinctViolations:
         self.power = power
         self.ahead = ahead
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         memory = caption_memory(belief, "distinct-violations")
         rows, variants = memory.rows(candidates.sample), candidates.variant.numpy()
         checks = memory.checks(rows, variants)

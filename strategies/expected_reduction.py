@@ -23,16 +23,14 @@ have GPs of their own, so that too is exact. All calls within TIE of the best we
 """
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from .common import per_call, per_question
+from adaptive_vtt.types import Candidates
 
-if TYPE_CHECKING:
-    from adaptive_vtt.engine.belief import Belief
-    from adaptive_vtt.types import Candidates
+from .base import BeliefView
+from .common import per_call, per_question
 
 TIE = 1e-9
 """Expected falls closer than this are equal but for rounding."""
@@ -59,13 +57,13 @@ class ExpectedReduction:
         self.smoothing = smoothing
         self.variant_weight = variant_weight
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         value = self.expected(belief)
         variant = candidates.variant if value.shape[2] > 1 else torch.zeros_like(candidates.variant)
         worth = per_call(candidates, value[candidates.concept, candidates.truth, variant])
         return per_question(candidates, (worth >= worth.max() - TIE).double())
 
-    def expected(self, belief: "Belief") -> Tensor:
+    def expected(self, belief: BeliefView) -> Tensor:
         """C x 2 x V: E[U - U'] of a question; V is 1 where variants are not told apart."""
         fall = belief.answers.reductions().cpu()
         half = belief.heard.shape[-1]
@@ -73,7 +71,7 @@ class ExpectedReduction:
         sides = torch.stack([fall[:, :half], fall[:, half - 1 :]], 1)
         return (self.predicted(belief) * sides[:, :, None]).sum(-1)
 
-    def predicted(self, belief: "Belief") -> Tensor:
+    def predicted(self, belief: BeliefView) -> Tensor:
         """C x 2 x V x 51: p(bin) of the next answer, within its side's half."""
         apart = torch.from_numpy(belief.heard)
         kernel = _kernel(apart.shape[-1], self.smoothing)

@@ -16,11 +16,12 @@ intervals are valid but wide: the engine raises the floor where draws turn out w
 uniform ones.
 """
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
+from adaptive_vtt.types import Candidates
+
+from .base import BeliefView
 from .common import (
     expected_losses,
     per_call,
@@ -30,10 +31,6 @@ from .common import (
     some_calls,
     taken,
 )
-
-if TYPE_CHECKING:
-    from adaptive_vtt.engine.belief import Belief
-    from adaptive_vtt.types import Candidates
 
 
 class FailureSearch:
@@ -57,7 +54,7 @@ class FailureSearch:
         self.again = again
         self.bounded = bounded
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         gp = question_gp(belief, "failure-search")
         discount = self._discount(candidates, belief)
         bound = expected_losses(candidates, belief, "failure-search").clone()
@@ -69,7 +66,7 @@ class FailureSearch:
         worth = per_call(candidates, bound.clamp(0, 1) * discount)
         return per_question(candidates, sharpened(worth, self.power))
 
-    def _discount(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def _discount(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         """(n,): ``again`` for a (sample, concept) that failed before, else 1."""
         discount = torch.ones(len(candidates), dtype=torch.float64)
         if belief.failed:

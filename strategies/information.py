@@ -21,17 +21,14 @@ call's questions add up; the engine adds them. Scores are proportions of the law
 affordable, and the rest has weight 0: a floor keeps those in the law.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from .common import per_call, per_question, question_gp, sharpened, some_calls, taken
+from adaptive_vtt.types import Candidates
 
-if TYPE_CHECKING:
-    from adaptive_vtt.engine.belief import Belief
-    from adaptive_vtt.types import Candidates
+from .base import BeliefView
+from .common import per_call, per_question, question_gp, sharpened, some_calls, taken
 
 NODES = 40
 """Nodes of the quadrature."""
@@ -51,7 +48,7 @@ class Bald:
         self.scored = scored
         self.power = power
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         gp = question_gp(belief, "bald")
         places = some_calls(candidates, self.scored, len(gp))
         chosen = taken(candidates, places)
@@ -74,7 +71,7 @@ class Nipv:
         self.points = points
         self.power = power
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         from .integrated_variance import reduction
 
         gp = question_gp(belief, "nipv")
@@ -97,7 +94,7 @@ def information(mean: Tensor, variance: Tensor) -> Tensor:
     return torch.where(found > ROUNDING, found, 0.0)
 
 
-def weights_of(candidates: "Candidates", places: Tensor, scores: Tensor, power: float) -> Tensor:
+def weights_of(candidates: Candidates, places: Tensor, scores: Tensor, power: float) -> Tensor:
     """Weights (n,) from the scores of the candidates at ``places``; the others have 0."""
     every = torch.zeros(len(candidates), dtype=torch.float64)
     every[places] = scores.double()

@@ -10,19 +10,14 @@ sample that was asked about already have weight 0 (all have the same weight once
 is new). Cost per draw: (samples among the candidates) x (samples asked) x features.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from adaptive_vtt.types import UNKNOWN
+from adaptive_vtt.types import UNKNOWN, Candidates
 
+from .base import BeliefView
 from .common import once_per_call, sharpened
-
-if TYPE_CHECKING:
-    from adaptive_vtt.engine.belief import Belief
-    from adaptive_vtt.types import Candidates
 
 BLOCK = 1 << 22
 """Distances held at a time."""
@@ -42,7 +37,7 @@ class KCentre:
     def __init__(self, power: float = 1.0) -> None:
         self.power = power
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         if not belief.asked:
             return torch.ones(len(candidates), dtype=torch.float64)
         samples, place = torch.unique(candidates.sample, return_inverse=True)
@@ -52,7 +47,7 @@ class KCentre:
         return once_per_call(candidates, sharpened(distance, self.power))
 
 
-def _features(samples: Tensor, belief: "Belief") -> Tensor:
+def _features(samples: Tensor, belief: BeliefView) -> Tensor:
     """(n, d) float64 on the CPU."""
     if belief.losses is not None:
         features = belief.losses.features(samples).double().cpu()

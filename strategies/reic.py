@@ -16,13 +16,13 @@ import torch
 from torch import Tensor
 
 from adaptive_vtt.relations.reic_selection import select
+from adaptive_vtt.types import Candidates
 
+from .base import BeliefView
 from .distinct_violations import caption_memory
 
 if TYPE_CHECKING:
-    from adaptive_vtt.engine.belief import Belief
     from adaptive_vtt.oracles.caption_memory import CaptionMemory
-    from adaptive_vtt.types import Candidates
 
 
 Ints = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ class Reic:
         self.by_ambiguity = by_ambiguity
         self.by_diversity = by_diversity
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         memory = caption_memory(belief, "reic")
         samples, variants = candidates.sample.numpy(), candidates.variant.numpy()
         weights = torch.zeros(len(candidates), dtype=torch.float64)

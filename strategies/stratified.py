@@ -15,18 +15,15 @@ must be an unbiased look at all targets. So proportional allocation is plain uni
 and what can be gained is what unequal spreads give.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .common import once_per_call
+from adaptive_vtt.types import Candidates
 
-if TYPE_CHECKING:
-    from adaptive_vtt.engine.belief import Belief
-    from adaptive_vtt.types import Candidates
+from .base import BeliefView
+from .common import once_per_call
 
 Counts = npt.NDArray[np.float64]
 
@@ -34,7 +31,7 @@ Counts = npt.NDArray[np.float64]
 class Stratified:
     """S_h of each call's stratum, whatever is in the call."""
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         heard, wrong = belief.tally[..., 0], belief.tally[..., 1]
         if len(candidates.call) == len(candidates):
             return _spread(heard, wrong)[candidates.concept, candidates.truth, candidates.variant]

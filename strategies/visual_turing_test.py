@@ -8,14 +8,12 @@ the next most uncertain; all sides equally uncertain are candidates together; wh
 lies within ``epsilon`` of 1/2, those nearest to it are.
 """
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from adaptive_vtt.engine.belief import Belief
-    from adaptive_vtt.types import Candidates
+from adaptive_vtt.types import Candidates
+
+from .base import BeliefView
 
 TIE = 1e-9
 """Uncertainties and probabilities closer than this are equal but for rounding."""
@@ -30,14 +28,14 @@ class Unpredictability:
     def __init__(self, epsilon: float = EPSILON) -> None:
         self.epsilon = epsilon
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         return _open(candidates, belief, self.epsilon).double()
 
 
 class Uncertainty:
     """(c): the concept and side where the answer GP is most uncertain, any candidate of it."""
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         return _most_uncertain(candidates, belief).double()
 
 
@@ -53,14 +51,14 @@ class Combined:
     def __init__(self, epsilon: float = EPSILON) -> None:
         self.epsilon = epsilon
 
-    def weights(self, candidates: "Candidates", belief: "Belief") -> Tensor:
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         if belief.certifier is not None:
             return _by_variance(candidates, belief)
         side = _most_uncertain(candidates, belief)
         return _open(candidates, belief, self.epsilon, among=side).double()
 
 
-def _by_variance(candidates: "Candidates", belief: "Belief") -> Tensor:
+def _by_variance(candidates: Candidates, belief: BeliefView) -> Tensor:
     """Each call's sqrt(stakes / cost), in equal parts on its questions (n,)."""
     stakes = belief.stakes(candidates)
     if not bool((stakes > 0).any()):  # all that is open lies outside these candidates
@@ -69,14 +67,14 @@ def _by_variance(candidates: "Candidates", belief: "Belief") -> Tensor:
     return ((stakes / belief.costs(candidates)).sqrt() / share)[candidates.unit]
 
 
-def _most_uncertain(candidates: "Candidates", belief: "Belief") -> Tensor:
+def _most_uncertain(candidates: Candidates, belief: BeliefView) -> Tensor:
     """Which candidates (n,) are on the most uncertain side that has any (equation 4)."""
     uncertainty = belief.uncertainty().view(-1).index_select(0, candidates.cell)
     return uncertainty >= uncertainty.max() - TIE
 
 
 def _open(
-    candidates: "Candidates", belief: "Belief", epsilon: float, among: Tensor | None = None
+    candidates: Candidates, belief: BeliefView, epsilon: float, among: Tensor | None = None
 ) -> Tensor:
     """Which candidates (n,), of those ``among``, have |p - 1/2| < epsilon, or else the nearest."""
     p = belief.predictability.probability(candidates.image, candidates.concept)

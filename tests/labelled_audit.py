@@ -21,16 +21,27 @@ NOON = datetime(2024, 5, 31, 12, tzinfo=UTC)
 def entry(name: str, rule: int | None = None, type: str | None = None, **over: Any) -> Any:
     """One object as the oracle journals it."""
     return {
-        "name": name, "boxes": [[2, 3, 9, 8]], "visible": 0.97, "status": "retained",
-        "said": rule is None, "rule": rule, "type": type, **over,
-    }  # fmt: skip
+        "name": name,
+        "boxes": [[2, 3, 9, 8]],
+        "visible": 0.97,
+        "status": "retained",
+        "said": rule is None,
+        "rule": rule,
+        "type": type,
+        **over,
+    }
 
 
 def details(*objects: Any, **over: Any) -> dict[str, Any]:
     return {
-        "source": "a dog on a table", "caption": "a table", "reduction": "crop 0,0,10,10",
-        "size": [16, 16], "boxes": [["dog", 2, 3, 9, 8]], "objects": list(objects), **over,
-    }  # fmt: skip
+        "source": "a dog on a table",
+        "caption": "a table",
+        "reduction": "crop 0,0,10,10",
+        "size": [16, 16],
+        "boxes": [["dog", 2, 3, 9, 8]],
+        "objects": list(objects),
+        **over,
+    }
 
 
 CASES = [

@@ -16,23 +16,23 @@ from adaptive_vtt import Audit, QuestionSpace, strategies
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Learnt
 from adaptive_vtt.engine.law import Law
-from adaptive_vtt.engine.selector import Questioner
+from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 
 class Game:
-    """A questioner whose draws are made by hand; questions are called "s0 A" and so on."""
+    """A selector whose draws are made by hand; questions are called "s0 A" and so on."""
 
     def __init__(self, labels: Sequence[Sequence[float]], strategy: str, **options: Any) -> None:
         names = [f"s{i}" for i in range(len(labels))]
         table = pd.DataFrame(labels, index=names, columns=["A", "B"], dtype=float)
         self.space = QuestionSpace(from_table(None, table))
-        self.questioner = Questioner(self.space, strategies.get(strategy), **options)
+        self.selector = Selector(self.space, strategies.get(strategy), **options)
 
     def law(self) -> dict[str, float]:
         """The probability of every question that may be drawn now; {} when all were asked."""
-        draw = self.questioner.draw()
+        draw = self.selector.draw()
         if draw is None:
             return {}
         assert draw.probability > 0
@@ -48,8 +48,8 @@ class Game:
         question = next(q for q in range(self.space.total) if self.name(q) == name)
         truth = self.space.question(question).truth
         coordinate = None if f is None else (f + truth) / 2
-        self.questioner.take(np.array([question]))
-        self.questioner.learn([Learnt(question, truth, 0.0, f, coordinate)])
+        self.selector.take(np.array([question]))
+        self.selector.learn([Learnt(question, truth, 0.0, f, coordinate)])
 
 
 def equal(names: str) -> Any:

@@ -46,9 +46,11 @@ def observed(coordinates: Sequence[float], **options: Any) -> AnswerGP:
 @pytest.mark.parametrize("repeats", ["bins", "questions"])
 @pytest.mark.parametrize(("coordinates", "variance_form", "std_form"), GOLDEN)
 def test_uncertainty_is_as_computed_by_hand(
-    coordinates: list[float], variance_form: tuple[float, float], std_form: tuple[float, float],
+    coordinates: list[float],
+    variance_form: tuple[float, float],
+    std_form: tuple[float, float],
     repeats: Any,
-) -> None:  # fmt: skip
+) -> None:
     for form, expected in (("variance", variance_form), ("std", std_form)):
         gp = observed(coordinates, form=form, repeats=repeats)
         assert gp.uncertainty()[1].tolist() == pytest.approx(expected, abs=5.1e-5)
@@ -145,9 +147,13 @@ def test_posterior_of_every_concept_is_that_of_a_plain_gp(
     # Crowded near 0, so that bins repeat.
     coordinate = torch.rand(60, generator=random, dtype=torch.float64) ** 2
     gp = AnswerGP(
-        3, lengthscale=lengthscale, signal_variance=signal, noise_variance=noise,
-        repeats=repeats, device="cpu",
-    )  # fmt: skip
+        3,
+        lengthscale=lengthscale,
+        signal_variance=signal,
+        noise_variance=noise,
+        repeats=repeats,
+        device="cpu",
+    )
     gp.observe(AnswerPoints(concept, coordinate))
     everywhere = torch.arange(101).double() / 100
     for c in range(3):

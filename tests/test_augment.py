@@ -101,9 +101,14 @@ def test_identity_counts_once_when_it_is_named_too() -> None:
 
 
 def test_same_seed_same_images_and_other_seeds_others() -> None:
-    runs = [[Augment_(IMAGE) for _ in range(8)] for Augment_ in (
-        Augment(NAMES, seed=1), Augment(NAMES, seed=1), Augment(NAMES, seed=2),
-    )]  # fmt: skip
+    runs = [
+        [Augment_(IMAGE) for _ in range(8)]
+        for Augment_ in (
+            Augment(NAMES, seed=1),
+            Augment(NAMES, seed=1),
+            Augment(NAMES, seed=2),
+        )
+    ]
     assert np.array_equal(runs[0], runs[1])
     assert not np.array_equal(runs[0], runs[2])
     assert len({image.tobytes() for image in runs[0]}) > 3  # every call is another draw

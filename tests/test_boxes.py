@@ -44,8 +44,10 @@ def coco(folder: Path, change: Callable[[dict[str, Any]], Any] | None = None) ->
     """Two images with a dog, a crowd of people and, in the other, nothing; then changed."""
     for name in ("a.png", "b.png"):
         picture(folder / "images" / name)
-    images = [{"id": k, "file_name": f, "width": 30, "height": 20}
-              for k, f in ((7, "a.png"), (9, "b.png"))]  # fmt: skip
+    images = [
+        {"id": k, "file_name": f, "width": 30, "height": 20}
+        for k, f in ((7, "a.png"), (9, "b.png"))
+    ]
     kinds = [{"id": 3, "name": "dog"}, {"id": 1, "name": "person"}, {"id": 2, "name": "kite"}]
     crowd = {"size": [20, 30], "counts": [40, 5, 555]}
     things = [
@@ -87,9 +89,8 @@ def test_coco_outlines_are_masks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("size", "counts"),
-    [((4, 5), "5220003"),
-     ((40, 50), "Rc0d0d000000000000000000000000000000000000000000000000V<")],
-)  # fmt: skip
+    [((4, 5), "5220003"), ((40, 50), "Rc0d0d000000000000000000000000000000000000000000000000V<")],
+)
 def test_run_lengths_as_text(size: tuple[int, int], counts: str) -> None:
     """As the pycocotools 2.0 encode these two rectangles."""
     inside = {(4, 5): np.s_[1:3, 1:4], (40, 50): np.s_[10:30, 15:40]}[size]
@@ -148,7 +149,7 @@ def first(part: str, **changes: Any) -> Callable[[dict[str, Any]], Any]:
         (lambda c: c["annotations"].clear(), r"instances.json: expected images with annotated"),
         (lambda c: c["annotations"].append(3), r"annotations\[2\]: expected an object with 'id'"),
     ],
-)  # fmt: skip
+)
 def test_coco_files_that_do_not_fit_are_named(tmp_path: Path, change: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         from_coco(*coco(tmp_path, change))
@@ -238,8 +239,11 @@ def test_voc_splits_are_lists_of_names(tmp_path: Path) -> None:
     ("things", "text", "message"),
     [
         ((), "<annotation>", r"1\.xml: cannot read it as XML: no element found"),
-        ((), '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]><a>&x;</a>',
-         r"1\.xml: cannot read it as XML: a document type is not allowed"),
+        (
+            (),
+            '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]><a>&x;</a>',
+            r"1\.xml: cannot read it as XML: a document type is not allowed",
+        ),
         ((), "<annotation/>", r"1\.xml: expected a number in <size/height>, got None"),
         ((), SIZE.join(("<a>", "</a>")), r"expected images with annotated objects, found none"),
         ((), "<a><size><width>3</width><height>0</height></size></a>", r"a size of 1 x 1 or more"),
@@ -248,7 +252,7 @@ def test_voc_splits_are_lists_of_names(tmp_path: Path) -> None:
         ([("dog", 0, 1, 1, "inf", 9)], None, r"expected a number in <bndbox/xmax>, got 'inf'"),
         ([("dog", 0, 1, 1, 9, 9), ("", 0, 1, 1, 9, 9)], None, r"object 2: expected a class in <na"),
     ],
-)  # fmt: skip
+)
 def test_voc_files_that_do_not_fit_are_named(
     tmp_path: Path, things: Any, text: str | None, message: str
 ) -> None:

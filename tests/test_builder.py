@@ -10,8 +10,8 @@ import pytest
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.synthetic.phantom import Phantom, phantom
 from adaptive_vtt.datasets.vqa.boxes import distractors, shared
-from adaptive_vtt.datasets.vqa.building import Built, build, write_tsv
-from adaptive_vtt.datasets.vqa.making import MANY
+from adaptive_vtt.datasets.vqa.question_building import Built, build, write_tsv
+from adaptive_vtt.datasets.vqa.question_making import MANY
 from adaptive_vtt.datasets.vqa.selection import k_centre
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations.prompts import COLOURS, regions

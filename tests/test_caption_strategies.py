@@ -9,7 +9,7 @@ import torch
 from captioned import faulty, space
 
 from adaptive_vtt import Audit, QuestionSpace, strategies
-from adaptive_vtt.engine.selector import Questioner
+from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles.caption_memory import CaptionMemory
 from adaptive_vtt.oracles.caption_rates import DISAPPEARED, RETAINED, UNNAMED, Rates
@@ -31,7 +31,7 @@ def test_weights_are_weights_after_any_history(name: str) -> None:
     strategy = strategies.get(name)
     for budget in (30, 60, 150):
         audit = played("random", budget)
-        candidates = audit._questioner.pool.candidates(0)
+        candidates = audit._selector.pool.candidates(0)
         weights = strategy.weights(candidates, audit.belief)
         assert weights.shape == (len(candidates),)
         assert torch.isfinite(weights).all()
@@ -44,9 +44,9 @@ def test_weights_are_weights_after_any_history(name: str) -> None:
 def test_strategies_for_captions_need_captions(name: str) -> None:
     from adaptive_vtt.testing import tiny_dataset
 
-    questioner = Questioner(QuestionSpace(tiny_dataset(), ["identity"]), strategies.get(name))
+    selector = Selector(QuestionSpace(tiny_dataset(), ["identity"]), strategies.get(name))
     with pytest.raises(InputError, match=f"strategy '{name}': needs an audit of captions"):
-        questioner.draw()
+        selector.draw()
 
 
 def test_reic_takes_three_of_each_relation_and_finishes_an_image_before_the_next() -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adaptive_vtt.captions.localising import mask_of
 from adaptive_vtt.datasets.synthetic.scenery.words import TAKEN_FOR, WORDS
 from adaptive_vtt.datasets.synthetic.scenes import scenes
 from adaptive_vtt.datasets.table import TableDataset
@@ -27,6 +26,7 @@ from adaptive_vtt.relations.reduction import Rotate, visible_shares
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.relations.reic_selection import ambiguity, counts
 from adaptive_vtt.types import Heard, Image, Outcome
+from adaptive_vtt.utils.boxes import mask_of
 
 SIZE = (96, 128)
 

@@ -210,10 +210,10 @@ def recorded(seed: int, samples: int = 60) -> tuple[QuestionSpace, Recorded, dic
     [
         {},
         {"surrogate": False},
-        {"batch": 7},
         {"strategy": "random"},
-        {"strategy": "uncertainty", "floor": 0.4},
-        {"candidates": 40},
+        pytest.param({"batch": 7}, marks=pytest.mark.slow),
+        pytest.param({"strategy": "uncertainty", "floor": 0.4}, marks=pytest.mark.slow),
+        pytest.param({"candidates": 40}, marks=pytest.mark.slow),
         {"adversary": True},
     ],
 )

@@ -25,8 +25,10 @@ def test_hyper_kvasir_folders_give_classes_tracts_and_groups(tmp_path: Path) -> 
         assert truths(dataset) == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
         assert ids(dataset)[1] == "lower-gi-tract/pathological-findings/polyps/2.jpg"
         assert dataset.sample(1).metadata == {
-            "tract": "lower-gi-tract", "group": "pathological-findings", "class": "polyps",
-        }  # fmt: skip
+            "tract": "lower-gi-tract",
+            "group": "pathological-findings",
+            "class": "polyps",
+        }
 
 
 def test_class_in_several_splits_is_one_class(tmp_path: Path) -> None:

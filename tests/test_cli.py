@@ -140,7 +140,7 @@ def test_report_rebuilds_everything_from_the_journal_alone(start, tmp_path):
 def test_compare_counts_calls_per_strategy(start, tmp_path):
     out = tmp_path / "cmp"
     spec = str(start / "SPEC.toml")
-    options = ["--strategies", "random,uncertainty", "--repeats", "2", "--budget", "25"]
+    options = ["--strategies", "random,uncertainty", "--repeats", "2", "--budget", "8"]
     assert run("compare", spec, *options, "--out", str(out)) == 0
     record = json.loads((out / "compare.json").read_text())
     names = [row["strategy"] for row in record["summary"]]
@@ -317,11 +317,11 @@ def test_a_full_disk_loses_nothing_that_was_answered(start, tmp_path):
     out = tmp_path / "r"
 
     def little_room() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
 
     command = [sys.executable, "-c", "from adaptive_vtt.cli import main; main()"]
     spec = str(start / "SPEC.toml")
-    arguments = ["audit", spec, "--out", str(out), "--budget", "150", "--seed", "0"]
+    arguments = ["audit", spec, "--out", str(out), "--budget", "60", "--seed", "0"]
     full = subprocess.run(
         [*command, *arguments],
         preexec_fn=little_room,

@@ -2,6 +2,8 @@
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ from adaptive_vtt.benchmark.runs import (
     levels_to,
     options_of,
 )
-from adaptive_vtt.benchmark.truth import all_answers, all_losses, calls_of, means, targets_of
+from adaptive_vtt.benchmark.truth import all_answers, all_losses, calls_of, means
+from adaptive_vtt.certify import named_targets
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.engine.law import Law
@@ -77,6 +80,21 @@ def spec_in(folder: Path, **changes: Any) -> Spec:
     return parse_spec(table, "test")
 
 
+def job_of(
+    spec: Spec, base: Path, strategy: str, seed: int, truth: tuple[float, ...] | None = None
+) -> Job:
+    return Job(partial(build_audit, spec, base), strategy, seed, spec.audit.budget, truth)
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits run in a thread; test_cli.py has a comparison in processes of its own."""
+    monkeypatch.setattr(
+        "adaptive_vtt.benchmark.runs.ProcessPoolExecutor",
+        lambda mp_context: ThreadPoolExecutor(1),
+    )
+
+
 def run(*arguments: str) -> int:
     """The exit code of ``avtt arguments``."""
     with pytest.raises(SystemExit) as ended:
@@ -96,7 +114,9 @@ def test_the_truth_pass_gives_the_mean_loss_of_every_target(recorded):
     questions, losses = all_losses(space, model, steps.append)
     assert sum(steps) == 2 * SAMPLES
     assert len(questions) == space.size == 4 * SAMPLES
-    truth = means(space, targets_of(space, spec.certify), questions, losses)
+    truth = means(
+        space, named_targets(space, spec.certify.targets, spec.certify.where), questions, losses
+    )
     # "a" is wrong on multiples of 4, all of them absent; "b" on multiples of 5, the first
     # of which is unanswered and counts as wrong
     assert truth == pytest.approx([(10 + 8) / 80, 0.0, 10 / 20])
@@ -261,15 +281,15 @@ def test_checkpoints_and_levels():
 
 def test_a_run_counts_calls_and_a_truth_it_can_not_hold(recorded):
     spec = spec_in(recorded)
-    good = certified_run(Job(spec, recorded, "uniform", 0, (18 / 80, 0.0, 0.5)))
+    good = certified_run(job_of(spec, recorded, "uniform", 0, (18 / 80, 0.0, 0.5)))
     assert good["held"]
     assert not good["missed"]
     assert good["calls"] == good["at"][-1] == good["calls_to"][-1][1]
     assert good["half_width"][-1] <= 0.2 < good["half_width"][-2]
     assert good["peeking"]["calls"] is None or good["peeking"]["calls"] <= good["calls"]
-    planted = certified_run(Job(spec, recorded, "uniform", 0, (18 / 80, 0.0, 0.99)))
+    planted = certified_run(job_of(spec, recorded, "uniform", 0, (18 / 80, 0.0, 0.99)))
     assert planted["missed"]
-    unknown = certified_run(Job(spec, recorded, "random", 1))
+    unknown = certified_run(job_of(spec, recorded, "random", 1))
     assert "held" not in unknown
     assert list(unknown["estimates"]) == ["certified"]
 
@@ -277,7 +297,7 @@ def test_a_run_counts_calls_and_a_truth_it_can_not_hold(recorded):
 def test_plug_in_and_raw_mean_end_at_the_truth_when_everything_was_asked(recorded):
     spec = spec_in(recorded, half_width=0.0001, surrogate=True)
     truth = (18 / 80, 0.0, 0.5)
-    found = certified_run(Job(spec, recorded, "random", 0, truth))
+    found = certified_run(job_of(spec, recorded, "random", 0, truth))
     assert found["calls"] == 2 * SAMPLES
     for name in ("raw mean", "GP plug-in", "certified"):
         assert found["estimates"][name][-1] == pytest.approx(truth, abs=2e-3)
@@ -286,7 +306,7 @@ def test_plug_in_and_raw_mean_end_at_the_truth_when_everything_was_asked(recorde
 def test_prediction_powered_draws_evenly_and_predicts(recorded):
     spec = spec_in(recorded, surrogate=True)
     for name, predicted in (("prediction-powered", True), ("uniform", False)):
-        job = Job(spec, recorded, name, 0)
+        job = job_of(spec, recorded, name, 0)
         with build_audit(spec, recorded, **options_of(job), budget=12) as audit:
             audit.run()
             assert (audit.belief.losses is not None) == predicted
@@ -296,9 +316,9 @@ def test_prediction_powered_draws_evenly_and_predicts(recorded):
 
 
 def test_argmax_always_takes_the_best_and_ends(recorded):
-    job = Job(spec_in(recorded), recorded, "argmax", 0, (18 / 80, 0.0, 0.5))
+    job = job_of(spec_in(recorded), recorded, "argmax", 0, (18 / 80, 0.0, 0.5))
     assert options_of(job)["budget"] == MOST_ARGMAX
-    with build_audit(job.spec, recorded, **{**options_of(job), "budget": 15}) as audit:
+    with job.audit_of(**{**options_of(job), "budget": 15}) as audit:
         audit.run()
         draws = audit.journal.draws()
         bounds = audit.result().targets
@@ -313,6 +333,7 @@ def test_argmax_always_takes_the_best_and_ends(recorded):
 # -- the command --------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("in_process")
 def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
     out = tmp_path / "out"
     arguments = ["--strategies", "random", "--repeats", "2", "--out", str(out), "--json"]
@@ -343,6 +364,7 @@ def test_baselines_stands_for_all_there_is_to_compare_with(recorded, tmp_path, m
     assert record["peeking"]["repeats"] == 1
 
 
+@pytest.mark.usefixtures("in_process")
 def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys):
     write_start(tmp_path)
     out = tmp_path / "out"
@@ -379,6 +401,7 @@ def test_mistakes_are_one_sentence(recorded, tmp_path, capsys, arguments, senten
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("in_process")
 def test_without_a_half_width_calls_to_uncertainties_are_counted(recorded, tmp_path, capsys):
     spec, out = recorded / "SPEC.toml", tmp_path / "out"
     spec.write_text(spec.read_text().replace("half_width = 0.2", ""))

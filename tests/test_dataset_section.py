@@ -45,7 +45,7 @@ def test_every_kind_of_dataset_is_reached_from_a_spec(isic: Path, idrid: Path) -
         ({"kind": "masks", "empty": "no"}, r"dataset\.empty: unknown value 'no'"),
         ({"kind": "medmnist", "path": "gone.npz"}, r"unknown dataset flag 'gone'"),
     ],
-)  # fmt: skip
+)
 def test_dataset_section_that_cannot_be_used_is_named(
     tmp_path: Path, dataset: dict[str, Any], message: str
 ) -> None:

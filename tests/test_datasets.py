@@ -51,10 +51,14 @@ def test_labels_may_be_numbers_words_or_missing(column: list[Any]) -> None:
     assert truth.tolist() == [1, 0, UNKNOWN]
 
 
-@pytest.mark.parametrize("dataset", [
-    from_table(None, pd.DataFrame(generator(0, "t").integers(0, 2, (9, 2)))),
-    TiledDataset(generator(0, "tile").integers(-1, 2, (5, 2)), 23),
-], ids=["table", "tiled"])  # fmt: skip
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        from_table(None, pd.DataFrame(generator(0, "t").integers(0, 2, (9, 2)))),
+        TiledDataset(generator(0, "tile").integers(-1, 2, (5, 2)), 23),
+    ],
+    ids=["table", "tiled"],
+)
 def test_members_are_the_samples_of_each_side_in_order(dataset: Any) -> None:
     for concept in range(2):
         truths = dataset.truth(np.arange(len(dataset)), np.full(len(dataset), concept))

@@ -254,9 +254,15 @@ def test_an_audit_certifies_tasks_and_groups(tmp_path: Path) -> None:
     space = avtt.QuestionSpace(dataset, oracle=MultipleChoice())
     targets = ["concepts", "group:subtask", "group:scene", "group:prompt", "overall"]
     audit = avtt.Audit(
-        space, Clever(), strategy="random", budget=99, half_width=0.05, targets=targets, seed=1,
+        space,
+        Clever(),
+        strategy="random",
+        budget=99,
+        half_width=0.05,
+        targets=targets,
+        seed=1,
         surrogate=False,
-    )  # fmt: skip
+    )
     result = audit.run()
     found = result.targets.set_index("target")["estimate"]
     assert found[f"{TASKS[0].name}: error rate"] == pytest.approx(0)

@@ -77,7 +77,7 @@ def test_an_answer_costs_what_the_server_counts() -> None:
         assert endpoint.statistics() | {"cost": 0} == {
             "calls": 1, "attempts": 1, "retries": 0, "failures": {}, "seconds_backing_off": 0,
             "seconds_pacing": 0, "input_tokens": 100, "output_tokens": 10, "cost": 0,
-            "cost_unconfirmed": 0, "over_bound": 0,
+            "cost_unconfirmed": 0, "over_bound": 0, "first_malformed": None,
         }  # fmt: skip
 
 
@@ -169,10 +169,15 @@ NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
-        (None, None), ("2.5", 2.5), ("-3", 0.0), ("soon", None), ("", None),
-        ("Sun, 01 Mar 2026 12:00:30 GMT", 30.0), ("Sun, 01 Mar 2026 11:00:00 GMT", 0.0),
+        (None, None),
+        ("2.5", 2.5),
+        ("-3", 0.0),
+        ("soon", None),
+        ("", None),
+        ("Sun, 01 Mar 2026 12:00:30 GMT", 30.0),
+        ("Sun, 01 Mar 2026 11:00:00 GMT", 0.0),
     ],
-)  # fmt: skip
+)
 def test_retry_after_is_seconds_or_a_date(value: str | None, seconds: float | None) -> None:
     assert retry_after(value, NOON) == seconds
 
@@ -311,10 +316,14 @@ def test_limits_and_prices_that_are_none_are_refused(make: Any, message: str) ->
 @pytest.mark.parametrize(
     ("prices", "known"),
     [
-        (Prices(), False), (Prices(per_call=0.0), True), (Prices(input=1, output=1), True),
-        (Prices(input=1), False), (Prices(per_call=1, output=1), False), (PRICES, True),
+        (Prices(), False),
+        (Prices(per_call=0.0), True),
+        (Prices(input=1, output=1), True),
+        (Prices(input=1), False),
+        (Prices(per_call=1, output=1), False),
+        (PRICES, True),
     ],
-)  # fmt: skip
+)
 def test_prices_are_known_where_they_can_price_a_call(prices: Prices, known: bool) -> None:
     with scripted(prices=prices) as endpoint:
         assert endpoint.prices_known == known

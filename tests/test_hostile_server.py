@@ -1,9 +1,11 @@
 """Servers that reply whatever harms: the audit goes on, pays at most the worst, stays small."""
 
 import gzip
+import html
 import json
 import subprocess
 import sys
+import threading
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -19,8 +21,11 @@ from hypothesis import strategies as st
 from loopback import Said, serving
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.cli import main
+from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.answer_json import to_json
 from adaptive_vtt.models import (
     Answer,
@@ -162,7 +167,7 @@ def test_audits_go_on_past_malformed_replies_and_report_them() -> None:
 def test_a_server_that_never_says_anything_sound_is_not_taken_for_one_that_is_down() -> None:
     with serving(lambda *_: said(completion(None))) as url:
         model = chat(url, retries=Retries(times=0, give_up_after=3))
-        with Audit(space(), model, strategy="random") as audit:
+        with Audit(space(), model, strategy="random", fail_on_error=1) as audit:
             assert audit.run().calls == 24
             assert audit.cost == 24 * COUNTED
         model.close()
@@ -174,17 +179,98 @@ def test_a_probability_that_is_no_number_is_a_malformed_reply(value: bytes) -> N
         assert ask(http(url)) == Unanswered("malformed reply", 2.0)
 
 
-def test_logits_end_an_audit_at_first_and_leave_calls_unanswered_later() -> None:
-    with (
-        serving(lambda *_: said({"p": 3.5})) as url,
-        pytest.raises(ModelError, match=r"expected P\(yes\) between 0 and 1, got 3.5"),
-    ):
-        ask(http(url))
-    steps = [{"p": 3.5}, {"p": 0.5}]
+def test_logits_are_malformed_replies_that_nobody_asks_for_again() -> None:
+    steps = [{"p": 3.5}, {"p": 0.5}, {"p": 3.5}]
     with serving(lambda *_: said(steps.pop())) as url:
         model = http(url)
-        assert model.ask([PROMPT]) == [Answer((0.5,), 1.0)]
-        assert ask(model) == Unanswered("malformed reply", 1.0)
+        replies = model.ask([PROMPT]), model.ask([PROMPT]), model.ask([PROMPT])
+        assert replies[0] == replies[2] == [Unanswered("malformed reply", 1.0)]
+        assert replies[1] == [Answer((0.5,), 1.0)]
+        model.close()
+
+
+USELESS: dict[str, Any] = {
+    "nothing": {}, "null": None, "too few": {"p": []}, "too many": {"p": [0.5, 0.5, 0.5]},
+    "words": {"p": "high"}, "an object": {"p": {"q": 1}}, "logits": {"p": 3.5},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", USELESS)
+def test_a_reply_without_an_answer_in_its_place_never_ends_an_audit_that_has_others(
+    name: str,
+) -> None:
+    given: list[bytes] = []
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        given.append(body)
+        return said({"p": 0.5} if b"apple" in body and len(given) > 2 else USELESS[name])
+
+    with serving(answer) as url:
+        model = http(url, retries=Retries(times=0))
+        with Audit(space(), model, strategy="random", seed=3) as audit:
+            assert audit.run().calls == 24
+            reasons = Counter(call.answers[0].unanswered for call in audit.journal.calls())
+        model.close()
+    assert set(reasons) == {None, "malformed reply"}
+
+
+@pytest.mark.parametrize("flight", [1, 4])
+def test_where_none_of_the_first_calls_is_answered_the_audit_ends_and_names_why(
+    flight: int,
+) -> None:
+    broken = True
+    with serving(lambda *_: said({"q" if broken else "p": 0.5})) as url:
+
+        def begun(**options: Any) -> Audit:
+            model = http(url, retries=Retries(times=0), limits=Limits(in_flight=flight))
+            return Audit(space(40), model, strategy="random", budget=60, **options)
+
+        why = r"most often: malformed reply, the first: the reply has nothing at 'p', which begins"
+        with begun() as audit:
+            with pytest.raises(ModelError, match=rf"(\d+) of \1 calls .*{why}.* none was answered"):
+                audit.run()
+            assert 20 <= len(audit.journal.calls()) < 20 + 8
+            broken = False
+            with begun(journal=audit.journal) as again:
+                assert again.run().calls == 60
+        broken = True
+        with begun(fail_on_error=1) as audit:
+            assert audit.run().calls == 60
+
+
+def test_an_audit_that_had_answers_goes_on_when_resumed_at_a_server_that_gives_none() -> None:
+    broken = False
+    with serving(lambda *_: said({"q" if broken else "p": 0.5})) as url:
+        journal = MemoryJournal()
+        for budget in (5, 40):
+            model = http(url, retries=Retries(times=0))
+            with Audit(
+                space(40), model, strategy="random", budget=budget, journal=journal
+            ) as audit:
+                assert audit.run().calls == budget
+            broken = True
+
+
+def test_terminal_and_report_name_the_first_malformed_reply(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    replies = [{"q": [0.5]}] * 2
+    with serving(lambda *_: said(replies.pop() if replies else {"p": [0.5, 0.5]})) as url:
+        write_start(tmp_path / "start")
+        spec = tmp_path / "start" / "SPEC.toml"
+        before, _, after = spec.read_text().partition("[model]")
+        model = (
+            f'kind = "http"\nurl = "{url}"\nresponse = "p"\nrequest = {{a = "<b>"}}\nretries = 0\n'
+        )
+        spec.write_text(f"{before}[model]\n{model}{after[after.index(chr(10) + '[') :]}")
+        with pytest.raises(SystemExit) as ended:
+            main(["audit", str(spec), "--budget", "6", "--out", str(tmp_path / "run")])
+    assert ended.value.code in (0, None)
+    wrong = "the reply has nothing at 'p', which begins {\"q\": [0.5]}"
+    printed = " ".join(capfd.readouterr().err.split())
+    assert printed.count(f"trouble: the first malformed reply: {wrong}") == 1
+    page = html.unescape((tmp_path / "run" / "report.html").read_text())
+    assert f"first malformed</th><td>{wrong}" in page
 
 
 def test_tensors_that_are_none_are_malformed_replies() -> None:
@@ -398,6 +484,29 @@ def test_no_image_follows_a_redirect(make: Callable[..., Endpoint], status: int)
     assert elsewhere == []
 
 
+def test_calls_drawn_ahead_are_not_sent_once_the_server_counts_more_than_was_declared() -> None:
+    flight, given = 4, []
+    together = threading.Barrier(flight)
+
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        given.append(body)
+        if len(given) <= flight:
+            together.wait(20)
+        return said({"p": 0.5, "n": 400})
+
+    with serving(answer) as url:
+        model = http(
+            url, prices=Prices(input=1.0, output=0.0, tokens=1), input_tokens="n",
+            most_input_tokens=100,
+            retries=Retries(times=0), limits=Limits(in_flight=flight),
+        )  # fmt: skip
+        with Audit(space(), model, strategy="random", max_cost=800.0) as audit:
+            audit.run()
+            assert (len(given), audit.cost) == (flight, flight * 400.0)
+            assert "1600 of 800 was spent" in str(audit.stopped)
+        model.close()
+
+
 # -- fail_on_error ---------------------------------------------------------------------------
 
 
@@ -417,7 +526,7 @@ def test_too_many_unanswered_calls_end_the_audit_and_it_goes_on_when_mended() ->
         with failing(url, 0.9) as audit:
             assert audit.run().calls == 60
         with failing(url, 0.2) as audit:
-            wrong = r"\d+ of \d+ calls stayed unanswered \(most often: malformed reply\), more than"
+            wrong = r"\d+ of \d+ calls stayed unanswered \(most often: malformed reply, .*, more"
             with pytest.raises(ModelError, match=wrong):
                 audit.run()
             made = len(audit.journal.calls())

@@ -83,7 +83,7 @@ def test_a_request_is_filled_and_the_answer_found() -> None:
         ("p", {"p": {"cyst": 0.25, "drusen": True}}, (1.0, 0.25)),
         ({"cyst": "b.0", "drusen": "a"}, {"a": 0.5, "b": [None]}, (0.5, Unanswered("no answer"))),
     ],
-)  # fmt: skip
+)
 def test_answers_may_be_a_list_an_object_or_apart(response: Any, reply: Any, values: Any) -> None:
     assert asked(reply, response=response) == Answer(values)
 
@@ -125,10 +125,25 @@ def test_an_unreachable_host_is_named() -> None:
 
 
 def test_an_answer_that_is_not_where_it_should_be_is_shown() -> None:
-    with pytest.raises(ModelError, match=r"nothing at 'outputs.0.scores', .* begins \{\"p\": 1\}"):
-        asked({"p": 1})
-    with pytest.raises(ModelError, match=r"for each of 2 concepts \(3 values\)"):
-        asked([1, 0, 1], response="")
+    assert "nothing at 'outputs.0.scores', which begins {\"p\": 1}" in malformed({"p": 1})
+    assert "for each of 2 concepts (3 values)" in malformed([1, 0, 1], response="")
+    assert "expected P(yes) at 'p', got [\"high\", {}]" in malformed(
+        {"p": ["high", {}]}, response="p"
+    )
+
+
+def malformed(reply: Any, **options: Any) -> str:
+    """What is said of the first reply, where it is malformed and stays so."""
+    with serving(lambda *_: said(reply)) as url:
+        endpoint = http(url, retries=Retries(times=1, first_wait=0.001), **options)
+        assert ask(endpoint) == Unanswered("malformed reply")
+        assert endpoint.statistics()["failures"] == {"malformed reply": 2}
+        return str(endpoint.statistics()["first_malformed"])
+
+
+def test_of_several_values_those_that_are_none_stay_unanswered() -> None:
+    answer = Answer((0.5, Unanswered("no answer: str")))
+    assert asked({"p": [0.5, "high"]}, response="p") == answer
 
 
 @pytest.mark.parametrize(
@@ -141,7 +156,7 @@ def test_an_answer_that_is_not_where_it_should_be_is_shown() -> None:
         ({"prices": Prices(input=1, output=1)}, r"its tokens have a price: expected the most"),
         ({"limits": Limits(tokens_per_minute=9)}, r"its tokens have a limit per minute: expected"),
     ],
-)  # fmt: skip
+)
 def test_http_options_that_cannot_be_are_refused(options: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         http("http://example.org", **options)

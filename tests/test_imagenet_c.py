@@ -50,8 +50,10 @@ def test_contrast_shrinks_about_each_channels_mean() -> None:
 
 
 def test_saturate_first_takes_and_then_adds_colour() -> None:
-    spread = [np.ptp(changed("saturate", flat((120, 114, 110)), s)[0, 0].astype(int))
-              for s in (1, 2, 3, 4, 5)]  # fmt: skip
+    spread = [
+        np.ptp(changed("saturate", flat((120, 114, 110)), s)[0, 0].astype(int))
+        for s in (1, 2, 3, 4, 5)
+    ]
     assert spread[1] < spread[0] < 10 < spread[2] < spread[3] < spread[4]
     assert not one("saturate").in_order
 
@@ -66,9 +68,14 @@ def test_cloud_fills_the_unit_interval(side: int) -> None:
 
 def test_clouds_of_larger_decay_are_smoother() -> None:
     rough, smooth = (
-        np.mean([np.abs(np.diff(weather.plasma(64, d, np.random.default_rng(i)))).mean()
-                 for i in range(8)]) for d in (1.4, 2.5)
-    )  # fmt: skip
+        np.mean(
+            [
+                np.abs(np.diff(weather.plasma(64, d, np.random.default_rng(i)))).mean()
+                for i in range(8)
+            ]
+        )
+        for d in (1.4, 2.5)
+    )
     assert rough > 2 * smooth
 
 

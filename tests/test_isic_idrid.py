@@ -14,8 +14,12 @@ from adaptive_vtt.errors import InputError
 def test_isic_attributes_are_concepts_and_zero_masks_absent(isic: Path) -> None:
     dataset = datasets.from_isic(isic)
     assert dataset.concepts == (
-        "pigment network", "negative network", "streaks", "milia like cyst", "globules",
-    )  # fmt: skip
+        "pigment network",
+        "negative network",
+        "streaks",
+        "milia like cyst",
+        "globules",
+    )
     assert truths(dataset) == [[0, 0, 0, 0, 1], [1, 0, 0, 0, 0]]
     assert ids(dataset) == ["ISIC_0000001", "ISIC_0000002"]
     masks = dataset.sample(0).masks
@@ -43,8 +47,12 @@ def test_isic_image_with_a_broken_mask_is_skipped_by_name(isic: Path) -> None:
 def test_idrid_lesions_are_concepts_and_missing_masks_absent(idrid: Path) -> None:
     dataset = datasets.from_idrid(idrid)
     assert dataset.concepts == (
-        "microaneurysms", "haemorrhages", "hard exudates", "soft exudates", "optic disc",
-    )  # fmt: skip
+        "microaneurysms",
+        "haemorrhages",
+        "hard exudates",
+        "soft exudates",
+        "optic disc",
+    )
     assert truths(dataset) == [[0, 0, 0, 0, 1], [0, 0, 0, 1, 1]]
     assert dataset.metadata_values("split").tolist() == ["train", "test"]
     assert dataset.sample(1).masks["soft exudates"].sum() == 12

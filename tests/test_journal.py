@@ -76,9 +76,15 @@ source_rows = st.lists(
 def content(journal: Journal) -> tuple[Any, ...]:
     check_chain(journal, journal.draws(), journal.calls())
     return (
-        journal.facts(), journal.draws(), journal.calls(), list(journal.pictures().items()),
-        journal.sources(), journal.fact_rows(), journal.links(), journal.head,
-    )  # fmt: skip
+        journal.facts(),
+        journal.draws(),
+        journal.calls(),
+        list(journal.pictures().items()),
+        journal.sources(),
+        journal.fact_rows(),
+        journal.links(),
+        journal.head,
+    )
 
 
 class Agreement(RuleBasedStateMachine):

@@ -45,9 +45,15 @@ def path(written: bytes, tmp_path: Path) -> Path:
 
 def everything(journal: Journal) -> tuple[Any, ...]:
     return (
-        journal.facts(), journal.fact_rows(), journal.draws(), journal.calls(),
-        journal.sources(), journal.pictures(), journal.links(), journal.head,
-    )  # fmt: skip
+        journal.facts(),
+        journal.fact_rows(),
+        journal.draws(),
+        journal.calls(),
+        journal.sources(),
+        journal.pictures(),
+        journal.links(),
+        journal.head,
+    )
 
 
 def checked(path: Path) -> tuple[Any, ...]:
@@ -84,7 +90,8 @@ FORGERIES = {
         "the calls are not in the order of their commit",
     ),
     "answer about a source": (
-        "UPDATE sources SET answers = '[1.0, 1.0]'", r"the answer of source \d+ was altered",
+        "UPDATE sources SET answers = '[1.0, 1.0]'",
+        r"the answer of source \d+ was altered",
     ),
     "last answer, with its link": (
         "DELETE FROM chain WHERE kind = 'call' AND row = (SELECT call FROM calls ORDER BY position"
@@ -96,7 +103,7 @@ FORGERIES = {
     ),
     "no integer": ("UPDATE draws SET probability = 'x' WHERE draw = 1", "draw 1 was altered"),
     "no JSON": ("UPDATE facts SET value = '{' WHERE name = 'space'", "'space': expected JSON"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
@@ -129,8 +136,9 @@ def test_rows_rewritten_with_their_links_change_the_head(path: Path) -> None:
         rows = journal.draws(), journal.calls(), journal.sources()
     with closing(SQLiteJournal(path.with_name("forged.db"))) as forged:
         forged.set_facts(**{**facts, "ended": {"reason": "another", "elapsed": 0}})
-        for add, found in zip((forged.add_draws, forged.add_calls, forged.add_sources), rows,
-                              strict=True):  # fmt: skip
+        for add, found in zip(
+            (forged.add_draws, forged.add_calls, forged.add_sources), rows, strict=True
+        ):
             add(found)  # type: ignore[operator]
         check_chain(forged, forged.draws(), forged.calls())
         assert forged.head != head

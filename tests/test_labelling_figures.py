@@ -134,8 +134,10 @@ def test_figures_where_one_inspector_labelled_everything(found: list[Item]) -> N
     assert cases.scores == scores(2, 0, 1, 1)
     assert figures.types == {"1.1": 0, "1.2": 1, "2.1": 0, "2.2": 1, "3": 0, "unknown": 0}
     assert {k: {t: n for t, n in row.items() if n} for k, row in figures.confusion.items()} == {
-        "2.2": {"2.2": 1}, "3": {NONE: 1}, "unknown": {"1.2": 1},
-    }  # fmt: skip
+        "2.2": {"2.2": 1},
+        "3": {NONE: 1},
+        "unknown": {"1.2": 1},
+    }
     assert figures.notes == ["no kappa: it takes the labels of two inspectors or more"]
     assert figures.errors.kappa is None
 
@@ -164,8 +166,9 @@ def test_estimates_from_samples_are_right_on_average(found: list[Item]) -> None:
     exact = scores(*_counts(many, truth)).recall
     estimates = []
     for seed in range(40):
-        labels_ = {i.key: said(i, "x", "2.2" if truth[i.key] else NONE) for i in
-                   to_label(many, 60, seed)}  # fmt: skip
+        labels_ = {
+            i.key: said(i, "x", "2.2" if truth[i.key] else NONE) for i in to_label(many, 60, seed)
+        }
         estimates.append(summarise(many, {"x": labels_}).objects.scores.recall)
     # one deviates by .045, the mean of 40 by .007: off by .03 once in 50,000 seeds
     assert np.mean(estimates) == pytest.approx(exact, abs=0.03)

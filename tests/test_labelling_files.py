@@ -21,9 +21,13 @@ __all__ = ["found", "journal", "space"]  # fixtures
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1, max_size=9)
 labels = st.builds(
-    Label, st.integers(0, 10**12), names, st.just("ann"), st.sampled_from([*ERROR_TYPES, NONE]),
+    Label,
+    st.integers(0, 10**12),
+    names,
+    st.just("ann"),
+    st.sampled_from([*ERROR_TYPES, NONE]),
     st.integers(0, 10**9).map(lambda ms: NOON + timedelta(milliseconds=ms)),
-)  # fmt: skip
+)
 
 
 @given(st.lists(labels, max_size=5))
@@ -41,8 +45,9 @@ def test_a_new_label_replaces_the_old_and_leaves_those_of_others(
     keep(tmp_path, [said(first, "ann", "2.2"), said(second, "ann", NONE), said(first, "bo", "3")])
     keep(tmp_path, [said(first, "ann", "1.2", minutes=-9)])
     kept = read_folder(tmp_path)
-    assert {name: [own[i.key].type for i in found[:2] if i.key in own] for name, own in
-            kept.items()} == {"ann": ["1.2", NONE], "bo": ["3"]}  # fmt: skip
+    assert {
+        name: [own[i.key].type for i in found[:2] if i.key in own] for name, own in kept.items()
+    } == {"ann": ["1.2", NONE], "bo": ["3"]}
 
 
 def test_a_crash_while_writing_loses_no_label(
@@ -112,6 +117,12 @@ def test_written_files_are_plain_csv(tmp_path: Path, found: list[Item]) -> None:
     keep(tmp_path, [said(found[0], "ann", "2.2")])
     rows = list(csv.DictReader((tmp_path / "ann.csv").open(encoding="utf-8")))
     assert rows == [
-        {"question": "0", "object": "dog", "inspector": "ann", "error": "yes", "type": "2.2",
-         "time": "2024-05-31T12:00:00.000+00:00"}
-    ]  # fmt: skip
+        {
+            "question": "0",
+            "object": "dog",
+            "inspector": "ann",
+            "error": "yes",
+            "type": "2.2",
+            "time": "2024-05-31T12:00:00.000+00:00",
+        }
+    ]

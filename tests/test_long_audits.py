@@ -112,9 +112,12 @@ def test_a_factor_made_late_is_the_same_to_the_last_bit(shared: bool) -> None:
         early.posterior(losses)
         late.observe(losses)
     asked = Losses(
-        torch.arange(30), torch.arange(30) % 3, torch.arange(30) % 2, torch.arange(30) % 2,
+        torch.arange(30),
+        torch.arange(30) % 3,
+        torch.arange(30) % 2,
+        torch.arange(30) % 2,
         torch.empty(0),
-    )  # fmt: skip
+    )
     assert torch.equal(early.posterior(asked).mean, late.posterior(asked).mean)
     assert torch.equal(early._factor.lower, late._factor.lower)
 

@@ -62,11 +62,16 @@ def test_every_profile_is_there() -> None:
 def test_family_resolves_to_its_relations() -> None:
     found = relations.resolve(["medmnistc/octmnist"])
     assert [r.name for r in found] == [
-        f"medmnistc/octmnist/{c}" for c in (
-            "pixelate", "jpeg_compression", "speckle_noise", "defocus_blur", "motion_blur",
+        f"medmnistc/octmnist/{c}"
+        for c in (
+            "pixelate",
+            "jpeg_compression",
+            "speckle_noise",
+            "defocus_blur",
+            "motion_blur",
             "contrast_down",
         )
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(("flag", "name", "variant"), golden("exact"))

@@ -212,16 +212,25 @@ def test_tables_have_the_shape_of_the_thesis(folder: Path) -> None:
     relations = ["identity", "medtest/text", "medtest/instrument"]
     space = avtt.QuestionSpace(dataset, relations, severities=[0, 5], oracle=ContainsTruth())
     audit = avtt.Audit(
-        space, Stubborn(), strategy="random", budget=999, half_width=0.01, seed=0,
-        targets=["relation-sides"], surrogate=False,
-    )  # fmt: skip
+        space,
+        Stubborn(),
+        strategy="random",
+        budget=999,
+        half_width=0.01,
+        seed=0,
+        targets=["relation-sides"],
+        surrogate=False,
+    )
     result = audit.run()
     table = by_relation(result)
     assert [*table.columns] == ["Original", "text", "instrument"]
     assert [*table.index] == [
-        "instruments present", "number of instruments", "text present", "abnormality colour",
+        "instruments present",
+        "number of instruments",
+        "text present",
+        "abnormality colour",
         "Average",
-    ]  # fmt: skip
+    ]
     assert table["text"].tolist() == pytest.approx([0.5, 1, 0, 1, 0.625])
     assert table["instrument"].tolist() == pytest.approx([1, 0, 1, 1, 0.75])
     short = summary(result)

@@ -13,13 +13,14 @@ from scipy.stats import norm
 from torch import Tensor
 
 from adaptive_vtt import QuestionSpace, strategies
-from adaptive_vtt.certify.plan import Plan
+from adaptive_vtt.certify.plan import Certify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.table import TableDataset
+from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.candidates import Pool
 from adaptive_vtt.engine.proxies import Proxies
-from adaptive_vtt.engine.selector import Questioner
+from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments import lookahead
 from adaptive_vtt.strategies.common import taken
 from adaptive_vtt.strategies.information import information
@@ -36,9 +37,9 @@ GRID = np.linspace(0, 1, 101)
 def certified_belief(
     space: QuestionSpace, answers: Answers = "one", surrogate: bool = True
 ) -> Belief:
-    plan = Plan(0.05, None, 0.95, ("overall", "concepts"), None, "loss")
+    certify = Certify(0.05, None, 0.95, ("overall", "concepts"), None, "loss", surrogate)
     proxies = Proxies(space, 0, {}, None)
-    return plan.belief(space, answers, seed=0, device="cpu", proxies=proxies, surrogate=surrogate)
+    return fresh_belief(certify, space, answers, seed=0, device="cpu", proxies=proxies)
 
 
 def learnt(space: QuestionSpace, question: int, f: float, loss: float | None = None) -> Learnt:
@@ -439,22 +440,24 @@ def planted() -> tuple[QuestionSpace, np.ndarray]:
 def distinct_failures(name: str, calls: int, answers: Answers, seed: int) -> int:
     space, failing = planted()
     belief = certified_belief(space, answers)
-    questioner = Questioner(
+    selector = Selector(
         space, strategies.get(name), seed=seed, floor=0.2, answers=answers, belief=belief
     )
     for _ in range(calls):
-        draw = questioner.draw()
+        draw = selector.draw()
         assert draw is not None
         one = np.array([draw.call])
         questions = one if answers == "one" else draw.call * 2 + np.arange(2)
-        questioner.take(questions, draw.move)
+        selector.take(questions, draw.move)
         samples = space.parts(questions)[0]
         pairs = zip(questions.tolist(), samples, strict=True)
-        questioner.learn([learnt(space, q, 0.5, float(failing[s])) for q, s in pairs])
+        selector.learn([learnt(space, q, 0.5, float(failing[s])) for q, s in pairs])
     return len(belief.failed)
 
 
-@pytest.mark.parametrize(("answers", "calls"), [("one", 120), ("all", 100)])
+@pytest.mark.parametrize(
+    ("answers", "calls"), [("one", 120), pytest.param("all", 100, marks=pytest.mark.slow)]
+)
 def test_failure_search_finds_twice_the_failures_of_random(answers: Answers, calls: int) -> None:
     random = distinct_failures("random", calls, answers, seed=2)
     found = distinct_failures("failure-search", calls, answers, seed=2)

@@ -53,8 +53,10 @@ def red(path: Path, side: int = 64) -> Path:
         "grid": centres[None],  # 1 x 2 x H x W: across, down
         "level": np.array([0.8, -0.2, -0.2], np.float32).reshape(1, 3, 1, 1),
         "rest": np.array([8, 4, 0.9], np.float32).reshape(1, 3, 1),
-        "axes": np.array([2, 3]), "channel": np.array([1]), "last": np.array([3]),
-    }  # fmt: skip
+        "axes": np.array([2, 3]),
+        "channel": np.array([1]),
+        "last": np.array([3]),
+    }
     node = helper.make_node
     steps = [
         node("Mul", ["image", "level"], ["weighed"]),
@@ -86,15 +88,19 @@ def test_yolo_sees_the_picture_in_a_letterbox(tmp_path: Path, height: int, width
     assert (box.label, box.score) == ("red", pytest.approx(0.9))
 
 
-V8 = np.array([[
-    # middle and size in a letterbox of 64 x 64, which holds 90 x 60 as 64 x 43 from 10 down
-    [32, 31.5, 32, 20, 0.1, 0.8, 0.2],
-    [33, 31.5, 32, 20, 0.1, 0.9, 0.2],  # the same cat, surer
-    [33, 31.5, 32, 20, 0.7, 0.1, 0.2],  # a dog in its place
-    [10, 31.5, 8, 8, 0.4, 0.2, 0.3],  # not sure enough
-    [4, 31.5, 16, 8, 0.0, 0.1, 0.6],  # juts out on the left
-    [80, 31.5, 8, 8, 0.0, 0.1, 0.9],  # outside
-]]).transpose(0, 2, 1)  # fmt: skip
+V8 = np.array(
+    [
+        [
+            # middle and size in a letterbox of 64 x 64, which holds 90 x 60 as 64 x 43 from 10 down
+            [32, 31.5, 32, 20, 0.1, 0.8, 0.2],
+            [33, 31.5, 32, 20, 0.1, 0.9, 0.2],  # the same cat, surer
+            [33, 31.5, 32, 20, 0.7, 0.1, 0.2],  # a dog in its place
+            [10, 31.5, 8, 8, 0.4, 0.2, 0.3],  # not sure enough
+            [4, 31.5, 16, 8, 0.0, 0.1, 0.6],  # juts out on the left
+            [80, 31.5, 8, 8, 0.0, 0.1, 0.9],  # outside
+        ]
+    ]
+).transpose(0, 2, 1)
 V5 = np.concatenate([V8[:, :4] / 1, np.full((1, 1, 6), 0.5), V8[:, 4:] * 2], 1).transpose(0, 2, 1)
 
 
@@ -177,18 +183,24 @@ def test_nothing_found_is_no_box(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("outputs", "message"),
     [
-        ({"found": np.zeros((1, 84, 10))},
-         r"d\.onnx': expected an output of shape \(1, 7, N\) or \(1, N, 8\) for 3 labels, "
-         r"got \(1, 84, 10\)"),
+        (
+            {"found": np.zeros((1, 84, 10))},
+            r"d\.onnx': expected an output of shape \(1, 7, N\) or \(1, N, 8\) for 3 labels, "
+            r"got \(1, 84, 10\)",
+        ),
         ({"found": np.zeros((2, 7, 10))}, r"for 3 labels, got \(2, 7, 10\)"),
-        ({"boxes": np.zeros((2, 4)), "labels": np.zeros(3), "scores": np.zeros(2)},
-         r"\(N, 4\), \(N,\), \(N,\), got \(2, 4\), \(3,\), \(2,\)"),
-        ({"boxes": np.zeros((2, 5, 4)), "labels": np.zeros((2, 5)), "scores": np.zeros((2, 5))},
-         r"expected boxes, classes and scores of shape .*, got \(2, 5, 4\), "),
+        (
+            {"boxes": np.zeros((2, 4)), "labels": np.zeros(3), "scores": np.zeros(2)},
+            r"\(N, 4\), \(N,\), \(N,\), got \(2, 4\), \(3,\), \(2,\)",
+        ),
+        (
+            {"boxes": np.zeros((2, 5, 4)), "labels": np.zeros((2, 5)), "scores": np.zeros((2, 5))},
+            r"expected boxes, classes and scores of shape .*, got \(2, 5, 4\), ",
+        ),
         ({**TORCHVISION, "7": np.array([1, 3])}, r"classes 0 to 2, one per label, got 3"),
         ({"a": np.zeros(1), "b": np.zeros(1)}, r"expected outputs boxes, .*, got a, b"),
     ],
-)  # fmt: skip
+)
 def test_outputs_of_the_wrong_shape_are_named(tmp_path: Path, outputs: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         OnnxDetector(constant(tmp_path / "d.onnx", **outputs), labels=LABELS).detect(IMAGE)

@@ -10,7 +10,7 @@ import pytest
 from loopback import Said, serving
 
 from adaptive_vtt.errors import InputError, ModelError
-from adaptive_vtt.models import Answer, OpenInference, Prices, Prompt, Unanswered
+from adaptive_vtt.models import Answer, OpenInference, Prices, Prompt, Retries, Unanswered
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.utils.random_streams import generator
 
@@ -24,9 +24,14 @@ class Model:
     """Gives the mean of each image and of its first channel, or two maps, as the protocol says."""
 
     def __init__(
-        self, shape: tuple[int, ...] = (-1, 3, -1, -1), datatype: str = "FP32", *,
-        binary: bool = False, maps: bool = False, outputs: tuple[str, ...] = ("p",),
-    ) -> None:  # fmt: skip
+        self,
+        shape: tuple[int, ...] = (-1, 3, -1, -1),
+        datatype: str = "FP32",
+        *,
+        binary: bool = False,
+        maps: bool = False,
+        outputs: tuple[str, ...] = ("p",),
+    ) -> None:
         self.about = {
             "inputs": [{"name": "image", "datatype": datatype, "shape": list(shape)}],
             "outputs": [{"name": name, "datatype": "FP32", "shape": [-1, 2]} for name in outputs],
@@ -150,13 +155,30 @@ def test_maps_become_masks_as_large_as_the_image() -> None:
         (Model(outputs=("p", "q")), {"output": "r"}, r"unknown output 'r': expected one of p, q"),
         (Model(datatype="BYTES"), {}, r"unknown input datatype 'BYTES'"),
         (Model((-1, 7)), {}, r"expected an input of images, .*got shape \[-1, 7\]"),
-        (Model(outputs=("p", "q")), {"output": "q"}, r"the reply has no tensor 'q'"),
         (Model(), {"mean": [0, 0]}, r"mean: expected one number, or 3 \(one per channel\), got 2"),
         (Model(), {"std": [0]}, r"std: expected numbers above 0, got \[0\]"),
-        (Model(), {"concepts": ("a",)}, r"expected 1 outputs \(its concepts\), got 2"),
     ],
     ids=lambda value: str(value)[:20] if isinstance(value, str) else "",
 )
 def test_models_that_cannot_be_asked_are_refused(model: Any, options: Any, message: str) -> None:
     with pytest.raises((InputError, ModelError), match=message):
         ask(model, **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (Model(outputs=("p", "q")), {"output": "q"}, "the reply has no tensor 'q'"),
+        (Model(), {"concepts": ("a",)}, "expected 1 outputs (its concepts), got 2"),
+    ],
+)
+def test_replies_without_the_answers_asked_for_are_malformed(
+    model: Any, options: Any, message: str
+) -> None:
+    with serving(model) as url:
+        endpoint = OpenInference(
+            url, "bright", retries=Retries(times=1, first_wait=0.001), **options
+        )
+        assert endpoint.ask(PROMPTS[:1]) == [Unanswered("malformed reply")]
+        assert message in endpoint.statistics()["first_malformed"]
+        endpoint.close()

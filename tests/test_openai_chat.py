@@ -69,14 +69,21 @@ def test_image_and_question_are_sent() -> None:
         "t", system="You are brief.", yes_no="Yes or No?", ask_concept="A {concept}?"
     )
     answer, seen, model = asked(
-        completion("No."), ONE, template=template, yes_from="words", max_tokens=9, detail="low",
+        completion("No."),
+        ONE,
+        template=template,
+        yes_from="words",
+        max_tokens=9,
+        detail="low",
         options={"seed": 5},
-    )  # fmt: skip
+    )
     assert answer == Answer((0.0,))
     request = seen[0]
     assert {k: request[k] for k in ("model", "max_tokens", "seed")} == {
-        "model": "m", "max_tokens": 9, "seed": 5,
-    }  # fmt: skip
+        "model": "m",
+        "max_tokens": 9,
+        "seed": 5,
+    }
     assert not {"temperature", "logprobs", "response_format"} & set(request)
     system, user = request["messages"]
     assert system == {"role": "system", "content": "You are brief."}
@@ -194,7 +201,7 @@ def test_no_words_are_no_answer() -> None:
         ((404, {"error": {"message": "no m"}}), r"'m' at 127.* http 404: no such model .*: no m"),
         ((429, {"error": {"code": "insufficient_quota"}}), r"http 429: .*insufficient_quota"),
     ],
-)  # fmt: skip
+)
 def test_errors_that_stay_end_the_audit(reply: Any, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         asked(lambda request: reply, ONE)
@@ -274,11 +281,17 @@ def test_p_yes_is_read_where_the_answer_is(said: Any, expected: float | None) ->
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("Yes", 1.0), ("**No**, none", 0.0), ("Yes, there is no doubt", 1.0),
-        ("There is no cyst.", 0.0), ("I see no fluid.\nFinal answer: Yes", 1.0),
-        ("yesterday", None), ("Perhaps yes, perhaps no", None), ("", None), ("Nothing", None),
+        ("Yes", 1.0),
+        ("**No**, none", 0.0),
+        ("Yes, there is no doubt", 1.0),
+        ("There is no cyst.", 0.0),
+        ("I see no fluid.\nFinal answer: Yes", 1.0),
+        ("yesterday", None),
+        ("Perhaps yes, perhaps no", None),
+        ("", None),
+        ("Nothing", None),
     ],
-)  # fmt: skip
+)
 def test_yes_and_no_are_read_as_words(text: str, value: float | None) -> None:
     assert yes_or_no(text) == (Unanswered("no answer") if value is None else value)
 

@@ -23,9 +23,12 @@ def picture(data: Phantom, index: int) -> Image:
 
 
 CROWDED: dict[str, Any] = {
-    "polyps": "always", "instrument": 1.0, "blood": 1.0, "text": 1.0,
+    "polyps": "always",
+    "instrument": 1.0,
+    "blood": 1.0,
+    "text": 1.0,
     "preparation": (0.4, 0.3, 0.3, 0.0),
-}  # fmt: skip
+}
 
 
 @settings(max_examples=40)
@@ -129,9 +132,15 @@ def test_prevalence_of_polyps_is_as_asked(share: Any, expected: float) -> None:
 
 def test_the_fingerprint_tells_every_parameter_apart() -> None:
     changes: list[dict[str, Any]] = [
-        {}, {"size": 128}, {"seed": 1}, {"polyps": 0.6}, {"instrument": 0.3}, {"blood": 0.2},
-        {"text": 0.4}, {"preparation": (0.2, 0.2, 0.2, 0.4)},
-    ]  # fmt: skip
+        {},
+        {"size": 128},
+        {"seed": 1},
+        {"polyps": 0.6},
+        {"instrument": 0.3},
+        {"blood": 0.2},
+        {"text": 0.4},
+        {"preparation": (0.2, 0.2, 0.2, 0.4)},
+    ]
     prints = [phantom(3, **change).fingerprint for change in changes]
     assert len({*prints, phantom(4).fingerprint}) == len(changes) + 1
     assert phantom(3).fingerprint == prints[0]

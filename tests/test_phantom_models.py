@@ -162,8 +162,9 @@ def test_the_table_has_every_relation_before_and_after(task: str) -> None:
 def test_a_perturbed_half_has_the_shares_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[tuple[int, torch.Tensor]] = []
 
-    def fit(module: object, images: torch.Tensor, wanted: torch.Tensor, *_: object, **__: object
-            ) -> None:  # fmt: skip
+    def fit(
+        module: object, images: torch.Tensor, wanted: torch.Tensor, *_: object, **__: object
+    ) -> None:
         given.append((len(images), images))
 
     monkeypatch.setattr(retraining, "fit", fit)

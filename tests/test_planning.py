@@ -3,7 +3,7 @@
 import pytest
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.engine.rehearsal import rehearse
+from adaptive_vtt.benchmark.rehearsal import rehearse
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import Consistency, Correctness

@@ -176,8 +176,10 @@ def test_relations_keep_off_the_mask(image: str, mask: str, tmp_path: Path) -> N
     arguments = ["preview", image, "--relations", "identity,medtest/text", "--out", str(out)]
     assert run(*arguments, "--mask", mask) == 0
     page = Page(out)
-    after, before = (page.picture(n)[34:56, 44:76].astype(int)
-                     for n in ("medtest/text, severity 5", "identity, severity 0"))  # fmt: skip
+    after, before = (
+        page.picture(n)[34:56, 44:76].astype(int)
+        for n in ("medtest/text, severity 5", "identity, severity 0")
+    )
     assert np.abs(after - before).mean() < 5  # of noise, but for what JPEG makes of it
 
 
@@ -224,8 +226,12 @@ def test_same_seed_same_sheet(image: str, tmp_path: Path) -> None:
     sheets = []
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
         out = tmp_path / f"{name}.png"
-        assert run("preview", image, "--relations", "gaussian_noise", "--seed", seed,
-                   "--out", str(out)) == 0  # fmt: skip
+        assert (
+            run(
+                "preview", image, "--relations", "gaussian_noise", "--seed", seed, "--out", str(out)
+            )
+            == 0
+        )
         sheets.append(out.read_bytes())
     assert sheets[0] == sheets[1] != sheets[2]
 
@@ -241,9 +247,12 @@ def test_same_seed_same_sheet(image: str, tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_get_one_sentence(
-    image: str, tmp_path: Path, options: list[str], sentence: str,
+    image: str,
+    tmp_path: Path,
+    options: list[str],
+    sentence: str,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     (tmp_path / "small.png").write_bytes(png(MASK[:50]))
     filled = [option.replace("{small}", str(tmp_path / "small.png")) for option in options]
     out = [] if "--out" in filled else ["--out", str(tmp_path / "sheet.html")]

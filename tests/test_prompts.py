@@ -35,9 +35,13 @@ def changed(before: Image, made: FollowUp) -> Mask:
 
 
 @given(
-    st.integers(0, 100), st.integers(0, 80), st.integers(2, 60), st.integers(2, 40),
-    st.sampled_from(list(COLOURS)), st.sampled_from([1, 3]),
-)  # fmt: skip
+    st.integers(0, 100),
+    st.integers(0, 80),
+    st.integers(2, 60),
+    st.integers(2, 40),
+    st.sampled_from(list(COLOURS)),
+    st.sampled_from([1, 3]),
+)
 def test_a_box_is_a_closed_frame_close_around_what_it_marks(
     x: int, y: int, width: int, height: int, colour: str, channels: int
 ) -> None:

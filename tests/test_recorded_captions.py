@@ -77,17 +77,27 @@ def test_json_and_csv_hold_the_same_captions(recorded: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("scene-0-00002,reic/stretch,2,", "elsewhere,reic/stretch,2,",
-         "expected a caption of sample 'scene-0-00002', relation 'reic/stretch', severity 2"),
+        (
+            "scene-0-00002,reic/stretch,2,",
+            "elsewhere,reic/stretch,2,",
+            "expected a caption of sample 'scene-0-00002', relation 'reic/stretch', severity 2",
+        ),
         ("reic/crop,1,", "reic/crop,one,", "expected a whole number as severity, got 'one'"),
-        ("sample,relation,severity,file,caption", "sample,relation,severity,file,words",
-         "expected the columns sample, relation, severity, caption, got no 'caption'"),
+        (
+            "sample,relation,severity,file,caption",
+            "sample,relation,severity,file,words",
+            "expected the columns sample, relation, severity, caption, got no 'caption'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_faulty_recordings_are_refused_in_a_sentence(
-    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    old: str, new: str, sentence: str,
-) -> None:  # fmt: skip
+    recorded: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    old: str,
+    new: str,
+    sentence: str,
+) -> None:
     text = (recorded / "answers.csv").read_text()
     assert old in text
     (tmp_path / "answers.csv").write_text(text.replace(old, new, 1))

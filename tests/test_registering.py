@@ -15,9 +15,9 @@ from adaptive_vtt.captions.occlusion import VERSIONS, occluded, pixels
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.synthetic.phantom import Phantom, phantom
 from adaptive_vtt.datasets.synthetic.registering import Register, RegisteredSight
-from adaptive_vtt.datasets.synthetic.scenery.captions import Item, compose
 from adaptive_vtt.datasets.synthetic.scenery.kinds import lab
 from adaptive_vtt.datasets.synthetic.scenery.seeing import Sighting
+from adaptive_vtt.datasets.synthetic.scenery.sentences import Item, compose
 from adaptive_vtt.datasets.synthetic.scenery.words import ENDOSCOPY, EVERYDAY, Vocabulary
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner
@@ -81,7 +81,7 @@ def turned(degrees: float, shown: tuple[int, int]) -> np.ndarray:
         (Rotate(-30), None),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_source_and_map_are_found_to_a_pixel(index: int, reduction: Any, expected: Any) -> None:
     picture = reduction.image(image(index))
     found = register().find(picture)
@@ -254,8 +254,12 @@ def test_a_vocabulary_with_gaps_is_refused(change: dict[str, Any], message: str)
 # -- audits --------------------------------------------------------------------------------
 
 FAULTLESS: dict[str, Any] = {
-    "vocabulary": ENDOSCOPY, "omission": 0, "misclassification": 0, "fabrication": 0, "setting": 0,
-}  # fmt: skip
+    "vocabulary": ENDOSCOPY,
+    "omission": 0,
+    "misclassification": 0,
+    "fabrication": 0,
+    "setting": 0,
+}
 
 
 def test_a_captioner_without_faults_names_what_is_there() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptive_vtt.captions.localising import Located, by_detection, by_occlusion, mask_of
+from adaptive_vtt.captions.localising import Located, by_detection, by_occlusion
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles.caption_rules import check, comparable
 from adaptive_vtt.relations import reic, resolve
@@ -20,6 +20,7 @@ from adaptive_vtt.relations.reic_selection import (
     statuses,
 )
 from adaptive_vtt.types import Box, Sample
+from adaptive_vtt.utils.boxes import mask_of
 
 DOG, CAT, TREE = Box("dog", 5, 5, 25, 25), Box("cat", 60, 40, 90, 60), Box("tree", 10, 10, 20, 20)
 

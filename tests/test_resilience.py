@@ -37,6 +37,7 @@ def rows() -> list[dict[str, Any]]:
     return list(json.loads(done.stdout))
 
 
+@pytest.mark.slow
 def test_every_suite_attacks_and_accounts_for_what_it_tried(rows: list[dict[str, Any]]) -> None:
     assert {row["suite"] for row in rows} == {
         "kills", "beside", "hostile", "forgeries", "secrets"
@@ -48,6 +49,7 @@ def test_every_suite_attacks_and_accounts_for_what_it_tried(rows: list[dict[str,
     assert all(tried[suite] > 0 for suite in ("kills", "hostile", "forgeries", "secrets"))
 
 
+@pytest.mark.slow
 def test_a_kill_loses_no_row_and_asks_nothing_journaled_again(rows: list[dict[str, Any]]) -> None:
     kills = {row["what"]: row["lost"] for row in rows if row["suite"] == "kills"}
     assert kills["kills and signals: journaled rows stay"] == 0

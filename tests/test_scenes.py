@@ -28,9 +28,11 @@ def picture(data: Scenes, index: int) -> Image:
 
 @settings(max_examples=25)
 @given(
-    seed=st.integers(0, 10**6), height=st.integers(96, 200), width=st.integers(96, 260),
+    seed=st.integers(0, 10**6),
+    height=st.integers(96, 200),
+    width=st.integers(96, 260),
     most=st.integers(1, 8),
-)  # fmt: skip
+)
 def test_truth_masks_and_boxes_say_the_same(seed: int, height: int, width: int, most: int) -> None:
     sample = scenes(1, seed=seed, size=(height, width), objects=(1, most)).sample(0)
     assert sample.image is not None

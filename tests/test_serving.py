@@ -277,11 +277,14 @@ def test_plain_json_round_trip(server: DemoServer) -> None:
         ({"image": "https://example.org/a.png"}, 400, "none is fetched"),
         ({"image": base64.b64encode(b"text").decode()}, 400, "expected an image file"),
         ({"image": base64.b64encode(png(frame(0))[:60]).decode()}, 400, "cannot be decoded"),
-        ({"image": base64.b64encode(png(np.zeros((97, 97, 3), np.uint8))).decode()}, 413,
-         "at most 9216 pixels, got an image of 97 x 97"),
+        (
+            {"image": base64.b64encode(png(np.zeros((97, 97, 3), np.uint8))).decode()},
+            413,
+            "at most 9216 pixels, got an image of 97 x 97",
+        ),
         (b"x" * 60_000, 413, "at most 50000 bytes"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_answered_is_rejected_with_a_sentence(
     body: Any, status: int, sentence: str, brain: DemoBrain
 ) -> None:

@@ -50,6 +50,18 @@ def losses_of(repeat: int) -> np.ndarray:
     return (np.random.default_rng(repeat).random(len(NAMES)) < 0.3).astype(float)
 
 
+def test_the_same_seed_draws_otherwise_where_a_prior_journal_or_the_model_differs(tmp_path: Path):
+    losses, path = losses_of(0), tmp_path / "first.db"
+    with audited(losses, 0, 12, surrogate=False, journal=path) as first:
+        drawn = [row.call for row in first.journal.draws()]
+    mended = losses.copy()
+    mended[drawn] = 0
+    for other, options in ((losses, {"prior_journal": path}), (mended, {"surrogate": False})):
+        second = audited(other, 0, 12, **options)
+        assert [row.call for row in second.journal.draws()] != drawn
+
+
+@pytest.mark.slow
 def test_a_prior_journal_of_the_same_seed_leaves_the_certificate_valid(tmp_path: Path):
     """With draws keyed by the seed alone, 8 of 20 such audits missed."""
     misses = 0
@@ -63,6 +75,7 @@ def test_a_prior_journal_of_the_same_seed_leaves_the_certificate_valid(tmp_path:
     assert misses <= 2
 
 
+@pytest.mark.slow
 def test_a_mended_model_is_not_asked_the_mended_questions_alone():
     """With draws keyed by the seed alone, 10 of 10 such audits missed."""
     misses = 0

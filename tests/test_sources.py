@@ -157,14 +157,17 @@ def test_consistency_needs_no_label_and_compares_with_the_source() -> None:
     audit.run()
     table = outcomes(audit.journal).set_index(["sample", "relation"])
     assert table["loss"].to_dict() == {
-        ("a", "negative"): 0, ("b", "negative"): 0,
-        ("a", "brightness_down"): 0, ("b", "brightness_down"): 0,
-    }  # fmt: skip
+        ("a", "negative"): 0,
+        ("b", "negative"): 0,
+        ("a", "brightness_down"): 0,
+        ("b", "brightness_down"): 0,
+    }
     stubborn = Audit(made, PythonModel(lambda batch: np.ones((len(batch), 1))))
     stubborn.run()
     assert outcomes(stubborn.journal).groupby("relation")["loss"].mean().to_dict() == {
-        "negative": 1, "brightness_down": 0,
-    }  # fmt: skip
+        "negative": 1,
+        "brightness_down": 0,
+    }
 
 
 def test_a_source_without_answer_excludes_its_follow_ups_both_ways() -> None:
@@ -266,12 +269,14 @@ def test_a_segmenter_is_audited_at_every_threshold_in_one_call() -> None:
     half = table[table["relation"] == "half"]
     assert np.allclose(half["answer"], 2 / 3)  # Dice of half a square
     assert half.groupby("concept")["loss"].mean().to_dict() == {
-        "square drop > 0.25": 1, "square drop > 0.5": 0,
-    }  # fmt: skip
+        "square drop > 0.25": 1,
+        "square drop > 0.5": 0,
+    }
     assert result.calls == 5 + 10
     assert result.targets["target"].tolist()[:2] == [
-        "square drop > 0.25: EFR", "square drop > 0.5: EFR",
-    ]  # fmt: skip
+        "square drop > 0.25: EFR",
+        "square drop > 0.5: EFR",
+    ]
     verify(audit.journal)
 
 

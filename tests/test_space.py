@@ -132,8 +132,12 @@ def test_severities_restrict_graded_relations_only() -> None:
     names = ["identity", "rotation", "defocus_blur"]
     space = QuestionSpace(tiny_dataset(), names, severities=[2, 4])
     assert [v.name for v in space.variants] == [
-        "identity:0", "rotation:2", "rotation:4", "defocus_blur:2", "defocus_blur:4",
-    ]  # fmt: skip
+        "identity:0",
+        "rotation:2",
+        "rotation:4",
+        "defocus_blur:2",
+        "defocus_blur:4",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_phantom_is_audited_verified_and_exported(tmp_path: Path) -> None:
         model=("adaptive_vtt.experiments.phantom_unet:predict", "segmenter.py:predict"),
         count=("count = 500", "count = 6"),
         size=("size = 256", "size = 96"),
-    )  # fmt: skip
+    )
     assert "relation medtest/text, polyp drop > 0.25: EFR" in targets(audited(spec))
     failures = tmp_path / "failures"
     assert len(from_masks(failures, images="images", masks="masks/polyp")) > 0

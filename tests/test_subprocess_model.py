@@ -65,8 +65,10 @@ def test_a_program_is_told_image_concepts_and_questions_alone(program: Make) -> 
     answer = checked(model, [prompt])[0]
     assert isinstance(answer, Answer)
     assert json.loads(str(answer.values[0])) == {
-        "image": None, "concepts": ["organ"], "asks": [{"text": "Which?", "options": ["x", "y"]}],
-    }  # fmt: skip
+        "image": None,
+        "concepts": ["organ"],
+        "asks": [{"text": "Which?", "options": ["x", "y"]}],
+    }
     assert model.answers == "one"
 
 
@@ -125,11 +127,17 @@ NEXT = "open('seen', 'a').write('.') and os.path.getsize('seen') % 2"
 @pytest.mark.parametrize(
     "line",
     [
-        "'hello'", "'{\"values\": [NaN, 0.5]}'", "'{\"values\": [1e999, 0]}'", "'[' * 100000",
-        "'{\"values\": [0.5, 0.5], \"cost\": -5}'", "'{\"values\": [0.5, 0.5], \"cost\": NaN}'",
-        "'{\"values\": [' + '1' * 5000 + ', 0]}'", "'x' * 5000000", "'{\"values\": [0.5]}'",
+        "'hello'",
+        "'{\"values\": [NaN, 0.5]}'",
+        "'{\"values\": [1e999, 0]}'",
+        "'[' * 100000",
+        '\'{"values": [0.5, 0.5], "cost": -5}\'',
+        '\'{"values": [0.5, 0.5], "cost": NaN}\'',
+        "'{\"values\": [' + '1' * 5000 + ', 0]}'",
+        "'x' * 5000000",
+        "'{\"values\": [0.5]}'",
     ],
-)  # fmt: skip
+)
 def test_after_a_good_line_a_malformed_one_leaves_its_question_unanswered(
     program: Make, line: str
 ) -> None:

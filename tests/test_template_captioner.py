@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from adaptive_vtt.datasets.synthetic.scenery.captions import EMPTY, Item, compose
 from adaptive_vtt.datasets.synthetic.scenery.kinds import KINDS
 from adaptive_vtt.datasets.synthetic.scenery.seeing import ColourSight, Sighting
+from adaptive_vtt.datasets.synthetic.scenery.sentences import EMPTY, Item, compose
 from adaptive_vtt.datasets.synthetic.scenery.words import GOES_WITH, TAKEN_FOR, WORDS
 from adaptive_vtt.datasets.synthetic.scenes import scenes
 from adaptive_vtt.demo_server import DemoServer
@@ -26,8 +26,12 @@ from adaptive_vtt.types import Ask, Image, Sample
 
 DATA = scenes(40, seed=21)
 FAULTLESS: dict[str, Any] = {
-    "omission": 0, "misclassification": 0, "fabrication": 0, "synonyms": 0, "setting": 0,
-}  # fmt: skip
+    "omission": 0,
+    "misclassification": 0,
+    "fabrication": 0,
+    "synonyms": 0,
+    "setting": 0,
+}
 CHANCE = 1e-6
 """A correct captioner fails a test of its rates with this probability, were seeds drawn anew."""
 
@@ -136,20 +140,25 @@ def test_every_kind_has_words_a_confusion_and_company() -> None:
 @pytest.mark.parametrize(
     ("item", "phrase"),
     [
-        (Item("apple", 1), "an apple"), (Item("sheep", 3), "three sheep"),
-        (Item("bus", 2), "two buses"), (Item("person", 7), "several people"),
-        (Item("person", 2, 2), "two women"), (Item("dog", 2, 1), "two puppies"),
-        (Item("bench", 4), "four benches"), (Item("ball", 1, 1), "a beach ball"),
+        (Item("apple", 1), "an apple"),
+        (Item("sheep", 3), "three sheep"),
+        (Item("bus", 2), "two buses"),
+        (Item("person", 7), "several people"),
+        (Item("person", 2, 2), "two women"),
+        (Item("dog", 2, 1), "two puppies"),
+        (Item("bench", 4), "four benches"),
+        (Item("ball", 1, 1), "a beach ball"),
     ],
-)  # fmt: skip
+)
 def test_names_get_articles_numbers_and_plurals(item: Item, phrase: str) -> None:
     assert item.phrase == phrase
 
 
 @given(
     names=st.lists(st.sampled_from([*WORDS]), max_size=6, unique=True),
-    counts=st.lists(st.integers(1, 6), min_size=6, max_size=6), seed=st.integers(0, 99),
-)  # fmt: skip
+    counts=st.lists(st.integers(1, 6), min_size=6, max_size=6),
+    seed=st.integers(0, 99),
+)
 def test_a_sentence_names_everything_once(names: list[str], counts: list[int], seed: int) -> None:
     items = [Item(name, count) for name, count in zip(names, counts, strict=False)]
     sentence, words = compose(items, np.random.default_rng(seed), 1.0)
@@ -215,9 +224,13 @@ def test_even_faults_come_at_the_set_rates() -> None:
     faults = np.zeros(3, int)
     for seed in range(5):
         captioner = TemplateCaptioner(
-            omission=0.2, misclassification=0.1, fabrication=0.15, even=True, persistence=0,
+            omission=0.2,
+            misclassification=0.1,
+            fabrication=0.15,
+            even=True,
+            persistence=0,
             seed=seed,
-        )  # fmt: skip
+        )
         for index in range(40):
             told = captioner.explain(image(index))
             things, captions = things + len(told.seen), captions + 1

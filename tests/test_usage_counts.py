@@ -15,7 +15,7 @@ from loopback import serving
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.budget import Purse
+from adaptive_vtt.engine.budget import Budget
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.models import (
     Answer,
@@ -209,12 +209,12 @@ def test_a_cost_that_is_no_money_is_a_model_error(cost: Any, unanswered: bool) -
 
 
 @pytest.mark.parametrize("cost", [-75.0, float("nan"), float("inf")])
-def test_a_purse_pays_nothing_that_is_no_money(cost: float) -> None:
-    purse = Purse(Generous(1.0), 10.0)
-    purse.pay(2.0)
+def test_a_budget_pays_nothing_that_is_no_money(cost: float) -> None:
+    budget = Budget(Generous(1.0), 10.0)
+    budget.pay(2.0)
     with pytest.raises(JournalError, match="expected a cost that is finite and 0 or more"):
-        purse.pay(cost)
-    assert purse.spent == 2.0
+        budget.pay(cost)
+    assert budget.spent == 2.0
 
 
 @pytest.mark.parametrize("most", [-1.0, float("nan"), float("inf")])

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,6 @@ from ..audit import Audit
 from ..audit import Progress as Step
 from ..certify import Move
 from ..results import outcomes
-from ..spec import Spec
-from ..spec.building import build_audit
 from ..strategies import get
 from ..types import Indices
 from .estimators import lure, peek, plug_in, running_means
@@ -58,12 +55,17 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Job:
-    """One audit: of what, how, with which seed; ``truth`` (K,) where it is known."""
+    """One audit: of what, how, with which seed.
 
-    spec: Spec
-    base: Path
+    ``audit_of`` begins it, given options of an Audit that go before its own, and can be sent to
+    another process; ``budget``: its own, in calls; ``truth`` (K,): the targets' true mean
+    losses, where they are known.
+    """
+
+    audit_of: Callable[..., Audit]
     strategy: str
     seed: int
+    budget: int | None = None
     truth: tuple[float, ...] | None = None
 
 
@@ -104,7 +106,7 @@ def uncertainty_run(job: Job) -> Run:
         at.append(step.state.calls)
         level.append(round(step.state.mean, 5))
 
-    with build_audit(job.spec, job.base, strategy=job.strategy, seed=job.seed) as audit:
+    with job.audit_of(strategy=job.strategy, seed=job.seed) as audit:
         result = audit.run(note)
         seconds = audit.state().elapsed / max(result.calls, 1)
     return {
@@ -116,7 +118,7 @@ def uncertainty_run(job: Job) -> Run:
 def certified_run(job: Job) -> Run:
     """One audit with certificates: how its intervals shrink, and what came of the estimates."""
     _one_thread()
-    with build_audit(job.spec, job.base, seed=job.seed, stop=None, **options_of(job)) as audit:
+    with job.audit_of(seed=job.seed, stop=None, **options_of(job)) as audit:
         trace = Trace(audit, job)
         result = audit.run(trace.note)
         seconds = audit.state().elapsed / max(result.calls, 1)
@@ -131,7 +133,7 @@ def options_of(job: Job) -> dict[str, Any]:
     options = BASELINES.get(job.strategy, {"strategy": job.strategy})
     if job.strategy != "argmax":
         return options
-    budget = job.spec.audit.budget or MOST_ARGMAX
+    budget = job.budget or MOST_ARGMAX
     return {**options, "strategy": get(options["strategy"], power=SHARPEST), "budget": budget}
 
 
@@ -139,7 +141,7 @@ class Trace:
     """Watches one audit that certifies."""
 
     def __init__(self, audit: Audit, job: Job) -> None:
-        goal = job.spec.certify.half_width
+        goal = audit.certify.half_width
         belief = audit.belief
         assert goal is not None
         assert belief.certifier is not None
@@ -147,7 +149,7 @@ class Trace:
         self._audit, self._belief, self._certifier = audit, belief, belief.certifier
         self._truth = None if job.truth is None else np.array(job.truth)
         self._uniform = job.strategy == UNIFORM
-        self._alpha = 1 - job.spec.certify.confidence
+        self._alpha = 1 - audit.certify.confidence
         self._calls_to: dict[float, int | None] = dict.fromkeys(levels_to(goal))
         self._missed = False
         self._at: list[int] = []

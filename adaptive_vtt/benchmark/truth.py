@@ -6,14 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..certify import named_targets
 from ..certify.targets import Target, member
 from ..engine.judge import Judge
 from ..journal.rows import AnswerRow
 from ..models.base import ModelUnderTest
 from ..models.checking import checked
 from ..space import QuestionSpace
-from ..spec import CertifySpec
 from ..types import IDENTITY, Indices
 
 Floats = npt.NDArray[np.float64]
@@ -46,11 +44,6 @@ def _sources(judge: Judge, calls: list[int]) -> list[int]:
     if not judge.sources.count:
         return []
     return sorted({judge.sources.of(int(judge.all_questions_of(call)[0])) for call in calls})
-
-
-def targets_of(space: QuestionSpace, certify: CertifySpec) -> list[Target]:
-    """The targets that an audit of ``space`` certifies."""
-    return named_targets(space, certify.targets, certify.where)
 
 
 def all_losses(

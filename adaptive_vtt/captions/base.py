@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from ..types import Box, Image
+from ..types import Filler as Filler
 
 
 class Reader(Protocol):
@@ -24,16 +25,3 @@ class Detector(Protocol):
 
     def detect(self, image: Image) -> tuple[Box, ...]:
         """What is in H x W x C uint8, surest first; label "" where the kind is not known."""
-
-
-class Filler(Protocol):
-    """Paints over a part of an image."""
-
-    def __call__(self, image: Image, box: Box) -> Image:
-        """A copy of H x W x C uint8 without what was in ``box``."""
-
-
-def describe_part(part: object) -> str:
-    """What a part goes by, for the journal: its ``describe``, a function's name, or its class."""
-    said = getattr(part, "describe", None) or getattr(part, "__name__", type(part).__name__)
-    return str(said)

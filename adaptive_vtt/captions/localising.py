@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..types import Box, Mask
+from ..types import Box
 from .base import Same
 from .occlusion import VERSIONS, innermost, located
 
@@ -47,13 +47,3 @@ def by_occlusion(
 def rounded(box: Box) -> list[float]:
     """The box's edges to a tenth of a pixel, as JSON has them."""
     return [round(float(edge), 1) for edge in box.edges]
-
-
-def mask_of(boxes: Sequence[Box], height: int, width: int) -> Mask:
-    """M_loc: the pixels of H x W whose centres lie in any of the boxes."""
-    found = np.zeros((height, width), dtype=bool)
-    for box in boxes:
-        left, top = (max(0, int(np.ceil(edge - 0.5))) for edge in (box.left, box.top))
-        right, bottom = (max(0, int(np.ceil(edge - 0.5))) for edge in (box.right, box.bottom))
-        found[top:bottom, left:right] = True
-    return found

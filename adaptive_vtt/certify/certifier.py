@@ -42,17 +42,20 @@ Bools = npt.NDArray[np.bool_]
 CLIP = 0.02
 """Predictions stay within [CLIP, 1 - CLIP]."""
 ROOM = 1.25
-"""A draw may reach this much further than the furthest of late."""
+"""Bound on a draw's correction, as a multiple of the largest one seen recently. It is fixed before
+the draw: bets must not depend on the current candidates."""
 FADE = 0.95
-"""The furthest reach is forgotten at this rate per draw."""
+"""Factor per draw by which the largest correction seen recently fades, so that one unusual draw
+does not keep the bound loose."""
 FIRST_REACH = 0.5
-"""How far the first draw may reach, as a share of the target's unseen questions."""
+"""Bound on the first draw's correction, as a share of the target's unseen questions: none has been
+seen by then."""
 TINY = 1e-300
 RANGE = 1.0
 """Draws needed go with variance + RANGE * half-width: 2 v ln(1/alpha) / w^2, and, as a bet is
 at most CAP over the range, ln(1/alpha) / (CAP w)."""
 PRIOR = 20.0
-"""Draws that the first guess of the variance ratio, 1, counts for."""
+"""Draws that the first guess of the variance ratio, 1, counts as."""
 
 
 @dataclass(frozen=True)

@@ -2,34 +2,61 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from ..errors import InputError, unknown
+from ..models.base import ProxySource
 from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
+from ..types import CallMode
 from .certifier import Certifier
 from .sequences import CAP, EAGERNESS, MOST_SKEW, PRIOR
 from .targets import fingerprint, named_targets
-
-if TYPE_CHECKING:
-    from ..engine.belief import Belief
-    from ..engine.proxies import Proxies
 
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
 """Where only a decision is asked for, bets aim at intervals this wide to either side."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The arguments of an Audit that are about certificates; see there."""
+DEFAULT_TARGETS = ("concepts", "relations")
 
-    half_width: float | None
-    at_most: float | None
-    confidence: float
-    targets: tuple[str, ...]
-    where: Filters | None
-    unanswered: Literal["loss", "both"]
+
+@dataclass(frozen=True)
+class Certify:
+    """What an audit certifies, how surely, and by which predictions.
+
+    With neither ``half_width`` nor ``at_most`` nothing is certified, and the rest has no effect.
+
+    - ``half_width``: in (0, 1). The audit ends when every interval reaches this far, or less, to
+      either side. Default None: intervals may be as wide as they are.
+    - ``at_most``: in (0, 1), a mean loss. The audit ends when every interval lies on one side of
+      it. Default None: nothing is decided.
+    - ``confidence``: in (0, 1), the probability that all intervals hold at all times.
+      Default 0.95.
+    - ``targets``: what is certified, names as in ``certify.named_targets``.
+      Default: every concept's miss and false-alarm rate, and every relation's error.
+    - ``where``: name of a target of one's own -> metadata column or field -> values.
+      Default None: none.
+    - ``unanswered``: "loss" counts an unanswered question as the oracle does, "both" as 0 in
+      lower and 1 in upper bounds. Default "loss".
+    - ``surrogate``: True predicts losses by the question GP, False by each target's mean alone:
+      faster, wider intervals. Default True.
+    - ``proxies``: name -> answers of a cheaper model, as ``engine.proxies.Proxies`` takes them.
+      They move effort, never what is certified. Default None: none.
+    - ``prior_journal``: path of the journal of an audit of an earlier version of the model on
+      the same space. Default None: none.
+    """
+
+    half_width: float | None = None
+    at_most: float | None = None
+    confidence: float = 0.95
+    targets: Sequence[str] = DEFAULT_TARGETS
+    where: Filters | None = None
+    unanswered: Literal["loss", "both"] = "loss"
+    surrogate: bool = True
+    proxies: Mapping[str, ProxySource] | None = None
+    prior_journal: Path | str | None = None
 
     @property
     def certifies(self) -> bool:
@@ -52,11 +79,11 @@ class Plan:
             )
 
     def meaning(self) -> dict[str, Any]:
-        """What of it decides what draws are about: for the audit's key."""
+        """What of it decides what draws are about, predictions aside: for the audit's key."""
         return {
             "certifies": self.certifies,
             "confidence": self.confidence,
-            "targets": self.targets,
+            "targets": tuple(self.targets),
             "where": self.where,
             "unanswered": self.unanswered,
         }
@@ -72,50 +99,16 @@ class Plan:
             return None
         return rules[0] if len(rules) == 1 else rules[0] & rules[1]
 
-    def belief(
-        self,
-        space: QuestionSpace,
-        answers: Literal["one", "all"],
-        *,
-        seed: int | str,
-        device: str,
-        proxies: "Proxies",
-        surrogate: bool,
-        **readings: Any,
-    ) -> "Belief":
-        """A fresh belief, with certifier and question GP where targets are certified.
-
-        ``readings`` are Belief's ``memory``, ``form`` and ``history``.
-        """
-        from ..engine.belief import Belief
-        from ..surrogates import QuestionGP, sample_features
-
+    def certifier(self, space: QuestionSpace, answers: CallMode) -> Certifier | None:
+        """The certifier of the targets in ``space``; None where nothing is certified."""
         if not self.certifies:
-            return Belief(space, seed=seed, device=device, **readings)
-        certifier = Certifier(
+            return None
+        return Certifier(
             space,
             named_targets(space, self.targets, self.where),
             answers=answers,
             half_width=self.half_width or DECISION_WIDTH,
             confidence=self.confidence,
-        )
-        relations = list(dict.fromkeys(v.relation.name for v in space.variants))
-        losses = QuestionGP(
-            [relations.index(v.relation.name) for v in space.variants],
-            [v.severity for v in space.variants],
-            len(space.concepts),
-            shared=answers == "all",
-            features=sample_features(space.dataset, seed=seed),
-            proxies=proxies if proxies.names else None,
-            device=device,
-        )
-        return Belief(
-            space,
-            seed=seed,
-            device=device,
-            losses=losses if surrogate else None,
-            certifier=certifier,
-            **readings,
         )
 
     def describe(self, certifier: Certifier | None) -> dict[str, Any] | None:

@@ -39,9 +39,11 @@ def describe_population(certifier: "Certifier | None") -> dict[str, Any] | None:
 def _masks(target: "Target") -> dict[str, Any]:
     rows = None if target.rows is None else pack(target.rows)
     return {
-        "variants": pack(target.variants), "concepts": pack(target.concepts),
-        "sides": pack(target.sides), "rows": rows,
-    }  # fmt: skip
+        "variants": pack(target.variants),
+        "concepts": pack(target.concepts),
+        "sides": pack(target.sides),
+        "rows": rows,
+    }
 
 
 def pack(array: npt.NDArray[Any]) -> dict[str, Any]:

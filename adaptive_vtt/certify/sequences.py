@@ -18,20 +18,25 @@ Floats = npt.NDArray[np.float64]
 
 GRID = 1001
 CAP = 0.9
-"""c: how much of the way to ruin a single bet may go."""
+"""c of the formulas above: the largest fraction of its wealth that one bet may lose. Below 1, no
+single draw can ruin a bet against a mean that is still possible."""
 EAGERNESS = 1.2
-"""Bets are best for excluding a mean this many half-widths away."""
+"""Distance from the centre, in half-widths aimed at, of the mean that bets are best at
+excluding."""
 LEAST_VARIANCE = 1e-9
 BETWEEN = 3.5
-"""Grid cells: two means that were possible span three with a cell to either side, and the true
-mean may lie between them when both are excluded. Only a wider interval can be emptied."""
+"""Width in grid cells up to which an interval counts as never emptied. Two neighbouring possible
+means span three cells, one to either side included, and the true mean may lie between them when
+both are excluded: only a wider interval proves that the losses changed."""
 EDGE = 1e-9
-"""Ends of an interval may pass each other by rounding, by no more than this."""
+"""Distance, on the scale of losses 0..1, by which the ends of an interval may pass each other
+through rounding alone."""
 SPARSE = 0.9
-"""Excluded means are thrown out once they are a tenth of all."""
+"""Share of the stored means that are still possible, below which excluded ones are thrown out:
+doing so at every draw would cost more than it saves."""
 MOST_SKEW = 3.0
 PRIOR = 8.0
-"""Outcomes that the first guesses of centre and variance count for."""
+"""Pseudo-outcomes that the first guesses of centre and variance count as."""
 
 
 class Sequences:

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..engine.law import Law
 from ..errors import JournalError
+from ..journal.packed_law import PackedLaw, unpack
 from ..journal.rows import DrawRow, MoveRow
 from ..utils.random_streams import generator
 
@@ -65,7 +65,7 @@ def check_draws(
     targets = None if not population else _Targets(population, facts)
     drawn: set[int] = set()
     for draw in draws:
-        law = Law.unpack(draw.law)
+        law = unpack(draw.law)
         _check_law(draw, law)
         if "key" in facts:
             _check_choice(facts["key"], draw, law, drawn)
@@ -74,7 +74,7 @@ def check_draws(
             targets.check(draw, law, losses if draw.call in answered else None)
 
 
-def _check_law(draw: DrawRow, law: Law) -> None:
+def _check_law(draw: DrawRow, law: PackedLaw) -> None:
     if abs(float(law.probabilities.sum()) - 1) > AGREE or (law.probabilities < 0).any():
         raise JournalError(f"verify: the law of draw {draw.draw} does not sum to one")
     place = np.flatnonzero(law.calls == draw.call)
@@ -82,7 +82,7 @@ def _check_law(draw: DrawRow, law: Law) -> None:
         raise JournalError(f"verify: draw {draw.draw} was not drawn from its law")
 
 
-def _check_choice(key: str, draw: DrawRow, law: Law, drawn: set[int]) -> None:
+def _check_choice(key: str, draw: DrawRow, law: PackedLaw, drawn: set[int]) -> None:
     ends = np.cumsum(law.probabilities)
     point = generator(key, "draw", draw.draw).random() * ends[-1]
     place = min(int((ends <= point).sum()), len(ends) - 1)
@@ -119,7 +119,7 @@ class _Targets:
         small = total * len(self.masks) <= MOST_TABLE
         self._table = self._touching(np.arange(total)) if small else None
 
-    def check(self, draw: DrawRow, law: Law, losses: Losses | None) -> None:
+    def check(self, draw: DrawRow, law: PackedLaw, losses: Losses | None) -> None:
         """One draw, and, where its call was answered, what came back."""
         questions = draw.call * self.per_call + np.arange(self.per_call)
         inside = self._inside(questions)

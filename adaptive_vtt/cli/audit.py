@@ -9,7 +9,7 @@ from .options import Json, Out, names
 from .signals import interruptible
 
 
-def audit(
+def audit(  # noqa: PLR0913, PLR0917 - a command's options
     spec: Annotated[
         Path | None,
         typer.Argument(help="What to audit; 'avtt init' writes one.", metavar="SPEC.toml"),

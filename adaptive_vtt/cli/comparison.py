@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ from rich.table import Table
 from ..benchmark import runs as work
 from ..benchmark import summary as figures
 from ..benchmark.figure import certified_page, uncertainty_page
-from ..benchmark.truth import MOST_CALLS, all_answers, all_losses, calls_of, means, targets_of
+from ..benchmark.truth import MOST_CALLS, all_answers, all_losses, calls_of, means
+from ..certify import named_targets
 from ..errors import InputError
 from ..models import ModelUnderTest
 from ..space import QuestionSpace
 from ..spec import Spec
-from ..spec.building import build_model, build_space
+from ..spec.building import build_audit, build_model, build_space
 from ..spec.models import ModelSection, PlugInSection, PythonSection, RecordedSection
 from ..strategies import get as get_strategy
 from ..utils.files import write_text
@@ -83,6 +85,15 @@ def _checked(names: Sequence[str], certifying: bool) -> list[str]:
     return [work.UNIFORM, *(n for n in names if n != work.UNIFORM)] if certifying else names
 
 
+def _jobs(
+    spec: Spec, base: Path, names: list[str], repeats: int, truth: tuple[float, ...] | None = None
+) -> list[work.Job]:
+    """Every strategy with every seed."""
+    begin, budget = partial(build_audit, spec, base), spec.audit.budget
+    seeds = range(repeats)
+    return [work.Job(begin, name, seed, budget, truth) for name in names for seed in seeds]
+
+
 # -- without certificates -----------------------------------------------------------------
 
 
@@ -90,7 +101,7 @@ def _compare_uncertainty(
     spec: Spec, base: Path, names: list[str], repeats: int, out: Path, as_json: bool
 ) -> None:
     build_space(spec, base)  # a spec that cannot be used ends here, not in a worker
-    jobs = [work.Job(spec, base, name, seed) for name in names for seed in range(repeats)]
+    jobs = _jobs(spec, base, names, repeats)
     runs = _run(work.uncertainty_run, jobs, as_json)
     table = figures.uncertainty_summary(runs)
     record = {"summary": table.to_dict(orient="records"), "runs": runs}
@@ -109,12 +120,12 @@ def _compare_certified(
     goal = spec.certify.half_width
     assert goal is not None
     space = build_space(spec, base)
-    targets = targets_of(space, spec.certify)
+    targets = named_targets(space, spec.certify.targets, spec.certify.where)
     if exhaust and isinstance(spec.model, PythonSection | PlugInSection):
         spec = _recorded(spec, base, space, out, as_json)
     truth = _truth(spec, base, space, as_json)
     known = None if truth is None else tuple(truth)
-    jobs = [work.Job(spec, base, name, seed, known) for name in names for seed in range(repeats)]
+    jobs = _jobs(spec, base, names, repeats, known)
     runs = _run(work.certified_run, jobs, as_json)
     tables = _tables(runs, truth)
     record: dict[str, Any] = {
@@ -188,7 +199,12 @@ def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[fl
         return None
     with _Bar("finding the truth", calls, quiet) as advance:
         questions, losses = all_losses(space, model, advance)
-    return [float(m) for m in means(space, targets_of(space, spec.certify), questions, losses)]
+    return [
+        float(m)
+        for m in means(
+            space, named_targets(space, spec.certify.targets, spec.certify.where), questions, losses
+        )
+    ]
 
 
 # -- running, writing, showing ------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from ..engine.rehearsal import Estimate, rehearse
+from ..benchmark.rehearsal import Estimate, rehearse
 from ..spec import Spec
 from ..spec.building import NotImported, build_parts
 

@@ -53,7 +53,7 @@ def _export(directory: Path, out: Path, least_loss: float, run_code: bool) -> "E
                 f"{where}: was not begun by 'avtt audit'; export it from Python with "
                 "adaptive_vtt.export.failures.export_failures(audit.journal, audit.space, ...)"
             )
-        spec, base = spec_of(facts, str(where))
+        spec, base = spec_of(facts, str(where), to_run=False)
         if run_code:
             check_program(facts, spec, str(where))
         else:

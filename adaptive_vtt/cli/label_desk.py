@@ -130,7 +130,7 @@ def _pictures(journal: Journal) -> Pictures:
     try:
         if "spec" not in facts:
             raise InputError("the audit was not begun by 'avtt audit'")
-        spec, base = spec_of(facts, "journal")
+        spec, base = spec_of(facts, "journal", to_run=False)
         refuse_code(spec, "journal", "its data are not read anew")
         return Pictures(journal, build_space(spec, base))
     except AvttError as error:

@@ -1,9 +1,10 @@
 """What a running audit shows on a terminal, and the table it ends with."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,7 @@ class Live:
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         self._audit = audit
         self._last = 0.0
+        self._told = False
         self._bar = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=14),
@@ -46,7 +48,7 @@ class Live:
         self.console.print(repr(self._audit.space), markup=False)
         self.console.print(f"stops at: {rules}", markup=False)
         self._bar.start()
-        self._task = self._bar.add_task("asking", total=self._audit.budget, status="")
+        self._task = self._bar.add_task("asking", total=self._audit.limits.budget, status="")
         return self
 
     def __exit__(
@@ -64,6 +66,7 @@ class Live:
             return
         self._last = now
         state = step.state
+        self._tell_malformed()
         status = f"{state.calls} calls, {state.questions} questions, {state.elapsed:.0f} s"
         if step.cost:
             status += f", cost {step.cost:g}"
@@ -71,17 +74,24 @@ class Live:
 
     def _open(self, step: Step) -> str:
         """What keeps the audit going."""
-        state, plan = step.state, self._audit.plan
+        state, certify = step.state, self._audit.certify
         if state.lower is None or state.upper is None:
             side = "present" if step.side else "absent"
             return f"uncertainty {state.mean:.2f}, most at {step.concept} ({side})"
         widths = (state.upper - state.lower) / 2
         widest = int(np.argmax(widths))
         names = self._audit.targets
-        if plan.half_width is None:
+        if certify.half_width is None:
             return f"widest +-{widths[widest]:.3f} {names[widest]}"
-        done = int((widths <= plan.half_width).sum())
+        done = int((widths <= certify.half_width).sum())
         return f"{done}/{len(widths)} certified, widest +-{widths[widest]:.3f} {names[widest]}"
+
+    def _tell_malformed(self) -> None:
+        """What was wrong with the first malformed reply, once: a path may be mistaken."""
+        statistics: Mapping[str, Any] = getattr(self._audit.model, "statistics", dict)()
+        if not self._told and (first := statistics.get("first_malformed")):
+            self._told = True
+            self.console.print(f"trouble: the first malformed reply: {first}", markup=False)
 
     def finish(self, result: Result, out: Path) -> None:
         """Why it stopped, the targets that matter most, and where the report is."""
@@ -105,6 +115,7 @@ class Live:
                 "differ",
                 markup=False,
             )
+        self._tell_malformed()
         for warning in result.warnings:
             console.print(f"warning: {warning}", markup=False)
         console.print(f"report: {out / 'report.html'}", markup=False)

@@ -2,9 +2,9 @@
 the images it is asked about, and errs, delays and fails at rates that are set.
 """
 
-from .answers import REFUSAL, DemoBrain, Reply
 from .behaviour import FAULTS, Behaviour, Statistics
 from .brain import Brain
+from .demo_brain import REFUSAL, DemoBrain, Reply
 from .server import MODEL, STATISTICS, DemoServer
 
 __all__ = [

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..types import Image
-from .answers import Reply
+from .demo_brain import Reply
 
 
 class Brain(Protocol):

@@ -6,7 +6,7 @@ from ..datasets.synthetic.scenery.kinds import KINDS
 from ..errors import unknown
 from ..models.demo.template_captioner import TemplateCaptioner, Told
 from ..types import Image
-from .answers import Reply
+from .demo_brain import Reply
 
 NO_IMAGE = "There is no image to describe."
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ..types import Image
 from .brain import Brain
 from .http import Rejected, Request, Response, Usage
-from .pictures import MOST_PIXELS
+from .image_decoding import MOST_PIXELS
 from .routes import Route
 
 INPUT, OUTPUT = "image", "probabilities"

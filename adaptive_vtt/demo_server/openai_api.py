@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..types import Image
-from .answers import REFUSAL, Reply
 from .brain import Brain
+from .demo_brain import REFUSAL, Reply
 from .http import Rejected, Request, Response, Usage
-from .pictures import MOST_PIXELS, decoded
+from .image_decoding import MOST_PIXELS, decoded
 from .reading import fold
 from .routes import Route
 

@@ -3,7 +3,7 @@
 from ..errors import InputError
 from .brain import Brain
 from .http import Rejected, Request, Response, Usage
-from .pictures import MOST_PIXELS, decoded
+from .image_decoding import MOST_PIXELS, decoded
 from .routes import Route
 
 

@@ -16,9 +16,9 @@ from ..errors import InputError, one_line
 from .behaviour import Behaviour, Fate, Statistics
 from .brain import Brain
 from .http import Rejected, Request, Response, Usage, read_request
+from .image_decoding import MOST_PIXELS
 from .open_inference_api import OpenInference
 from .openai_api import OpenAI
-from .pictures import MOST_PIXELS
 from .plain_api import Plain
 from .routes import Api, Route
 

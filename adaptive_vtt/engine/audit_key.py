@@ -33,31 +33,16 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, JournalError
-from ..journal import JournalSource, SQLiteJournal
 from ..models.base import ModelUnderTest, adapted_model
 
 SEED_BITS = 53
 """Fresh seeds are whole numbers that every reader of JSON keeps exact."""
 CONTENT = "content "
 """Before a version that was found by hashing what the model is made of."""
-
-
-def recall(journal: JournalSource) -> dict[str, Any]:
-    """The facts of the journal that an audit is to go on with; {} where it is to be begun."""
-    if journal is None or callable(journal):
-        return {}
-    if isinstance(journal, str | Path):
-        if not Path(journal).is_file():
-            return {}
-        with closing(SQLiteJournal(journal, read_only=True)) as found:
-            return found.facts()
-    return journal.facts()
 
 
 def seed_for(seed: int | None, facts: Mapping[str, Any]) -> int:
@@ -146,9 +131,3 @@ def _version_for(model: ModelUnderTest, facts: Mapping[str, Any]) -> tuple[str |
     if now == then or not all((v or "").startswith(CONTENT) for v in (now, then)):
         return now, False
     return then, True
-
-
-def hash_file(path: Path) -> str:
-    """A short hash of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()

@@ -6,14 +6,13 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from ..certify import Certifier
 from ..space import QuestionSpace
 from ..surrogates import AnswerGP, AnswerPoints, Losses, Predictability, QuestionGP
 from ..types import Candidates, Memory
 from ..utils.random_streams import generator
+from .tensors import Tensor, array, tensor
 
 REFERENCE = 2_000
 """At most this many samples are counted over for predictability."""
@@ -94,40 +93,39 @@ class Belief:
     def look_at(self, candidates: Candidates) -> None:
         """Prepares ``inside`` (K x n) and ``predictions`` (n,) for the candidates of a draw."""
         if self.certifier is not None:
-            self.inside = self.certifier.members(candidates.question.numpy())
+            self.inside = self.certifier.members(array(candidates.question))
         if self.losses is not None:
             self.predictions = self.losses.posterior(candidates).mean
 
     def stakes(self, candidates: Candidates) -> Tensor:
         """(m,): what each candidate call is worth to the targets that are still open."""
         assert self.certifier is not None
-        unit, calls = candidates.unit.numpy(), len(candidates.call)
-        return torch.from_numpy(
-            self.certifier.stakes(self.inside, unit, calls, self.variance().numpy())
-        )
+        unit, calls = array(candidates.unit), len(candidates.call)
+        return tensor(self.certifier.stakes(self.inside, unit, calls, array(self.variance())))
 
     def costs(self, candidates: Candidates) -> Tensor:
         """(m,): how many calls each candidate call takes, those about its source included."""
-        calls = torch.ones(len(candidates.call), dtype=torch.float64)
+        calls = np.ones(len(candidates.call))
         if not self.space.oracle.needs_source:
-            return calls
-        first = torch.searchsorted(candidates.unit, torch.arange(len(calls)))
-        source = candidates.sample[first]
-        if len(candidates) == len(calls) and torch.equal(candidates.call, candidates.question):
-            source = source * len(self.space.asked) + candidates.concept  # a source per concept
+            return tensor(calls)
+        first = np.searchsorted(array(candidates.unit), np.arange(len(calls)))
+        source = array(candidates.sample)[first]
+        alone = np.array_equal(array(candidates.call), array(candidates.question))
+        if alone:  # each call is one question: a source per concept
+            source = source * len(self.space.asked) + array(candidates.concept)
         known = np.fromiter(self.sources, np.int64, len(self.sources))
-        fresh = torch.from_numpy(~np.isin(source.numpy(), known))
-        return calls + fresh * (1 + (self.memory.extra if self.memory else 0))
+        fresh = ~np.isin(source, known)
+        return tensor(calls + fresh * (1 + (self.memory.extra if self.memory else 0)))
 
     def variance(self) -> Tensor:
         """(n,): variance of each candidate's loss, f (1 - f), by the best prediction there is."""
         assert self.certifier is not None
         if self.predictions is not None:
-            f = self.predictions.cpu()
+            f = array(self.predictions)
         else:  # the mean of the targets it belongs to
             share = self.inside / np.maximum(self.inside.sum(axis=0), 1)
-            f = torch.from_numpy(self.certifier.sequences.centre @ share)
-        return f * (1 - f)
+            f = self.certifier.sequences.centre @ share
+        return tensor(f * (1 - f))
 
     def learn(self, outcomes: Sequence[Learnt]) -> None:
         """Takes in judged questions, in order. Those unanswered teach the answer GPs nothing."""
@@ -149,8 +147,8 @@ class Belief:
             self.heard[concept, outcome.truth, variant, min(max(place, 0), half)] += 1
             self.predictability.observe(image, sample, concept, outcome.truth, outcome.answer)
         points = AnswerPoints(
-            torch.tensor([o.question % concepts for o in answered]),
-            torch.tensor([o.coordinate for o in answered], dtype=torch.float64),
+            tensor(np.array([o.question % concepts for o in answered])),
+            tensor(np.array([o.coordinate for o in answered], np.float64)),
         )
         self.answers.observe(points)
 
@@ -172,11 +170,11 @@ class Belief:
 
     def _losses(self, outcomes: Sequence[Learnt]) -> Losses:
         numbers = np.array([o.question for o in outcomes])
-        sample, variant, concept = (torch.from_numpy(p) for p in self.space.parts(numbers))
+        sample, variant, concept = (tensor(p) for p in self.space.parts(numbers))
         return Losses(
             sample,
             variant,
             concept,
-            torch.tensor([o.truth for o in outcomes]),
-            torch.tensor([o.loss for o in outcomes], dtype=torch.float64),
+            tensor(np.array([o.truth for o in outcomes])),
+            tensor(np.array([o.loss for o in outcomes], np.float64)),
         )

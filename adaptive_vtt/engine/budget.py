@@ -10,7 +10,7 @@ from ..stopping import CENTS
 from .call_queue import Call
 
 
-class Purse:
+class Budget:
     """``spent`` is what answers cost, and never falls. ``lost`` counts calls that were sent,
     or may have been, and never came back: each may have been charged for at its worst price.
 

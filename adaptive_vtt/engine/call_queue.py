@@ -27,7 +27,7 @@ class Call:
         return self.prompt.concepts
 
 
-class Queue:
+class CallQueue:
     """Calls that were committed and not yet answered. A call may have to wait for another."""
 
     def __init__(self) -> None:

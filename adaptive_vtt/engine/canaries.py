@@ -14,8 +14,8 @@ from ..errors import InputError
 from ..journal.rows import AnswerRow, CallRow, SourceRow
 from ..types import Answer, Unanswered
 from ..utils.random_streams import generator
-from .call_queue import Call, Queue
-from .draw_order import Lessons
+from .call_queue import Call, CallQueue
+from .draw_order import DrawOrder
 from .judge import Judge
 
 FIRST = 25
@@ -39,12 +39,12 @@ class Canaries:
     """
 
     def __init__(
-        self, key: int | str, count: int, judge: Judge, queue: Queue, lessons: Lessons
+        self, key: int | str, count: int, judge: Judge, queue: CallQueue, draw_order: DrawOrder
     ) -> None:
         if count < 0:
             raise InputError(f"canaries: expected a number of at least 0, got {count}")
         self.count = count
-        self._key, self._judge, self._queue, self._lessons = key, judge, queue, lessons
+        self._key, self._judge, self._queue, self._draw_order = key, judge, queue, draw_order
         self._chosen: set[int] = set()
         self._known: set[int] = set()  # answered in an earlier run
 
@@ -93,7 +93,7 @@ class Canaries:
 
     def _choose(self, place: int, used: set[int]) -> int | None:
         """One of the calls learnt from that were not used, by chance; None where there is none."""
-        learnt = self._lessons.order[: self._lessons.learned]
+        learnt = self._draw_order.calls[: self._draw_order.learned]
         open_ = [call for call in learnt if call not in used]
         if not open_:
             return None

@@ -4,11 +4,11 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from ..space import QuestionSpace
 from ..types import Candidates, Indices
 from ..utils.random_streams import generator
+from .tensors import candidates_of
 
 Table = npt.NDArray[np.int64]
 
@@ -57,7 +57,7 @@ class Pool:
             unit, call = _counting(table.shape[1]), table[0]
         else:
             call, unit = np.unique(table[1], return_inverse=True)
-        return Candidates(*(torch.from_numpy(column) for column in (*table, unit, call)))
+        return candidates_of((*table, unit, call))
 
     def remove(self, questions: Indices) -> None:
         """Takes eligible questions out; those already out stay out."""

@@ -2,11 +2,11 @@
 
 from ..journal.rows import AnswerRow, CallRow
 from .belief import Learnt
-from .selector import Questioner
+from .selector import Selector
 
 
-class Lessons:
-    """What the questioner is to learn. ``order`` lists the calls as they were drawn.
+class DrawOrder:
+    """What the selector is to learn. ``calls`` lists the calls as they were drawn.
 
     ``learned`` counts the draws learnt from, ``questions`` the questions judged. ``both``:
     unanswered questions count both ways.
@@ -15,11 +15,11 @@ class Lessons:
     then follows from the answers alone, in whatever order and however late they came.
     """
 
-    def __init__(self, questioner: Questioner, both: bool, lag: int | None = None) -> None:
-        self.order: list[int] = []
+    def __init__(self, selector: Selector, both: bool, lag: int | None = None) -> None:
+        self.calls: list[int] = []
         self.learned = 0
         self.questions = 0
-        self._questioner = questioner
+        self._selector = selector
         self._both = both
         self._lag = lag
         self._outcomes: dict[int, list[Learnt]] = {}
@@ -39,15 +39,15 @@ class Lessons:
         """Learns what the next draw is to know; False where some of that is not answered yet."""
         if self._lag is None:
             return True
-        due = max(0, len(self.order) - self._lag)
+        due = max(0, len(self.calls) - self._lag)
         self.learn(due)
         return self.learned >= due
 
     def learn(self, until: int | None = None) -> None:
         """Learns from answered draws in draw order, as far as they are complete (or ``until``)."""
-        end = len(self.order) if until is None else until
-        while self.learned < end and self.order[self.learned] in self._outcomes:
-            self._questioner.learn(self._outcomes.pop(self.order[self.learned]))
+        end = len(self.calls) if until is None else until
+        while self.learned < end and self.calls[self.learned] in self._outcomes:
+            self._selector.learn(self._outcomes.pop(self.calls[self.learned]))
             self.learned += 1
 
     def _learnt(self, row: AnswerRow) -> Learnt:

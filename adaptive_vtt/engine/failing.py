@@ -1,9 +1,13 @@
 """When so many calls stay unanswered that asking on only burns the budget."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..errors import InputError, ModelError
+from ..journal.rows import CallRow
+from ..models.base import ModelUnderTest
+from ..models.checking import name_of
 from ..types import Answer, Unanswered
 
 FEWEST = 20
@@ -14,13 +18,15 @@ class Failing:
     """Counts the calls that this process made, and those that stayed unanswered.
 
     ``share``: raise ModelError when more than this share of calls stays unanswered, of
-    ``FEWEST`` calls or more; None: never. Raises InputError for a share outside (0, 1].
+    ``FEWEST`` calls or more; 1: never; None: when none of the first ``FEWEST`` was answered.
+    Raises InputError for a share outside (0, 1].
     """
 
-    def __init__(self, share: float | None, who: str) -> None:
+    def __init__(self, share: float | None, model: ModelUnderTest) -> None:
         if share is not None and not 0 < share <= 1:
             raise InputError(f"fail_on_error: expected a share above 0 and up to 1, got {share}")
-        self._share, self._who = share, who
+        self._share, self._model = share, model
+        self._answered = False
         self._calls, self._reasons = 0, Counter[str]()
 
     def note(self, answers: Iterable[Answer | Unanswered]) -> None:
@@ -31,15 +37,30 @@ class Failing:
             missing = [value.reason for value in values if isinstance(value, Unanswered)]
             if len(missing) == len(values):
                 self._reasons[missing[0]] += 1
+            else:
+                self._answered = True
+
+    def trust(self, calls: Iterable[CallRow]) -> None:
+        """These were made before: where one was answered, it is known that the model answers."""
+        self._answered |= any(row.unanswered is None for call in calls for row in call.answers)
 
     def check(self) -> None:
         """Raises ModelError where too many calls stayed unanswered."""
         count = self._reasons.total()
-        if self._share is None or self._calls < FEWEST or count <= self._share * self._calls:
+        if self._calls < FEWEST:
             return
+        if self._share is not None and count > self._share * self._calls:
+            raise self._error(f"more than fail_on_error = {self._share:g} allows")
+        if self._share is None and not self._answered:
+            raise self._error("and none was answered, where fail_on_error = 1 would go on")
+
+    def _error(self, why: str) -> ModelError:
         reason, _ = self._reasons.most_common(1)[0]
-        raise ModelError(
-            f"model {self._who!r}: {count} of {self._calls} calls stayed unanswered (most often: "
-            f"{reason[:80]}), more than fail_on_error = {self._share:g} allows; what came back "
-            "is kept: mend the cause and go on with resume"
+        statistics: Mapping[str, Any] = getattr(self._model, "statistics", dict)()
+        first = statistics.get("first_malformed")
+        said = f"{reason[:80]}{f', the first: {first}' if first else ''}"
+        return ModelError(
+            f"model {name_of(self._model)!r}: {self._reasons.total()} of {self._calls} calls "
+            f"stayed unanswered (most often: {said}), {why}; what came back is kept: mend the "
+            "cause and go on with resume"
         )

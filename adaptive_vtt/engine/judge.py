@@ -13,7 +13,7 @@ from ..oracles import Case, Outcome
 from ..relations import FollowUp
 from ..space import QuestionSpace
 from ..types import Answer, Image, Indices, Prompt, Sample, Unanswered, Value
-from .source_calls import Sources, asks_of
+from .source_calls import SourceCalls, asks_of
 
 MAX_PICTURES = 60
 """So many failing calls leave their pictures in the journal."""
@@ -36,7 +36,7 @@ class Judge:
         self.space = space
         self.answers = answers
         self.seed = seed
-        self.sources = Sources(space, answers)
+        self.sources = SourceCalls(space, answers)
         self._pairs: dict[int, tuple[Sample, FollowUp]] = {}
         self.pictures = 0  # kept so far, those of an earlier run included
         several = space.oracle.whole_call or len(space.concepts) > len(space.asked)

@@ -1,18 +1,12 @@
 """The law a call is drawn from: a strategy's weights, mixed with a floor."""
 
-import zlib
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ..errors import AvttError, JournalError
-from ..types import Indices
-
-Floats = npt.NDArray[np.float64]
-
-_MOST_BYTES = 2**30
-"""A packed law takes 16 bytes per call; no audit looks at so many candidates."""
+from ..errors import AvttError
+from ..journal import packed_law
+from ..types import Floats, Indices
 
 
 @dataclass(frozen=True)
@@ -33,32 +27,13 @@ class Law:
         return place
 
     def pack(self) -> bytes:
-        """The law as bytes for the journal: those of probability zero are left out."""
-        kept = np.flatnonzero(self.probabilities)
-        kept = kept[np.argsort(self.calls[kept])]
-        numbers = np.diff(self.calls[kept], prepend=0)
-        body = numbers.astype("<i8").tobytes() + self.probabilities[kept].astype("<f8").tobytes()
-        return zlib.compress(body, level=1)
+        """The law as bytes for the journal."""
+        return packed_law.pack(self.calls, self.probabilities)
 
     @classmethod
     def unpack(cls, packed: bytes) -> "Law":
-        """The law that ``pack`` wrote, in order of call number.
-
-        Raises JournalError for what it cannot have written, before much is unpacked.
-        """
-        unpacking = zlib.decompressobj()
-        try:
-            body = unpacking.decompress(packed, _MOST_BYTES)
-        except (TypeError, zlib.error):
-            body = b"damaged"
-        if len(body) % 16 or not unpacking.eof:
-            raise JournalError(
-                "journal: expected the law of a draw, got other bytes; the journal is damaged: "
-                "restore a copy of it"
-            )
-        half = len(body) // 2
-        numbers = np.cumsum(np.frombuffer(body[:half], "<i8"))
-        return cls(numbers, np.frombuffer(body[half:], "<f8"))
+        """The law that ``pack`` wrote; raises JournalError for what it cannot have written."""
+        return cls(*packed_law.unpack(packed))
 
 
 def mix(calls: Indices, weights: Floats, floor: float, even: Floats | None = None) -> Law:

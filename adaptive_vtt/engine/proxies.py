@@ -5,27 +5,24 @@ wrong as it likes: predictions move effort, never what is certified.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import torch
-from torch import Tensor
 
 from ..errors import InputError
-from ..journal import read_journal
+from ..journal.prior import Prior
 from ..models import PythonModel, Recorded
-from ..models.base import ModelUnderTest, adapted_model
+from ..models.base import ModelUnderTest, ProxySource, adapted_model
 from ..models.checking import checked, name_of
 from ..space import QuestionSpace
 from ..types import Answer, Memory, Prompt
 from .audit_key import version_of
+from .tensors import Tensor, array, tensor
 
 Floats = npt.NDArray[np.float64]
-ProxySource = pd.DataFrame | npt.NDArray[Any] | ModelUnderTest | Callable[[list[Any]], Any]
 NEUTRAL = 0.5
 """The expected loss where a proxy knows nothing."""
 
@@ -43,8 +40,8 @@ class Proxies:
 
     A source is an array samples x variants x concepts of P(yes), a table as for
     ``models.Recorded``, a model, or a callable as for ``models.PythonModel`` (asked about
-    follow-up images as candidates come up, each image once). ``prior_journal`` is the
-    journal of an earlier audit of the same space; it knows what was asked there. ``memory``:
+    follow-up images as candidates come up, each image once). ``prior``: an
+    earlier audit of the same space; it knows what was asked there. ``memory``:
     what the oracle's details teach, which changes as the audit goes on. ``seed``: that of the
     follow-ups.
     Raises InputError for arrays of another shape, answers that are missing or NaN, and a
@@ -56,7 +53,7 @@ class Proxies:
         space: QuestionSpace,
         seed: int,
         sources: Mapping[str, ProxySource],
-        prior_journal: Path | str | None = None,
+        prior: Prior | None = None,
         memory: Memory | None = None,
     ) -> None:
         self._space = space
@@ -68,9 +65,8 @@ class Proxies:
         if guessing is not None:
             self._proxies["guessing"] = _Guessing(guessing, space)
         self.prior_key: str | None = None
-        if prior_journal is not None:
-            prior = _Prior(Path(prior_journal), space)
-            self._proxies["prior journal"], self.prior_key = prior, prior.key
+        if prior is not None:
+            self._proxies["prior journal"], self.prior_key = _Found(prior, space), prior.key
 
     @property
     def names(self) -> list[str]:
@@ -82,13 +78,12 @@ class Proxies:
         return [(name, proxy.content()) for name, proxy in self._proxies.items()]
 
     def __call__(self, sample: Tensor, variant: Tensor, concept: Tensor, truth: Tensor) -> Tensor:
-        parts = (p.cpu().numpy() for p in (sample, variant, concept))
-        question, side = self._space.number(*parts), truth.cpu().numpy()
-        known = [proxy.losses(question, side) for proxy in self._proxies.values()]
-        columns = [torch.from_numpy(losses)[:, None] for losses in known]
+        parts = [array(p) for p in (sample, variant, concept)]
+        question, side = self._space.number(*parts), array(truth)
+        columns = [proxy.losses(question, side)[:, None] for proxy in self._proxies.values()]
         if self._memory is not None:
-            columns.append(self._memory.signals(sample.cpu(), variant.cpu()))
-        return torch.cat(columns, dim=1).to(sample.device)
+            columns.append(array(self._memory.signals(sample.cpu(), variant.cpu())))
+        return tensor(np.concatenate(columns, axis=1), like=sample)
 
 
 def _proxy(name: str, source: ProxySource, space: QuestionSpace, seed: int) -> _Proxy:
@@ -181,25 +176,18 @@ class _Asked:
         )
 
 
-class _Prior:
+class _Found:
     """What an earlier audit found, question by question."""
 
-    def __init__(self, path: Path, space: QuestionSpace) -> None:
-        journal = read_journal(path)
-        facts = journal.facts()
-        then = facts.get("space", {})
-        self.key: str | None = facts.get("key")
+    def __init__(self, prior: Prior, space: QuestionSpace) -> None:
+        then = prior.space
         if then.get("fingerprint") != space.fingerprint:
             raise InputError(
-                f"prior journal {str(path)!r}: expected an audit of this space "
+                f"prior journal {prior.where!r}: expected an audit of this space "
                 f"({space.dataset.name!r}, {space.size} questions), got one of "
                 f"{then.get('dataset')!r} with {then.get('size')}"
             )
-        answers = [a for call in journal.calls() for a in call.answers if a.loss is not None]
-        journal.close()
-        known = sorted((a.question, a.loss) for a in answers if a.loss is not None)
-        self._questions = np.array([q for q, _ in known], np.int64)
-        self._losses = np.array([loss for _, loss in known], float)
+        self._key, self._questions, self._losses = prior.key, prior.questions, prior.losses
 
     def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
         if not len(self._questions):
@@ -208,11 +196,11 @@ class _Prior:
         return np.where(self._questions[place] == question, self._losses[place], NEUTRAL)
 
     def content(self) -> str:
-        return f"{self.key} {_hashed(self._questions, self._losses)}"
+        return f"{self._key} {_hashed(self._questions, self._losses)}"
 
 
 def _hashed(*arrays: npt.NDArray[Any]) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).tobytes())
+    for values in arrays:
+        digest.update(np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()

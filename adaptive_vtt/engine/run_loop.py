@@ -1,39 +1,76 @@
 """The loop of ask and tell with a model: a batch at a time, or as many calls as it takes."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-from ..models.base import ConcurrentModel
+from ..journal import Journal
+from ..models.base import ConcurrentModel, ModelDefaults
 from ..models.checking import check_answer, checked, name_of
+from ..space import QuestionSpace
+from ..stopping import State
 from ..types import Answer, Unanswered
+from .belief import Belief
 from .call_queue import Call
-
-if TYPE_CHECKING:
-    from ..audit import Audit
-    from ..stopping import State
+from .options import Sampling
 
 CHUNK = 8
 """So many calls are drawn before looking again who is back."""
 Pending = dict["Future[Answer | Unanswered]", Call]
 
 
+class Asking(Protocol):
+    """What the loop drives: an audit, as far as it asks and is told."""
+
+    space: QuestionSpace
+    model: ModelDefaults
+    sampling: Sampling
+    journal: Journal
+
+    def ask(self, n: int = 1) -> list[Call]:
+        """Up to ``n`` calls to make; [] where there are none now."""
+
+    def affordable(self, calls: Sequence[Call], sent: int) -> list[Call]:
+        """Those of the calls that the cap allows beside ``sent`` calls on their way."""
+
+    def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
+        """The answers to several calls by number."""
+
+    def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
+        """No answer will come to these calls; ``sent``: they may have been charged for."""
+
+    def state(self) -> State:
+        """Where the audit stands."""
+
+    @property
+    def waiting(self) -> int:
+        """How many calls may be made now without another draw."""
+
+    @property
+    def belief(self) -> Belief:
+        """What was learnt so far."""
+
+    @property
+    def cost(self) -> float:
+        """What all answers cost so far."""
+
+
 @dataclass(frozen=True)
 class Progress:
     """What ``run`` reports after every batch."""
 
-    state: "State"
+    state: State
     cost: float
     concept: str
     side: int
 
 
-def progress_of(audit: "Audit") -> Progress:
+def progress_of(audit: Asking) -> Progress:
     """Where the audit stands, and the side of a concept that is most uncertain."""
     state = audit.state()
     uncertainty = audit.belief.uncertainty().numpy()
@@ -43,7 +80,7 @@ def progress_of(audit: "Audit") -> Progress:
     return Progress(state, audit.cost, audit.space.concepts[concept], side)
 
 
-def run_model(audit: "Audit", step: Callable[[], None]) -> None:
+def run_model(audit: Asking, step: Callable[[], None]) -> None:
     """Asks the audit's model until the audit ends, calling ``step`` whenever answers came.
 
     What the model counted (``statistics``) goes into the journal, however it ends.
@@ -61,18 +98,18 @@ def run_model(audit: "Audit", step: Callable[[], None]) -> None:
     _keep_statistics(audit)
 
 
-def _keep_statistics(audit: "Audit") -> None:
+def _keep_statistics(audit: Asking) -> None:
     told = audit.model.statistics()
     if told is not None:
         audit.journal.set_facts(endpoint=told)
 
 
-def run_batches(audit: "Audit", step: Callable[[], None]) -> None:
-    """``audit.batch`` calls at a time, or all that wait: nothing is learnt between those.
+def run_batches(audit: Asking, step: Callable[[], None]) -> None:
+    """``sampling.batch`` calls at a time, or all that wait: nothing is learnt between those.
 
     A model that raises leaves them to be asked again.
     """
-    while calls := audit.ask(max(audit.batch, audit.waiting)):
+    while calls := audit.ask(max(audit.sampling.batch, audit.waiting)):
         try:
             answers = checked(audit.model, [c.prompt for c in calls])
         except BaseException:
@@ -82,10 +119,11 @@ def run_batches(audit: "Audit", step: Callable[[], None]) -> None:
         step()
 
 
-def run_concurrently(audit: "Audit", model: ConcurrentModel, step: Callable[[], None]) -> None:
+def run_concurrently(audit: Asking, model: ConcurrentModel, step: Callable[[], None]) -> None:
     """Keeps ``model.in_flight`` calls on their way, and learns from answers as they come.
 
-    Some calls are drawn ahead, so that one can be sent the moment another comes back. Where
+    Some calls are drawn ahead, so that one can be sent the moment another comes back, where the
+    cap still allows it: what a call may cost can rise after it was drawn. Where
     anything fails, those on their way are waited for and kept: they are paid for. What did
     not come back is to be asked again.
     """
@@ -96,6 +134,10 @@ def run_concurrently(audit: "Audit", model: ConcurrentModel, step: Callable[[], 
     def send() -> None:
         live = sum(not future.done() for future in pending)
         while spare and live < model.in_flight:
+            if not audit.affordable([spare[0]], len(pending)):
+                audit.take_back(list(spare))  # the server counted more than its bound
+                spare.clear()
+                return
             pending[model.submit(spare[0].prompt)] = spare[0]
             spare.popleft()
             live += 1
@@ -124,7 +166,7 @@ def run_concurrently(audit: "Audit", model: ConcurrentModel, step: Callable[[], 
         raise
 
 
-def _tell(audit: "Audit", pending: Pending, done: "Iterable[Future[Answer | Unanswered]]") -> None:
+def _tell(audit: Asking, pending: Pending, done: "Iterable[Future[Answer | Unanswered]]") -> None:
     """Tells what came back whole; raises what went wrong with the rest, which stays pending."""
     who = f"model {name_of(audit.model)!r}"
     told, wrong = [], []

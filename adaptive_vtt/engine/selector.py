@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from ..certify import Certifier, Move
 from ..certify.certifier import per_unit
@@ -18,6 +17,7 @@ from ..utils.random_streams import generator
 from .belief import Belief, Learnt
 from .candidates import Pool
 from .law import Law, mix
+from .tensors import array, tensor
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class Draw:
     move: Move | None = None
 
 
-class Questioner:
+class Selector:
     """Draws calls and learns from their outcomes. Everything follows from the seed, a number or
     an audit's key.
 
@@ -75,17 +75,17 @@ class Questioner:
         number = self.draws
         candidates = self.pool.candidates(number)
         self.belief.look_at(candidates)
-        weights = self.strategy.weights(candidates, self.belief).detach().cpu().numpy()
+        weights = array(self.strategy.weights(candidates, self.belief))
         weights = weights.astype(np.float64, copy=False)
-        calls = candidates.call.numpy()
+        calls, unit = array(candidates.call), array(candidates.unit)
         by_call = weights
         if len(calls) < len(weights):
-            by_call = np.bincount(candidates.unit.numpy(), weights, len(calls))
+            by_call = np.bincount(unit, weights, len(calls))
         law = mix(calls, by_call, self._floor(), self._even(candidates))
         place = law.draw(generator(self.seed, "draw", number))
         question = int(candidates.question[place])
         if len(calls) < len(weights):
-            mine = candidates.unit.numpy() == place
+            mine = unit == place
             question = int(candidates.question[int(np.argmax(np.where(mine, weights, -1.0)))])
         return Draw(
             number,
@@ -119,8 +119,8 @@ class Questioner:
         """What the strategy saw of the question drawn: for the journal and the report."""
         _, _, concept = (int(p) for p in self.space.parts(draw.question))
         truth = int(self.space.truth([draw.question])[0])
-        image = torch.from_numpy(self.space.image_of([draw.question]))
-        expected = self.belief.predictability.probability(image, torch.tensor([concept]))
+        image = tensor(self.space.image_of([draw.question]))
+        expected = self.belief.predictability.probability(image, tensor(np.array([concept])))
         return {
             "uncertainty": round(float(self.belief.uncertainty()[concept, truth]), 6),
             "predicted_yes": round(float(expected[0]), 6),
@@ -157,7 +157,7 @@ class Questioner:
 
     def open_uncertainty(self) -> Floats:
         """C x 2: relative uncertainty of each side, NaN where nothing is left to ask."""
-        return np.where(self.pool.remaining > 0, self.belief.uncertainty().numpy(), np.nan)
+        return np.where(self.pool.remaining > 0, array(self.belief.uncertainty()), np.nan)
 
     # -- certificates ------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class Questioner:
             return None
         calls = len(candidates.call)
         open_ = self.belief.inside[~self.certifier.certified]
-        touched = per_unit(open_, candidates.unit.numpy(), calls) > 0
+        touched = per_unit(open_, array(candidates.unit), calls) > 0
         touched = touched[touched.any(axis=1)]
         if not len(touched):
             return None
@@ -187,8 +187,8 @@ class Questioner:
         predictions = self.belief.predictions
         return self.certifier.foresee(
             self.belief.inside,
-            candidates.unit.numpy(),
-            None if predictions is None else predictions.cpu().numpy(),
+            array(candidates.unit),
+            None if predictions is None else array(predictions),
             law.probabilities,
             place,
         )

@@ -2,27 +2,22 @@
 
 from typing import Any
 
-from ..errors import InputError, JournalError, ModelError, unknown
+from ..errors import InputError, JournalError, ModelError
 from ..models.base import ModelDefaults
 from ..models.checking import is_cost, name_of
 from ..space import QuestionSpace
 from ..strategies import Strategy
+from .options import Sampling
 
 
-def check(
-    model: ModelDefaults, space: QuestionSpace, floor: float, candidates: int, batch: int
-) -> None:
+def check_model(model: ModelDefaults, space: QuestionSpace) -> None:
+    """Raises ModelError or InputError where the model cannot be asked about the space."""
     if model.answers not in ("one", "all"):
         raise ModelError(f"model {name_of(model)!r}: answers must be 'one' or 'all'")
     if model.needs_image and not space.dataset.has_images:
         raise InputError(
             f"model {name_of(model)!r} looks at images, but dataset {space.dataset.name!r} has none"
         )
-    if not 0 <= floor <= 1:
-        raise InputError(f"floor: expected a share between 0 and 1, got {floor}")
-    for name, value in (("candidates", candidates), ("batch", batch)):
-        if value < 1:
-            raise InputError(f"{name}: expected at least 1, got {value}")
 
 
 def check_cost(model: ModelDefaults, max_cost: float | None) -> None:
@@ -55,16 +50,6 @@ def check_budget(budget: int | None, question: int) -> None:
         )
 
 
-def check_readings(form: str, history: str) -> None:
-    """Raises InputError for a reading of the paper that does not exist."""
-    for kind, value, choices in (
-        ("form", form, ("std", "variance")),
-        ("history", history, ("truth", "answer")),
-    ):
-        if value not in choices:
-            raise unknown(kind, value, choices)
-
-
 def public_options(strategy: Strategy) -> dict[str, Any]:
     """A strategy's options, as its plain attributes."""
     plain = (int, float, str, bool)
@@ -72,11 +57,15 @@ def public_options(strategy: Strategy) -> dict[str, Any]:
 
 
 def describe_settings(
-    space: QuestionSpace, model: ModelDefaults, chosen: Strategy, **plain: Any
+    space: QuestionSpace, model: ModelDefaults, sampling: Sampling, chosen: Strategy, **plain: Any
 ) -> dict[str, Any]:
-    """What an audit was begun with, by name; ``plain`` are the options as they were given."""
+    """What an audit was begun with, by name; ``plain`` are options as they were given."""
     return {
+        "strategy": sampling.name,
         **plain,
+        "candidates": sampling.candidates,
+        "form": sampling.form,
+        "history": sampling.history,
         "strategy_options": public_options(chosen),
         "answers": model.answers,
         "model": name_of(model),

@@ -16,7 +16,7 @@ from ..space import QuestionSpace
 from ..types import IDENTITY, Answer, Ask, Prompt, Sample, Unanswered, Value
 
 
-class Sources:
+class SourceCalls:
     """Source calls by number.
 
     A source is a sample's place; where a call answers one concept, that times the number of

@@ -2,19 +2,21 @@
 
 from ..journal.rows import SourceRow
 from ..types import Answer, Unanswered
-from .call_queue import Call, Queue
+from .call_queue import Call, CallQueue
 from .canaries import Canaries, is_canary
-from .source_calls import Sources
+from .source_calls import SourceCalls
 
 
-class Inquiry:
+class SourceQueue:
     """Puts calls about source images into the queue, each once.
 
     ``begun``: the sources asked about, whether answered or not. What is told of canaries goes
     on to them.
     """
 
-    def __init__(self, sources: Sources, queue: Queue, begun: set[int], canaries: Canaries) -> None:
+    def __init__(
+        self, sources: SourceCalls, queue: CallQueue, begun: set[int], canaries: Canaries
+    ) -> None:
         self.sources = sources
         self.begun = begun
         self._queue = queue

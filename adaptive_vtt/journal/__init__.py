@@ -17,6 +17,7 @@ from .opening import (
     open_journal,
     opened,
     read_journal,
+    recall,
 )
 from .schema import FIGURES, VERSION
 from .sqlite import SQLiteJournal
@@ -36,4 +37,5 @@ __all__ = [
     "open_journal",
     "opened",
     "read_journal",
+    "recall",
 ]

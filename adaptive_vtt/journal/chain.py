@@ -132,19 +132,34 @@ def _draw(row: DrawRow) -> list[Any]:
         (m.target, list(m.members), int(m.active), [_real(f) for f in m.figures]) for m in row.moves
     ]
     return [
-        row.draw, row.question, row.call, row.sample, row.learned, _real(row.probability),
-        _bytes(row.law), row.why, _real(row.elapsed), moves,
-    ]  # fmt: skip
+        row.draw,
+        row.question,
+        row.call,
+        row.sample,
+        row.learned,
+        _real(row.probability),
+        _bytes(row.law),
+        row.why,
+        _real(row.elapsed),
+        moves,
+    ]
 
 
 def _call(row: CallRow) -> list[Any]:
     answers = [
         (
-            a.question, a.call, None if a.truth is None else int(a.truth), _real(a.answer),
-            a.unanswered, _real(a.loss), _real(a.coordinate), a.said, a.details,
+            a.question,
+            a.call,
+            None if a.truth is None else int(a.truth),
+            _real(a.answer),
+            a.unanswered,
+            _real(a.loss),
+            _real(a.coordinate),
+            a.said,
+            a.details,
         )
         for a in sorted(row.answers, key=lambda a: a.question)
-    ]  # fmt: skip
+    ]
     pictures = None if row.pictures is None else [_bytes(p) for p in row.pictures]
     return [row.call, _real(row.cost), _real(row.elapsed), answers, pictures]
 
@@ -154,8 +169,11 @@ def _source(row: SourceRow) -> list[Any]:
 
 
 _CONTENT: dict[str, Callable[[Any], list[Any]]] = {
-    "fact": _fact, "draw": _draw, "call": _call, "source": _source
-}  # fmt: skip
+    "fact": _fact,
+    "draw": _draw,
+    "call": _call,
+    "source": _source,
+}
 
 
 def _real(value: float | None) -> float | None:

@@ -68,9 +68,16 @@ def _seal_draw(row: DrawRow, seals: Mapping[str, str]) -> str:
     law = hashlib.blake2b(row.law, digest_size=16).hexdigest()
     moves = [(m.target, m.members, int(m.active), m.figures) for m in row.moves]
     return _seal(
-        before, row.draw, row.question, row.call, row.sample, row.learned, row.probability, law,
+        before,
+        row.draw,
+        row.question,
+        row.call,
+        row.sample,
+        row.learned,
+        row.probability,
+        law,
         moves,
-    )  # fmt: skip
+    )
 
 
 def _seal_call(row: CallRow, draw: int, seals: Mapping[str, str]) -> str:

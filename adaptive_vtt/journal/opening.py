@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..errors import JournalError, one_line
 from .base import Journal
@@ -46,6 +46,18 @@ def closed_on_error(journal: AnyJournal) -> Iterator[AnyJournal]:
     except BaseException:
         journal.close()
         raise
+
+
+def recall(where: JournalSource) -> dict[str, Any]:
+    """The facts of the journal that an audit is to go on with; {} where it is to be begun."""
+    if where is None or callable(where):
+        return {}
+    if isinstance(where, str | Path):
+        if not Path(where).is_file():
+            return {}
+        with closing(SQLiteJournal(where, read_only=True)) as found:
+            return found.facts()
+    return where.facts()
 
 
 def read_journal(path: Path | str) -> SQLiteJournal:

@@ -76,7 +76,7 @@ class CallRow:
 
 @dataclass(frozen=True)
 class SourceRow:
-    """The answer about a source image, as JSON values; see ``values`` and ``sourcing.Sources``.
+    """The answer about a source image, as JSON values; see ``answer_json``, ``SourceCalls``.
 
     A number below 0 is a canary, the call -1 - source asked again; see ``canaries``.
     """

@@ -1,11 +1,15 @@
 """What a model under test is, what it is asked, and what it may say."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from ..types import Answer, CallMode, Prompt, Unanswered
 from ..utils.adapting import Completed
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
 
 
 @runtime_checkable
@@ -91,3 +95,9 @@ def adapted_model(model: ModelUnderTest) -> ModelDefaults:
     if isinstance(model, ModelDefaults):
         return model
     return AdaptedConcurrent(model) if isinstance(model, ConcurrentModel) else Adapted(model)
+
+
+ProxySource: TypeAlias = (
+    "pd.DataFrame | npt.NDArray[Any] | ModelUnderTest | Callable[[list[Any]], Any]"
+)
+"""What knows a cheaper guess of each answer: see ``engine.proxies.Proxies``."""

@@ -1,15 +1,19 @@
 """What an oracle is."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import numpy.typing as npt
 
 from ..datasets.base import CompleteDataset, Dataset
-from ..relations.base import RelationDefaults
+from ..relations.base import RelationDefaults, Variant
 from ..types import (
     SIDES,
     Case,
     FollowUp,
     Heard,
+    Indices,
+    Memory,
     Outcome,
     Question,
     Sample,
@@ -18,9 +22,20 @@ from ..types import (
     Version,
 )
 
-if TYPE_CHECKING:
-    from ..space import QuestionSpace
-    from ..types import Memory
+
+class Questions(Protocol):
+    """What an oracle may know of the questions of an audit: samples x variants x concepts."""
+
+    @property
+    def dataset(self) -> Dataset:
+        """The samples, as the oracle's ``view`` shows them."""
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The severities of all relations, in the order of their numbers."""
+
+    def parts(self, questions: npt.ArrayLike) -> tuple[Indices, Indices, Indices]:
+        """Sample, variant and concept of each question number."""
 
 
 class Oracle(Protocol):
@@ -92,7 +107,7 @@ class OracleDefaults:
         """
         return {}
 
-    def memory(self, space: "QuestionSpace") -> "Memory | None":
+    def memory(self, space: Questions) -> Memory | None:
         """What an audit's belief keeps of judged answers' details; None: nothing."""
         return None
 

@@ -35,9 +35,15 @@ COCO = (
 """The 80 classes that both methods know."""
 
 _PLURALS = {
-    "person": "people", "man": "men", "woman": "women", "child": "children", "mouse": "mice",
-    "knife": "knives", "sheep": "sheep", "fish": "fish",
-}  # fmt: skip
+    "person": "people",
+    "man": "men",
+    "woman": "women",
+    "child": "children",
+    "mouse": "mice",
+    "knife": "knives",
+    "sheep": "sheep",
+    "fish": "fish",
+}
 _PAIRS = {"skis": "ski", "scissors": "scissor"}
 _ARTICLES = ("a", "an", "one", "another", "single")
 _BREAKS = ("of", "and", "with", "in", "on", "at", "by", "near", "to")

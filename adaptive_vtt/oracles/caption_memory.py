@@ -7,23 +7,21 @@ their follow-ups are taken to do what those of the same relation and severity di
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..captions.localising import mask_of
 from ..relations.reduction import Reductions, visible_shares
 from ..relations.reic import Reduced
 from ..relations.reic_selection import Spans, differences, spans, statuses
-from ..report.caption_findings import thing
 from ..types import Box, Sample
+from ..utils.boxes import mask_of
+from .base import Questions
+from .caption_findings import thing
 from .caption_rates import DISAPPEARED, RETAINED, UNNAMED, Rates
-
-if TYPE_CHECKING:
-    from ..space import QuestionSpace
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -50,7 +48,7 @@ class CaptionMemory:
     source's caption names, then those it left out as far as a detector tells.
     """
 
-    def __init__(self, space: "QuestionSpace", down: float, up: float) -> None:
+    def __init__(self, space: Questions, down: float, up: float) -> None:
         self.space = space
         self.down, self.up = down, up
         self.found: set[tuple[int, str]] = set()

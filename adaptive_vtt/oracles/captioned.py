@@ -6,10 +6,10 @@ from typing import Any
 
 from ..datasets.base import CompleteDataset, Dataset
 from ..errors import InputError, ModelError
+from ..models.replies import NO_ANSWER, REFUSED, refused
 from ..types import CAPTION, Outcome, SourceAnswer, Unanswered
 from .base import OracleDefaults
 from .caption_view import QUESTION, Captioned
-from .choice_extraction import NO_ANSWER, REFUSED, refused
 from .consistency import VIOLATIONS
 
 NOTHING: Mapping[str, Any] = {

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..captions.base import Filler, Reader, Same, describe_part
-from ..captions.localising import Located, by_detection, by_occlusion, mask_of, rounded
+from ..captions.base import Filler, Reader, Same
+from ..captions.localising import Located, by_detection, by_occlusion, rounded
 from ..captions.occlusion import VERSIONS, inpainted, occluded
 from ..datasets.base import CompleteDataset
 from ..errors import InputError
@@ -20,13 +20,15 @@ from ..relations.base import RelationDefaults
 from ..relations.reduction import Crop, Rotate, Stretch, visible_shares
 from ..relations.reic_selection import T_DOWN, T_UP, statuses
 from ..types import Box, FollowUp, Heard, Image, Outcome, Question, Sample, Value, Version
+from ..utils.boxes import mask_of
+from ..utils.parts import describe_part
+from .base import Questions
 from .caption_rules import STATUS, Finding, check, comparable
 from .caption_view import QUESTION
 from .captioned import NOT_CAPTIONED, CaptionOracle, caption_of, refusal
 from .choice import scored
 
 if TYPE_CHECKING:
-    from ..space import QuestionSpace
     from .caption_memory import CaptionMemory
 
 MOST_BOXES = 6
@@ -110,7 +112,7 @@ class ReducedCaptions(CaptionOracle):
         """After reductions alone: of other changes nothing is said of what stays in view."""
         return relation.reduces
 
-    def memory(self, space: "QuestionSpace") -> "CaptionMemory":
+    def memory(self, space: Questions) -> "CaptionMemory":
         from .caption_memory import CaptionMemory
 
         return CaptionMemory(space, self.down, self.up)

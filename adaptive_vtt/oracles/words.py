@@ -17,12 +17,12 @@ from ..datasets.vqa.medvqa_questions import (
     TEXT,
 )
 from ..errors import InputError, unknown
+from ..models.replies import NO_ANSWER, REFUSED, conclusion, refused
 from ..relations.base import RelationDefaults
 from ..relations.places import moves
 from ..types import FollowUp, Outcome, Question, Sample, SourceAnswer
 from .base import OracleDefaults
 from .choice import ERRORS, scored, without_reading
-from .choice_extraction import NO_ANSWER, REFUSED, conclusion, refused
 
 Accept = Literal["either", "yes", "name"]
 ACCEPT = ("either", "yes", "name")

@@ -1,5 +1,6 @@
 """Relations: what makes a follow-up image, and what the answer should then be."""
 
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -92,3 +93,15 @@ class LabelPreserving(RelationDefaults):
     def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
         """The changed image: same shape and dtype as ``image``, which is left alone."""
         raise TypeError(f"{type(self).__name__} defines no transform")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One severity of one relation."""
+
+    relation: RelationDefaults
+    severity: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.relation.name}:{self.severity}"

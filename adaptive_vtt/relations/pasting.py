@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets.base import Dataset
 from ..errors import InputError
 from ..types import Box, FollowUp, Image, Mask, Sample
 
@@ -22,6 +22,18 @@ LEAST_SIDE = 8
 
 PER_KIND = 5
 """Cut-outs of each kind."""
+
+
+class Samples(Protocol):
+    """What objects are cut out of: a dataset, as far as that takes."""
+
+    name: str
+
+    def __len__(self) -> int:
+        """The number of samples."""
+
+    def sample(self, index: int) -> Sample:
+        """The sample at ``index``, with its image, masks and boxes."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +55,7 @@ class CutOut:
             )
 
 
-def cut_outs(dataset: Dataset, per_kind: int = PER_KIND, among: int = 300) -> tuple[CutOut, ...]:
+def cut_outs(dataset: Samples, per_kind: int = PER_KIND, among: int = 300) -> tuple[CutOut, ...]:
     """Objects of the first ``among`` samples, the first ``per_kind`` of every kind.
 
     Those that reach the edge of the image or overlap another's box are left out, for they

@@ -13,9 +13,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..captions.localising import mask_of
 from ..errors import InputError
 from ..types import CAPTION, Box, FollowUp, Mask, Sample
+from ..utils.boxes import mask_of
 from ..utils.random_streams import generator
 from .base import LabelPreserving, RelationDefaults
 from .reduction import (

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from ..captions.base import Filler, describe_part
 from ..errors import InputError
-from ..types import CAPTION, Box, FollowUp, Image, Mask, Sample
+from ..types import CAPTION, Box, Filler, FollowUp, Image, Mask, Sample
+from ..utils.parts import describe_part
 from ..utils.random_streams import generator
 from .base import LabelPreserving
 from .pasting import annotated, not_eligible, pixels

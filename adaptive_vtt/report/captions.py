@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from ..oracles.caption_findings import found
+from ..oracles.caption_findings import judged as read
 from ..oracles.caption_rules import ERROR_TYPES, rule_of
-from .caption_findings import found
-from .caption_findings import judged as read
 from .evidence import Evidence
 from .gallery import FIRST, MOST, Picture, picture
 from .section import Section, fragment

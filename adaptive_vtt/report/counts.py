@@ -104,11 +104,12 @@ def _map(evidence: Evidence) -> dict[str, Any]:
         "relations": [plot_text(shorten(r, LABEL)) for r in relations],
         "severities": levels,
         "variants": list(spots.values()),
-        "figures": [{"name": NAMES[f], "base": [COUNTS.index(c) for c in BASES[f]]}
-                    for f in FIGURES],
+        "figures": [
+            {"name": NAMES[f], "base": [COUNTS.index(c) for c in BASES[f]]} for f in FIGURES
+        ],
         "few": FEW,
         "cells": cells,
-    }  # fmt: skip
+    }
 
 
 def _lines(table: pd.DataFrame, by: list[str]) -> list[tuple[Any, list[Any]]]:

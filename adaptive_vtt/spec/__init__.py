@@ -62,21 +62,25 @@ DEMO = Spec.model_validate(
 
 
 def read_spec(path: Path) -> Spec:
-    """The spec at ``path``; raises InputError naming file and field, also for a key in it."""
+    """The spec at ``path``; raises InputError naming file and field."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is no TOML: {one_line(error)}") from None
-    model = table.get("model")
-    if isinstance(model, dict):
-        refuse_secrets(model, str(path))
     return parse_spec(table, str(path))
 
 
-def parse_spec(table: dict[str, Any], where: str) -> Spec:
-    """A spec from a table as TOML or JSON gives it; raises InputError naming the field."""
+def parse_spec(table: dict[str, Any], where: str, *, to_run: bool = True) -> Spec:
+    """A spec from a table as TOML or JSON gives it; raises InputError naming the field.
+
+    ``to_run``: its model may be built and its text journaled, so that a key written out in it is
+    an error, too; False reads what an older version journaled.
+    """
+    model = table.get("model")
+    if to_run and isinstance(model, dict):
+        refuse_secrets(model, where)
     try:
         return Spec.model_validate(table)
     except ValidationError as error:

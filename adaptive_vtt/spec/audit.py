@@ -61,7 +61,7 @@ class AuditSpec(Section):
     fail_on_error: float | None = Field(
         None,
         description="end with an error when more than this share of calls stays unanswered, of "
-        "20 calls or more (default: never)",
+        "20 calls or more; 1: never (default: when none of the first 20 calls was answered)",
         gt=0,
         le=1,
     )

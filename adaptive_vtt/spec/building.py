@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from ..audit import Audit
 from ..datasets import Dataset
-from ..engine.audit_key import CONTENT, hash_file, version_of
+from ..engine.audit_key import CONTENT, version_of
 from ..errors import ModelError
 from ..models import ModelDefaults, ModelUnderTest, adapted_model, load
 from ..models.local.recorded_captions import RecordedCaptions
@@ -14,6 +14,7 @@ from ..space import QuestionSpace
 from ..strategies import Named, named
 from ..surrogates import embed
 from ..types import Answer, Prompt, Unanswered
+from ..utils.files import hash_file
 from . import Spec
 from .models import PlugInSection, PythonSection
 from .oracles import CaptionClassesJudge, CaptionsJudge
@@ -94,7 +95,7 @@ def build_parts(
         return space, NotImported(spec.model), options
     model = build_model(spec, base, space.dataset)
     if isinstance(model, RecordedCaptions):
-        model.check(space)
+        model.check(space.dataset, space.variants)
     return space, model, options
 
 

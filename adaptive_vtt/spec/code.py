@@ -5,11 +5,11 @@ from pathlib import Path
 
 from ..captions import DETECTORS
 from ..datasets import REGISTRY as DATASETS
-from ..engine.audit_key import hash_file
 from ..errors import InputError
 from ..oracles import REGISTRY as ORACLES
 from ..relations import REGISTRY as RELATIONS
 from ..strategies import REGISTRY as STRATEGIES
+from ..utils.files import hash_file
 from ..utils.loading import file_of, is_target
 from ..utils.registry import Registry
 from . import Spec

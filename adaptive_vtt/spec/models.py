@@ -27,7 +27,15 @@ _ENCODING = {
     "max_image_bytes": "most_bytes",
 }
 _LIMITS = {name: name for name in ("in_flight", "calls_per_minute", "tokens_per_minute")}
-_HEADERS = "${NAME} in a value is read from the environment"
+_HEADERS = (
+    "name -> value, ${NAME} in it is read from the environment; only accept, accept-*, "
+    "content-type, user-agent, cache-control, http-referer, x-title, anthropic-version and "
+    "openai-beta may be written out"
+)
+_QUERY = (
+    "${NAME} in it is read from the environment; of a query only api-version, version, format, "
+    "output, lang, model and alt may be written out"
+)
 
 
 class ModelSection(Section):
@@ -248,8 +256,7 @@ class OpenAISection(_Endpoint, _Encoded):
     model: str = Field(description="what the server calls the model")
     url: str | None = Field(
         None,
-        description="address ending in /v1 (default: OpenAI); ${NAME} in it is read from the "
-        "environment",
+        description=f"address ending in /v1 (default: OpenAI); {_QUERY}",
     )
     key: str | None = Field(
         None,
@@ -275,7 +282,7 @@ class OpenAISection(_Endpoint, _Encoded):
     options: dict[str, Any] | None = Field(
         None,
         description="goes into the request (temperature = 0); ${NAME} in a text is read from the "
-        "environment",
+        "environment; extra_headers and extra_query as headers and the url's query",
     )
 
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -290,7 +297,7 @@ class OpenInferenceSection(_Endpoint, _Tensors):
     """Triton, KServe, MLflow."""
 
     kind: Literal["open-inference"] = "open-inference"
-    url: str = Field(description="the server's root; ${NAME} in it is read from the environment")
+    url: str = Field(description=f"the server's root; {_QUERY}")
     model: str = Field(description="what the server calls the model")
     headers: dict[str, str] | None = Field(None, description=_HEADERS)
 
@@ -302,7 +309,7 @@ class HttpSection(_Endpoint, _Encoded):
     """A server that takes and gives any JSON."""
 
     kind: Literal["http"] = "http"
-    url: str = Field(description="where to post; ${NAME} in it is read from the environment")
+    url: str = Field(description=f"where to post; {_QUERY}")
     request: dict[str, Any] = Field(
         description="the JSON to post; {image}, {concepts}, {concept}, {question}, {options} are "
         "filled in, and ${NAME} from the environment"

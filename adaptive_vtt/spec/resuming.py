@@ -32,7 +32,7 @@ def notes_of(spec: Spec, base: str) -> dict[str, Any]:
     return {**notes, "parts": parts} if parts else notes
 
 
-def spec_of(facts: Mapping[str, Any], where: str) -> tuple[Spec, Path]:
+def spec_of(facts: Mapping[str, Any], where: str, *, to_run: bool = True) -> tuple[Spec, Path]:
     """The spec that a journal keeps, and the folder its paths start at; ``where``: for messages.
 
     Nothing that it names is imported. Raises InputError where it cannot be read.
@@ -42,7 +42,7 @@ def spec_of(facts: Mapping[str, Any], where: str) -> tuple[Spec, Path]:
         table["model"]["seed"] = table["audit"]["seed"]
     if table["dataset"].get("kind") != "table":  # of one in which every kind had this field
         table["dataset"].pop("id_column", None)
-    return parse_spec(table, where), Path(facts["base"])
+    return parse_spec(table, where, to_run=to_run), Path(facts["base"])
 
 
 def check_program(facts: Mapping[str, Any], spec: Spec, where: str) -> None:

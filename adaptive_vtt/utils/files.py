@@ -1,5 +1,6 @@
 """Writing files and folders whole or not at all, under names that every system takes."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -75,3 +76,9 @@ def whole_folder(out: Path) -> Iterator[Path]:
         if not isinstance(error, OSError):
             raise
         raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None
+
+
+def hash_file(path: Path) -> str:
+    """A short hash of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()

@@ -85,15 +85,13 @@ def is_random(relation: Relation) -> bool:
     return False
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize(("relation", "severity"), levels())
-def test_shape_type_and_memory_layout_are_kept(
-    relation: Relation, severity: int, shape: tuple[int, ...]
-) -> None:
-    after = changed(relation, noise(shape), severity)
-    assert after.shape == shape
-    assert after.dtype == np.uint8
-    assert after.flags.c_contiguous
+def test_shape_type_and_memory_layout_are_kept(relation: Relation, severity: int) -> None:
+    for shape in SHAPES:
+        after = changed(relation, noise(shape), severity)
+        assert after.shape == shape
+        assert after.dtype == np.uint8
+        assert after.flags.c_contiguous
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -148,14 +146,14 @@ def test_severities_are_a_strictly_increasing_ladder(name: str) -> None:
 
 @cache
 def pictures() -> tuple[Image, ...]:
-    """16 garments in grey, 112 x 112, and each as a coloured 140 x 112 picture.
+    """8 garments in grey, 112 x 112, and each as a coloured 140 x 112 picture.
 
     Some noise stands for texture: a flat picture loses nothing to JPEG.
     """
     texture = np.random.default_rng(0).normal(0, 8, (112, 112))
     large = [
         cv2.resize(image, (112, 112), interpolation=cv2.INTER_LINEAR)
-        for image in load_arrays()[0][:16]
+        for image in load_arrays()[0][:8]
     ]
     grey = [np.clip(image + texture, 0, 255).astype(np.uint8)[:, :, None] for image in large]
     tint = np.array([1.0, 0.7, 0.4])

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from adaptive_vtt import QuestionSpace, strategies
-from adaptive_vtt.certify.plan import Plan
+from adaptive_vtt.certify.plan import Certify
 from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.candidates import Pool
 from adaptive_vtt.engine.proxies import Proxies
@@ -68,9 +69,9 @@ def situations(draw: st.DrawFn) -> tuple[Belief, Pool]:
 
 def all_knowing(space: QuestionSpace, answers: Literal["one", "all"]) -> Belief:
     """A belief with everything a strategy may ask for."""
-    plan = Plan(0.1, None, 0.95, ("overall", "concepts"), None, "loss")
+    certify = Certify(0.1, None, 0.95, ("overall", "concepts"), None, "loss")
     proxies = Proxies(space, 0, {}, None)
-    return plan.belief(space, answers, seed=0, device="cpu", proxies=proxies, surrogate=True)
+    return fresh_belief(certify, space, answers, seed=0, device="cpu", proxies=proxies)
 
 
 def of(candidates: Candidates, places: Tensor) -> Candidates:

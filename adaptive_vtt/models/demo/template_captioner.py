@@ -22,8 +22,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...datasets.synthetic.scenery.captions import Item, compose
 from ...datasets.synthetic.scenery.seeing import ColourSight, Sight, Sighting
+from ...datasets.synthetic.scenery.sentences import Item, compose
 from ...datasets.synthetic.scenery.words import EVERYDAY, Vocabulary
 from ...errors import InputError, unknown
 from ...types import Answer, Image, Prompt, Unanswered

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from ...datasets.base import Dataset
 from ...errors import InputError, one_line
-from ...space import QuestionSpace
+from ...relations.base import Variant
 from ...types import IDENTITY, Answer, Prompt, Unanswered
 from ...utils.tables import check_width, original
 from ..base import ModelDefaults
@@ -53,12 +54,13 @@ class RecordedCaptions(ModelDefaults):
                 f"{where}: expected captions, got {len(self._captions)} rows without any"
             )
 
-    def check(self, space: QuestionSpace) -> None:
-        """Raises InputError where a source or a follow-up of the space has no caption."""
+    def check(self, dataset: Dataset, variants: Sequence[Variant]) -> None:
+        """Raises InputError where a source image, or a follow-up of one, has no caption."""
+        versions = [(IDENTITY, 0), *((v.relation.name, v.severity) for v in variants)]
         wanted = [
-            (space.dataset.sample_id(index), *variant)
-            for index in range(len(space.dataset))
-            for variant in [(IDENTITY, 0), *((v.relation.name, v.severity) for v in space.variants)]
+            (dataset.sample_id(index), *version)
+            for index in range(len(dataset))
+            for version in versions
         ]
         missing = [key for key in wanted if key not in self._captions]
         if missing:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...oracles.choice_extraction import NO_ANSWER, REFUSED, conclusion, refused
 from ...types import Unanswered, Value
+from ..replies import NO_ANSWER, REFUSED, conclusion, refused
 
 
 def p_yes(tokens: Iterable[Mapping[str, Any]]) -> float | None:

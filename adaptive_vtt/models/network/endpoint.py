@@ -33,7 +33,7 @@ from ...types import Answer, Prompt, Unanswered, Value
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
 from ..checking import check_answer
-from .attempts import REPLIED, Reply, Trouble, reading
+from .attempts import MALFORMED, REPLIED, Reply, Trouble, reading
 from .background import Background
 from .keys import Key, scrubbed, shows
 from .limits import Clock, Limits, Pace, Retries, Sleep
@@ -55,6 +55,7 @@ class _Counts:
     cost: float = 0.0
     cost_unconfirmed: float = 0.0
     over_bound: int = 0
+    first_malformed: str | None = None
 
 
 class Endpoint(ModelDefaults):
@@ -88,7 +89,7 @@ class Endpoint(ModelDefaults):
         self.prices = prices or Prices()
         self._bound = bound or Usage()
         self._check_bound()
-        self._keys = tuple(keys)
+        self._keys = tuple({key.reveal(): key for key in keys}.values())
         self._seed, self._sleep = seed, sleep
         self._calls = Pace(self.limits.calls_per_minute, clock=clock, sleep=sleep)
         self._tokens = Pace(self.limits.tokens_per_minute, clock=clock, sleep=sleep)
@@ -167,7 +168,8 @@ class Endpoint(ModelDefaults):
                 future.cancel()
 
     def statistics(self) -> dict[str, Any]:
-        """Counts since the start, for the report: calls, attempts, failures by kind, money."""
+        """Counts since the start, for the report: calls, attempts, failures by kind, money; and
+        what was wrong with the first reply that was malformed."""
         counts = vars(self._counts)
         return {**counts, "failures": dict(sorted(self._counts.failures.items()))}
 
@@ -307,6 +309,8 @@ class Endpoint(ModelDefaults):
     def _charge(self, trouble: Trouble) -> float:
         """What a failed attempt costs."""
         self._counts.failures[trouble.kind] += 1
+        if trouble.kind == MALFORMED and self._counts.first_malformed is None:
+            self._counts.first_malformed = trouble.detail
         if trouble.usage is not None:
             return self._bill(trouble.usage)
         if not trouble.billed:
@@ -350,7 +354,7 @@ class Endpoint(ModelDefaults):
                 f"{self._who} asks to wait {trouble.asked:.0f} s ({trouble.kind}), longer than "
                 f"{self.retries.patience:g} s; resume then"
             ) from None
-        strange = trouble.then == "leave" and not self.trusted
+        strange = trouble.then == "leave" and trouble.kind not in REPLIED and not self.trusted
         first = not self._answered and (strange or trouble.kind == "unreachable")
         if trouble.then == "stop" or first:
             said = one_line(trouble).replace(f"{self._who}: ", "")

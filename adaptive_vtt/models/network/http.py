@@ -7,14 +7,12 @@ from urllib.parse import urlsplit
 from ...errors import InputError
 from .attempts import Trouble, of_status
 from .endpoint import Endpoint
+from .key_signs import names_secret, texts, texts_of_query, written_out
 from .keys import Key, fill
 from .wire import MAX_REPLY_BYTES, client_options, lost, parsed, words_of
 
 if TYPE_CHECKING:
     import httpx
-
-_SECRET = ("authorization", "api-key", "apikey", "token", "secret")
-"""Headers with these in their names hold keys, which a spec must not spell out."""
 
 
 class HttpEndpoint(Endpoint):
@@ -37,6 +35,7 @@ class HttpEndpoint(Endpoint):
         httpx = _library()
         host = host_of(url)
         self._headers, found = _filled(headers or {})
+        found += written_out([*texts(headers or {}, "", "", "header"), *texts_of_query(url)])
         self._url = url
         super().__init__(host=host, keys=[*keys, *found], **options)
         most = self.limits.in_flight
@@ -103,7 +102,7 @@ def _filled(headers: Mapping[str, str]) -> tuple[dict[str, Key], list[Key]]:
     filled, keys = {}, []
     for name, text in headers.items():
         filled[name], found = fill(text, f"model.headers: {name}")
-        if not found and any(word in name.lower() for word in _SECRET):
+        if not found and names_secret(name):
             raise InputError(
                 f"model.headers: {name}: expected the key as '$VARIABLE', from the environment, "
                 f"not written out"

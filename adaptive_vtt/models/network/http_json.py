@@ -3,14 +3,16 @@
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...errors import InputError, unknown
 from ...types import Prompt, Unanswered, Value
-from .attempts import QUOTED, Reply, Trouble, reading
+from .attempts import MALFORMED, QUOTED, Reply, Trouble, reading
 from .http import HttpEndpoint
 from .image_encoding import Encoding
+from .key_signs import texts, written_out
+from .keys import Key
 from .prices import Usage
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -35,8 +37,9 @@ class HttpJson(HttpEndpoint):
     concept, else all of an image. ``response``: a path such as "outputs.0.scores", to
     one value per concept as a list, an object by concept, or, of a single concept, a value;
     or an object: concept -> path. A value is P(yes), true, false, null (no answer) or, where
-    questions are in words, words. ``input_tokens``, ``output_tokens``: paths to the server's
-    counts; ``most_input_tokens``, ``most_output_tokens``: the most they can be.
+    questions are in words, words; a reply with nothing of the kind there is malformed.
+    ``input_tokens``, ``output_tokens``: paths to the server's counts;
+    ``most_input_tokens``, ``most_output_tokens``: the most they can be.
     Raises InputError for placeholders and paths that are none.
     """
 
@@ -51,13 +54,15 @@ class HttpJson(HttpEndpoint):
         output_tokens: str | None = None,
         most_input_tokens: int = 0,
         most_output_tokens: int = 0,
+        keys: Sequence[Key] = (),
         **options: Any,
     ) -> None:
         options.setdefault("name", name_of_url(url))
         bound = Usage(most_input_tokens, most_output_tokens)
         names = _placeholders(request)
         answers = "one" if names & {"concept", "question", "options"} else "all"
-        super().__init__(url, answers=answers, bound=bound, **options)
+        found = written_out(texts(request, "", "", "payload"))
+        super().__init__(url, answers=answers, bound=bound, keys=[*keys, *found], **options)
         self._request = request
         self._response = response
         self._encoding = encoding or Encoding()
@@ -82,7 +87,7 @@ class HttpJson(HttpEndpoint):
                 return Reply(self._values(body, prompt), usage)
             except LookupError as error:
                 detail = f"the reply has nothing at {error.args[0]!r}, which begins {_start(body)}"
-                raise Trouble("no answer", detail, then="leave", billed=True, usage=usage) from None
+                raise Trouble(MALFORMED, detail, billed=True, usage=usage) from None
 
     def _values(self, body: Any, prompt: Prompt) -> tuple[Value, ...]:
         if isinstance(self._response, Mapping):
@@ -92,7 +97,16 @@ class HttpJson(HttpEndpoint):
             found = [at(body, self._response[c]) for c in prompt.concepts]
         else:
             found = _aligned(at(body, self._response), prompt, self._response)
+        if not any(_is_value(one, words=bool(prompt.asks)) for one in found):
+            kind = "words" if prompt.asks else "P(yes)"
+            raise ValueError(f"expected {kind} at {self._path!r}, got {_start(found)}")
         return tuple(_value(one, words=bool(prompt.asks)) for one in found)
+
+    @property
+    def _path(self) -> str:
+        """Where answers are looked for, in words."""
+        paths = self._response
+        return paths if isinstance(paths, str) else ", ".join(paths.values())
 
 
 def _count(body: Any, path: str | None) -> Any:
@@ -134,6 +148,11 @@ def _aligned(found: Any, prompt: Prompt, path: str) -> list[Any]:
     if len(found) != count:
         raise LookupError(f"{path} for each of {count} concepts ({len(found)} values)")
     return list(found)
+
+
+def _is_value(found: Any, *, words: bool) -> bool:
+    """Whether this says something: null says that there is no answer."""
+    return found is None or isinstance(found, (str, int, float) if words else (int, float))
 
 
 def _value(found: Any, *, words: bool) -> Value:

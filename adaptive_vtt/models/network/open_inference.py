@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ...errors import InputError, unknown
 from ...types import Prompt
 from ..local.tensors import Activation, InputShape, Outputs, Preprocessing
-from .attempts import Reply, Trouble
+from .attempts import MALFORMED, Reply, Trouble
 from .http import HttpEndpoint
 
 TYPES: dict[str, npt.DTypeLike] = {"FP32": np.float32, "FP64": np.float64, "UINT8": np.uint8}
@@ -103,7 +103,7 @@ class OpenInference(HttpEndpoint):
             found = _named(said["outputs"], self._tensors.output)
         except LookupError:
             detail = f"the reply has no tensor {self._tensors.output!r}"
-            raise Trouble("no answer", detail, then="leave", billed=True) from None
+            raise Trouble(MALFORMED, detail, billed=True) from None
         output = np.asarray(found["data"], float).reshape(found["shape"])
         answers = self._outputs.answers(output, [prompt], self._tensors.shape, self._who)
         return Reply(answers[0].values)

@@ -19,13 +19,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from ...errors import InputError
-from ...oracles.choice_extraction import NO_ANSWER, REFUSED
 from ...types import Prompt, Unanswered, Value
+from ..replies import NO_ANSWER, REFUSED
 from .attempts import Reply, Trouble, of_status, reading
 from .chat_replies import p_yes, stated, yes_or_no
 from .endpoint import Endpoint
 from .http import host_of
 from .image_encoding import Encoding
+from .key_signs import texts_of_options, texts_of_query, written_out
 from .keys import Key, from_environment
 from .prices import Usage
 from .prompts import TEMPLATES, Template
@@ -72,6 +73,7 @@ class OpenAIChat(Endpoint):
         if key is None and base_url is None:
             key = "OPENAI_API_KEY"
         secret = None if key is None else from_environment(key, "model.key")
+        found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url or "")])
         self._client = _client(
             base_url, "none" if secret is None else secret.reveal(), max_reply_bytes
         )
@@ -80,7 +82,7 @@ class OpenAIChat(Endpoint):
             host=host,
             answers=answers,
             bound=Usage(max_input_tokens, max_tokens),
-            keys=keys if secret is None else (secret, *keys),
+            keys=[*([] if secret is None else [secret]), *keys, *found],
             **endpoint,
         )
         self._model, self.template = model, template

@@ -23,7 +23,7 @@ from ...types import Image, Sample
 from ...utils.files import write_text
 from ...utils.random_streams import generator
 from ..base import Dataset
-from .making import MAKERS, Made, Plan, subjects
+from .question_making import MAKERS, Made, Plan, subjects
 from .selection import k_centre, look
 
 COLUMNS = (

@@ -6,13 +6,14 @@ from typing import Any
 
 from ..audit import Audit, Progress
 from ..datasets.base import CompleteDataset
+from ..engine.settings import check_cost
 from ..errors import InputError
 from ..models.base import ModelDefaults, ModelUnderTest, adapted_model
 from ..oracles import Case, Heard, Oracle, OracleDefaults, Outcome, Version
+from ..oracles.base import Questions
 from ..space import QuestionSpace
 from ..types import Answer, Memory, Prompt, Sample, Unanswered, Value
 from ..utils.random_streams import generator
-from .settings import check_cost
 
 ASSUMED = (0.1, 0.3)
 """Loss rates that are rehearsed."""
@@ -110,7 +111,7 @@ class _Coins(OracleDefaults):
     def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
         return self.oracle.versions(sample, None)  # as nothing is said: the most there may be
 
-    def memory(self, space: QuestionSpace) -> Memory | None:
+    def memory(self, space: Questions) -> Memory | None:
         return self.oracle.memory(space)
 
     def expect(self, *_: Any) -> int:

@@ -64,7 +64,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Plan:
-    """What questions may be about, and what wrong boxes may be like; see ``building.build``."""
+    """What questions may be about, and what wrong boxes may be like; see ``build``."""
 
     concepts: tuple[str, ...]
     counts: Mapping[str, str]

@@ -1,0 +1,169 @@
+"""The options of an audit in groups, and each of them as a keyword of its own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, TypedDict, TypeVar
+
+from ..certify.plan import Certify, Filters
+from ..errors import InputError, unknown
+from ..models.base import ProxySource
+from ..stopping import StoppingRule, limits_of
+from ..strategies import Named, Strategy, named
+
+Group = TypeVar("Group")
+
+DEFAULT_FLOOR = 0.2
+"""The even share of the law where targets are certified."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How an audit chooses what to ask.
+
+    - ``strategy``: a name (``strategies.names()``), or a Strategy.
+      Default "uncertainty+unpredictability".
+    - ``floor``: in [0, 1], the share of the law that is even; above 0 where targets are
+      certified. Default None: 0.2 there, else 0.
+    - ``candidates``: at least 1, how many unseen questions are looked at per draw.
+      Default 4096.
+    - ``batch``: at least 1, calls that ``run`` asks at a time, with beliefs frozen. Default 1.
+    - ``seed``: a whole number. Random choices follow from it and from what is audited
+      (``engine.audit_key``). Default None: the journal's where one is continued, else fresh.
+    - ``canaries``: 0 or more, answered questions asked again, to notice a model that changes.
+      Default 0.
+    - ``form``: whether uncertainty integrates standard deviations ("std") or variances
+      ("variance"; see ``surrogates.AnswerGP``). Default "std".
+    - ``history``: whether predictability conditions on true answers ("truth") or on the model's
+      ("answer"; see ``surrogates.Predictability``). Default "truth".
+    """
+
+    strategy: str | Strategy | Named = "uncertainty+unpredictability"
+    floor: float | None = None
+    candidates: int = 4096
+    batch: int = 1
+    seed: int | None = None
+    canaries: int = 0
+    form: Literal["std", "variance"] = "std"
+    history: Literal["truth", "answer"] = "truth"
+
+    @property
+    def name(self) -> str:
+        """What the strategy is called in the journal."""
+        if isinstance(self.strategy, Named | str):
+            return self.strategy if isinstance(self.strategy, str) else self.strategy.name
+        return type(self.strategy).__name__
+
+    def chosen(self) -> Strategy:
+        """The strategy itself; raises InputError for an unknown name."""
+        return named(self.strategy).strategy
+
+    def share(self, certifies: bool) -> float:
+        """The even share of the law, as given or by default."""
+        if self.floor is not None:
+            return self.floor
+        return DEFAULT_FLOOR if certifies else 0.0
+
+    def check(self, certifies: bool) -> None:
+        """Raises InputError for anything out of range."""
+        floor = self.share(certifies)
+        if not 0 <= floor <= 1:
+            raise InputError(f"floor: expected a share between 0 and 1, got {floor}")
+        for name, value in (("candidates", self.candidates), ("batch", self.batch)):
+            if value < 1:
+                raise InputError(f"{name}: expected at least 1, got {value}")
+        for kind, reading, choices in (
+            ("form", self.form, ("std", "variance")),
+            ("history", self.history, ("truth", "answer")),
+        ):
+            if reading not in choices:
+                raise unknown(kind, reading, choices)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When an audit ends, beside what it is to certify.
+
+    - ``budget``: above 0, at most so many calls, ever, those about source images and canaries
+      included. Default None: as many as it takes.
+    - ``max_cost``: above 0, at most so much money, in the unit of the model's prices; calls on
+      their way count at their worst price. Default None: no cap.
+    - ``fail_on_error``: in (0, 1]. ``run`` ends with ModelError when more than this share of the
+      calls it made, of 20 or more, stays unanswered; resuming counts anew. 1: never. Default
+      None: when none of 20 was answered.
+    - ``stop``: any StoppingRule beside these. Default None: none.
+    """
+
+    budget: int | None = None
+    max_cost: float | None = None
+    fail_on_error: float | None = None
+    stop: StoppingRule | None = None
+
+    def rules(self) -> list[StoppingRule]:
+        """The stopping rules; raises InputError for a limit that is none."""
+        limits = limits_of(self.budget, self.max_cost)
+        return [*([self.stop] if self.stop is not None else []), *limits]
+
+
+class Shorthands(TypedDict, total=False):
+    """Every field of every group as a keyword of an Audit; see there what it says."""
+
+    half_width: float | None
+    at_most: float | None
+    confidence: float
+    targets: Sequence[str]
+    where: Filters | None
+    unanswered: Literal["loss", "both"]
+    surrogate: bool
+    proxies: Mapping[str, ProxySource] | None
+    prior_journal: Path | str | None
+    strategy: str | Strategy
+    floor: float | None
+    candidates: int
+    batch: int
+    seed: int | None
+    canaries: int
+    form: Literal["std", "variance"]
+    history: Literal["truth", "answer"]
+    budget: int | None
+    max_cost: float | None
+    fail_on_error: float | None
+    stop: StoppingRule | None
+
+
+def grouped(
+    keywords: Mapping[str, Any],
+    certify: Certify | None,
+    sampling: Sampling | None,
+    limits: Limits | None,
+) -> tuple[Certify, Sampling, Limits]:
+    """The three groups: those given, the others made of the keywords.
+
+    Raises InputError for a keyword of a group that is given too, and for one that no group has.
+    """
+    known = [field.name for kind in (Certify, Sampling, Limits) for field in fields(kind)]
+    for name in keywords:
+        if name not in known:
+            raise unknown("option", name, known, "audit")
+    return (
+        _group("certify", Certify, certify, keywords),
+        _group("sampling", Sampling, sampling, keywords),
+        _group("limits", Limits, limits, keywords),
+    )
+
+
+def _group(name: str, kind: type[Group], given: Group | None, keywords: Mapping[str, Any]) -> Group:
+    own = {f.name: keywords[f.name] for f in fields(kind) if f.name in keywords}  # type: ignore[arg-type]  # dataclasses
+    if given is None:
+        return kind(**own)
+    if not isinstance(given, kind):
+        raise InputError(
+            f"{name}: expected a {kind.__name__}, got {given!r} of type {type(given).__name__}"
+        )
+    if own:
+        field = next(iter(own))
+        raise InputError(
+            f"audit: expected {field!r} in {name} = {kind.__name__}(...) or as a keyword, got "
+            f"both; write {name} = {kind.__name__}(..., {field} = {own[field]!r})"
+        )
+    return given

@@ -1,0 +1,31 @@
+"""The hop between NumPy, which the engine speaks, and torch, which surrogates and strategies speak.
+
+Nothing else in the engine imports torch.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor as Tensor
+
+from ..types import Candidates, Indices
+
+
+def array(values: Tensor) -> npt.NDArray[Any]:
+    """The tensor as an array of its shape and type; on the CPU they share their memory."""
+    return np.asarray(values.detach().cpu().numpy())
+
+
+def tensor(values: npt.NDArray[Any], like: Tensor | None = None) -> Tensor:
+    """The array as a tensor of its shape and type that shares its memory, on the CPU; a copy on
+    the device of ``like`` where that is elsewhere."""
+    found = torch.from_numpy(values)
+    return found if like is None else found.to(like.device)
+
+
+def candidates_of(columns: Iterable[Indices]) -> Candidates:
+    """The candidates whose columns these int64 arrays are, in the order of their fields."""
+    return Candidates(*map(tensor, columns))

@@ -1,0 +1,38 @@
+"""What an earlier audit found, read from its journal."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..types import Floats, Indices
+from .opening import read_journal
+
+
+@dataclass(frozen=True)
+class Prior:
+    """The judged questions (n,) of an earlier audit, ascending, and their losses (n,) in [0, 1].
+
+    ``where``: its file; ``key``: its own, None in journals of versions before keys; ``space``:
+    the fact of that name.
+    """
+
+    where: str
+    key: str | None
+    space: Mapping[str, Any]
+    questions: Indices
+    losses: Floats
+
+
+def read_prior(path: Path | str) -> Prior:
+    """The audit in a journal file; raises JournalError where there is none."""
+    with closing(read_journal(path)) as journal:
+        facts = journal.facts()
+        answers = [a for call in journal.calls() for a in call.answers]
+    known = sorted((a.question, a.loss) for a in answers if a.loss is not None)
+    questions = np.array([q for q, _ in known], np.int64)
+    losses = np.array([loss for _, loss in known], float)
+    return Prior(str(path), facts.get("key"), facts.get("space", {}), questions, losses)

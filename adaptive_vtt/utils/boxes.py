@@ -1,0 +1,17 @@
+"""Boxes as pixels."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..types import Box, Mask
+
+
+def mask_of(boxes: Sequence[Box], height: int, width: int) -> Mask:
+    """M_loc: the pixels of H x W whose centres lie in any of the boxes."""
+    found = np.zeros((height, width), dtype=bool)
+    for box in boxes:
+        left, top = (max(0, int(np.ceil(edge - 0.5))) for edge in (box.left, box.top))
+        right, bottom = (max(0, int(np.ceil(edge - 0.5))) for edge in (box.right, box.bottom))
+        found[top:bottom, left:right] = True
+    return found

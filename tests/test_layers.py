@@ -1,0 +1,115 @@
+"""Which room may import which: rooms stand in a list, and imports only ever point up that list."""
+
+import ast
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = (
+    # 0: what every room may use
+    "errors", "types", "utils",
+    # 1: what an audit is put together from
+    "journal", "relations", "datasets", "models", "captions", "oracles", "surrogates",
+    # 2: the questions, and when to end
+    "space", "stopping",
+    # 3: what intervals hold, and what to ask
+    "certify", "strategies",
+    # 4 and 5: the loop, and who drives it
+    "engine", "cautions", "results", "audit",
+    # 6: what is made of an audit
+    "augment", "report", "export", "labelling", "benchmark", "demo_server", "testing",
+    # 7 and 8: what users write and type
+    "spec", "cli", "experiments",
+)  # fmt: skip
+"""Rooms of the package, lowest first; a room may import those before it and itself."""
+
+
+def sources() -> dict[str, Path]:
+    """Every module of the package by its dotted name; the linked rooms included."""
+    found = {}
+    for top in ("adaptive_vtt", "strategies", "surrogates", "experiments"):
+        for path in sorted((ROOT / top).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            name = ".".join(parts if top == "adaptive_vtt" else ("adaptive_vtt", *parts))
+            found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def imports(module: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
+    """The package's modules that ``module`` imports anywhere: lazily, or for type checks, too."""
+    package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *filter(None, [node.module])])
+            for name in node.names:
+                full = f"{base}.{name.name}"
+                if full in known:
+                    yield full
+                elif base in known:
+                    yield base
+
+
+def room(module: str) -> str:
+    """The room a module stands in; "" for the package itself."""
+    return module.split(".")[1] if "." in module else ""
+
+
+GRAPH = {m: set(imports(m, p, sources())) - {m} for m, p in sources().items()}
+
+
+def test_every_module_stands_in_a_room():
+    assert {room(m) for m in GRAPH} - {"", "_moved"} == set(ROOMS)
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_rooms_import_from_lower_rooms_only(name):
+    place = ROOMS.index(name)
+    upwards = {
+        f"{module} imports {other}"
+        for module, others in GRAPH.items()
+        if room(module) == name
+        for other in others
+        if room(other) in ROOMS[place + 1 :]
+    }
+    assert not upwards
+
+
+def test_no_file_takes_part_in_a_circle_of_imports():
+    inner = {m: {o for o in others if room(o)} for m, others in GRAPH.items() if room(m)}
+    TopologicalSorter(inner).prepare()  # raises CycleError, which names the circle
+
+
+def test_the_engine_reads_and_writes_nothing_and_knows_no_words():
+    banned = {"pathlib", "sqlite3", "open", "requests", "httpx", "asyncio"}
+    for module, path in sources().items():
+        if room(module) != "engine":
+            continue
+        names = {
+            n.id if isinstance(n, ast.Name) else (n.module or "")
+            for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(n, ast.Name | ast.ImportFrom)
+        }
+        assert not names & banned, module
+        assert "captions" not in {room(o) for o in GRAPH[module]}, module
+
+
+def test_one_module_of_the_engine_knows_torch():
+    known = sources()
+    speaking = {
+        module
+        for module in GRAPH
+        if room(module) == "engine"
+        for node in ast.walk(ast.parse(known[module].read_text(encoding="utf-8")))
+        if (
+            isinstance(node, ast.Import)
+            and any(a.name.split(".")[0] == "torch" for a in node.names)
+        )
+        or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch")
+    }
+    assert speaking == {"adaptive_vtt.engine.tensors"}
