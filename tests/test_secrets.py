@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loopback import Said, serving
 
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import HttpJson, OpenAIChat
 from adaptive_vtt.models.network.endpoint import Endpoint
