@@ -3,7 +3,11 @@
 if __name__ != "adaptive_vtt.strategies":
     raise ImportError("this folder is imported as adaptive_vtt.strategies, not as strategies")
 
-from adaptive_vtt.errors import InputError, one_line, unknown
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from adaptive_vtt.utils.registry import Registry
 
 from .active_testing import Lure, Neyman
 from .base import Strategy
@@ -18,6 +22,7 @@ from .uniform import Random
 from .visual_turing_test import Combined, Uncertainty, Unpredictability
 
 __all__ = [
+    "REGISTRY",
     "Bald",
     "Combined",
     "DistinctViolations",
@@ -25,6 +30,7 @@ __all__ = [
     "FailureSearch",
     "KCentre",
     "Lure",
+    "Named",
     "Neyman",
     "Nipv",
     "Random",
@@ -34,37 +40,66 @@ __all__ = [
     "Uncertainty",
     "Unpredictability",
     "get",
+    "named",
     "names",
 ]
 
-_REGISTRY: dict[str, type[Strategy]] = {
-    "random": Random,
-    "stratified": Stratified,
-    "unpredictability": Unpredictability,
-    "uncertainty": Uncertainty,
-    "uncertainty+unpredictability": Combined,
-    "expected-reduction": ExpectedReduction,
-    "neyman": Neyman,
-    "lure": Lure,
-    "bald": Bald,
-    "nipv": Nipv,
-    "k-centre": KCentre,
-    "failure-search": FailureSearch,
-    "distinct-violations": DistinctViolations,
-    "reic": Reic,
-}
+REGISTRY = Registry(
+    "strategy",
+    "strategies",
+    ("weights",),
+    {
+        "random": Random,
+        "stratified": Stratified,
+        "unpredictability": Unpredictability,
+        "uncertainty": Uncertainty,
+        "uncertainty+unpredictability": Combined,
+        "expected-reduction": ExpectedReduction,
+        "neyman": Neyman,
+        "lure": Lure,
+        "bald": Bald,
+        "nipv": Nipv,
+        "k-centre": KCentre,
+        "failure-search": FailureSearch,
+        "distinct-violations": DistinctViolations,
+        "reic": Reic,
+    },
+)
+
+
+class Named(NamedTuple):
+    """A strategy and what journals call it."""
+
+    name: str
+    strategy: Strategy
 
 
 def names() -> list[str]:
     """The names of all built-in strategies."""
-    return list(_REGISTRY)
+    return list(REGISTRY.built_in)
 
 
-def get(name: str, **options: float) -> Strategy:
-    """The strategy called ``name``; raises InputError for an unknown name or option."""
-    if name not in _REGISTRY:
-        raise unknown("strategy", name, _REGISTRY)
-    try:
-        return _REGISTRY[name](**options)
-    except TypeError as error:
-        raise InputError(f"strategy {name!r}: {one_line(error)}") from None
+def get(name: str, **options: Any) -> Strategy:
+    """The strategy called ``name``: built-in, of a package, or ``file.py:name``.
+
+    Raises InputError for an unknown name or option.
+    """
+    return named(name, options).strategy
+
+
+def named(
+    strategy: str | Strategy | Named,
+    options: Mapping[str, Any] | None = None,
+    base: Path | None = None,
+) -> Named:
+    """A strategy with its name; without one, that of its class.
+
+    ``options`` and ``base``: of a name, as for ``Registry.make``. Raises InputError for an
+    unknown name or option.
+    """
+    if isinstance(strategy, Named):
+        return strategy
+    if not isinstance(strategy, str):
+        return Named(type(strategy).__name__, strategy)
+    made = REGISTRY.make(strategy, options or {}, base)
+    return Named(strategy, REGISTRY.checked(made, strategy))

@@ -3,6 +3,8 @@
 if __name__ != "adaptive_vtt.surrogates":
     raise ImportError("this folder is imported as adaptive_vtt.surrogates, not as surrogates")
 
+from adaptive_vtt.utils.registry import Registry
+
 from .answer_gp import AnswerGP, AnswerPoints
 from .base import Posterior, Surrogate
 from .embedding import embed
@@ -12,6 +14,7 @@ from .predictability import Predictability
 from .question_gp import QuestionGP
 
 __all__ = [
+    "REGISTRY",
     "AnswerGP",
     "AnswerPoints",
     "Losses",
@@ -22,3 +25,15 @@ __all__ = [
     "embed",
     "sample_features",
 ]
+
+REGISTRY = Registry(
+    "surrogate",
+    "surrogates",
+    ("observe", "posterior"),
+    {
+        "answer-gp": f"{__name__}.answer_gp:AnswerGP",
+        "predictability": f"{__name__}.predictability:Predictability",
+        "question-gp": f"{__name__}.question_gp:QuestionGP",
+    },
+)
+"""What beliefs are made of. Audits that certify predict losses with the question GP."""

@@ -12,7 +12,7 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.datasets import from_masks, from_table, read_table
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.export import failures as exporting

@@ -22,7 +22,7 @@ from loopback import Said, serving
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal import MemoryJournal

@@ -10,7 +10,7 @@ import pytest
 from labelled_audit import CASES, NOON, fill, folder, found, journal, said, space
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.cli.label import label as command
+from adaptive_vtt.cli.label_desk import label as command
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.labelling import NONE, Item, Label, keep

@@ -13,7 +13,7 @@ from labelled_audit import CASES, NOON, details, entry, fill, folder, found, jou
 from rich.console import Console
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.cli.label import label as command
+from adaptive_vtt.cli.label_desk import label as command
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.labelling import NONE, Item, items, keep

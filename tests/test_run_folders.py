@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 
 OPTIONS = ["--budget", "4", "--targets", "overall", "--half-width", "0.1"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loopback import Said, serving
 
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.init import write_start
+from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import HttpJson, OpenAIChat
 from adaptive_vtt.models.network.endpoint import Endpoint
@@ -21,7 +21,8 @@ from adaptive_vtt.models.network.key_signs import (
     PLAIN_PARAMETERS,
     names_secret,
 )
-from adaptive_vtt.spec import ModelSpec, parse_spec, read_spec
+from adaptive_vtt.spec import parse_spec, read_spec
+from adaptive_vtt.spec.models import HttpSection
 from adaptive_vtt.spec.secrets import refuse_secrets
 from adaptive_vtt.types import Ask, Prompt
 
@@ -204,8 +205,10 @@ def _toml(model: dict[str, Any]) -> str:
 @pytest.mark.parametrize("field", ["url", "key", "headers", "options", "request", "command"])
 def test_a_field_of_the_wrong_type_is_not_repeated(field: str) -> None:
     value: Any = 17 if field in ("url", "key") else {"a": {"b": [SECRET]}}
+    kinds = {"key": "openai", "options": "openai", "command": "subprocess"}
+    kind = kinds.get(field, "http")
     wrong = [SECRET] if field in ("url", "key", "headers", "options", "request") else value
-    table = {"dataset": {"kind": "phantom"}, "model": {"kind": "http", field: wrong}}
+    table = {"dataset": {"kind": "phantom"}, "model": {"kind": kind, field: wrong}}
     with pytest.raises(InputError, match=rf"model\.{field}.*not repeated") as raised:
         parse_spec(table, "SPEC.toml")
     assert SECRET not in str(raised.value)
@@ -227,7 +230,7 @@ HARMLESS = (
 
 @pytest.mark.parametrize("model", HARMLESS)
 def test_what_is_no_key_is_taken(model: dict[str, Any]) -> None:
-    refuse_secrets(ModelSpec(kind="http", **model), "SPEC.toml")
+    refuse_secrets(model, "SPEC.toml")
 
 
 def test_a_spec_in_python_may_hold_no_key_either() -> None:
@@ -238,8 +241,8 @@ def test_a_spec_in_python_may_hold_no_key_either() -> None:
 
 
 def test_names_that_may_be_written_out_are_documented() -> None:
-    headers = str(ModelSpec.model_fields["headers"].description)
-    query = str(ModelSpec.model_fields["url"].description)
+    headers = str(HttpSection.model_fields["headers"].description)
+    query = str(HttpSection.model_fields["url"].description)
     assert [n for n in PLAIN_HEADERS if n not in headers and not n.startswith("accept-")] == []
     assert [n for n in PLAIN_PARAMETERS if n.replace("_", "-") not in query] == []
 
@@ -284,7 +287,7 @@ def test_the_specs_of_the_repository_hold_none() -> None:
 @given(st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=16, max_size=64), st.data())
 def test_what_looks_drawn_at_random_is_refused_in_any_header(text: str, data: Any) -> None:
     name = data.draw(st.sampled_from(["Accept", "User-Agent", "X-Title"]))
-    model = ModelSpec(kind="http", headers={name: text})
+    model = {"headers": {name: text}}
     if any(c.isdigit() for c in text) and any(c.isalpha() for c in text):
         with pytest.raises(InputError, match="looks like a key"):
             refuse_secrets(model, "SPEC.toml")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.init import write_start
-from adaptive_vtt.cli.label import _pictures
-from adaptive_vtt.cli.verify import check
+from adaptive_vtt.cli.label_desk import _pictures
+from adaptive_vtt.cli.run_checks import check
+from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import SQLiteJournal
 
@@ -153,7 +153,7 @@ def test_dry_run_imports_no_model_and_no_proxy(
     assert run("audit", str(spec), "--dry-run", "--budget", "4") == 0
     assert not mark.exists()
     assert (
-        "no code was imported: a call is taken to answer every concept" in capsys.readouterr().out
+        "no model was imported: a call is taken to answer every concept" in capsys.readouterr().out
     )
 
 

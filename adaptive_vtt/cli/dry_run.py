@@ -35,7 +35,7 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
     if isinstance(model, NotImported):
         what = "every concept of an image" if model.answers == "all" else "one question"
         typer.echo(
-            f"no code was imported: a call is taken to answer {what} (model.per_call), and "
+            f"no model was imported: a call is taken to answer {what} (model.per_call), and "
             "proxies that are code to say nothing"
         )
     typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")

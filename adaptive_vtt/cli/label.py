@@ -1,204 +1,39 @@
 """``avtt label``: people confirm or correct what an audit of captions reports."""
 
-import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from ..errors import AvttError, InputError
-from ..journal import Journal, read_journal
-from ..labelling.agreement import Scores
-from ..labelling.items import Item, by_key, items, to_label
-from ..labelling.labels import (
-    check_known,
-    check_name,
-    keep,
-    later,
-    read_folder,
-    read_labels,
-    read_own,
-)
-from ..labelling.page import write_page
-from ..labelling.pictures import Pictures
-from ..labelling.session import Session
-from ..labelling.summary import Level, Summary, summarise
-from ..labelling.terminal import run
-from ..spec import parse_spec
-from ..spec.building import build_space
-from .run_folder import JOURNAL
-
-FOLDER = "labels"
-"""Where labels stand in an audit's folder."""
+from .options import Json, RunDir
 
 
 def label(
-    directory: Path,
-    *,
-    inspector: str | None = None,
-    sample: int | None = None,
-    everything: bool = False,
-    html: bool = False,
-    take: Path | None = None,
-    summary: bool = False,
-    as_json: bool = False,
+    directory: RunDir,
+    inspector: Annotated[str | None, typer.Option(help="Who labels.", metavar="NAME")] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(help="Beside all violations, everything in so many random follow-ups."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="The same of all follow-ups.")] = False,
+    html: Annotated[
+        bool, typer.Option("--html", help="Write a page to label on, instead of asking here.")
+    ] = False,
+    take: Annotated[
+        Path | None, typer.Option(help="Add labels that such a page saved.", metavar="FILE")
+    ] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Precision, recall, error types and agreement.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
-    """Does one of four: asks on the terminal, writes the page, takes a file, or sums up.
+    """Confirm or correct, as a person, the violations that an audit of captions found.
 
-    ``sample``: of so many random follow-ups all objects are asked about, beside all
-    violations; ``everything``: of all. Raises InputError for options that do not go together.
+    Example: avtt label runs/captions --inspector ann --sample 50
     """
-    _check(inspector, sample, everything, html, take, summary, as_json)
-    journal = read_journal(directory / JOURNAL)
-    try:
-        found = items(journal)
-        folder = directory / FOLDER
-        if summary:
-            _sum_up(found, folder, as_json)
-        elif take is not None:
-            _take(found, folder, take)
-        else:
-            assert inspector is not None
-            seed = int(journal.facts()["settings"]["seed"])
-            queue = to_label(found, None if everything else sample or 0, seed)
-            _ask(journal, queue, folder, inspector, html)
-    finally:
-        journal.close()
+    from .label_desk import label as run_label
 
-
-def _check(
-    inspector: str | None,
-    sample: int | None,
-    everything: bool,
-    html: bool,
-    take: Path | None,
-    summary: bool,
-    as_json: bool,
-) -> None:
-    """Raises InputError for options that contradict or would be ignored."""
-    if sum([html, take is not None, summary]) > 1:
-        raise InputError("expected one of --html, --take and --summary, got several")
-    if as_json and not summary:
-        raise InputError("--json: goes with --summary")
-    if everything and sample is not None:
-        raise InputError("expected --sample or --all, got both")
-    asks = not summary and take is None
-    if asks and inspector is None:
-        raise InputError("--inspector: expected the name of whoever labels, got nothing")
-    if inspector is not None:
-        check_name(inspector)
-    if not asks and (inspector is not None or sample is not None or everything):
-        raise InputError(
-            "--take and --summary are about all inspectors and labels: expected no --inspector, "
-            "--sample or --all"
-        )
-
-
-def _ask(journal: Journal, queue: list[Item], folder: Path, inspector: str, html: bool) -> None:
-    """Writes the page, or asks on the terminal."""
-    mine = read_own(folder, inspector)
-    if not queue:
-        raise InputError("nothing to label: no violation was found; --sample or --all asks more")
-    if html:
-        path = folder / f"{inspector}.html"
-        facts = journal.facts()
-        write_page(
-            path, queue, inspector, mine, _pictures(journal), [facts["space"], facts["settings"]]
-        )
-        typer.echo(f"wrote {path}: {len(queue)} objects; 'avtt label DIR --take FILE' takes the "
-                   "labels it saves")  # fmt: skip
-        return
-    session = Session(queue, inspector, mine, lambda given: keep(folder, [given]))
-    run(session, _pictures(journal), _terminal_key(), Console(highlight=False))
-
-
-def _terminal_key() -> Callable[[], str]:
-    """Waits for one key. Raises InputError where nobody sits at a terminal."""
-    if not sys.stdin.isatty():
-        raise InputError("expected a terminal to label on, got none; --html writes a page instead")
-    return typer.getchar
-
-
-def _pictures(journal: Journal) -> Pictures:
-    """From the data where they are still there, else as the journal has them; that is said."""
-    facts = journal.facts()
-    try:
-        if "spec" not in facts:
-            raise InputError("the audit was not begun by 'avtt audit'")
-        space = build_space(parse_spec(facts["spec"], "journal", to_run=False), Path(facts["base"]))
-        return Pictures(journal, space)
-    except AvttError as error:
-        typer.echo(f"avtt: only the journal's small pictures: {error}", err=True)
-        return Pictures(journal)
-
-
-def _take(found: list[Item], folder: Path, path: Path) -> None:
-    """Adds a downloaded file to the labels; of two labels of one object the later counts."""
-    given = read_labels(path)
-    check_known({each.key: each for each in given}, by_key(found), str(path))
-    new = later(folder, given)
-    keep(folder, new)
-    names = ", ".join(sorted({each.inspector for each in given})) or "nobody"
-    typer.echo(f"took {len(new)} new of {len(given)} labels by {names} into {folder}")
-
-
-def _sum_up(found: list[Item], folder: Path, as_json: bool) -> None:
-    labels = read_folder(folder)
-    for inspector, own in labels.items():
-        check_known(own, by_key(found), str(folder / f"{inspector}.csv"))
-    figures = summarise(found, labels)
-    if as_json:
-        typer.echo(json.dumps(figures.as_dict(), indent=1, allow_nan=False))
-    else:
-        _print(figures, Console(highlight=False))
-
-
-def _print(figures: Summary, console: Console) -> None:
-    who = ", ".join(f"{name} ({count})" for name, count in figures.labelled.items())
-    console.print(f"labelled objects: {who or 'none'}", markup=False)
-    console.print(_scores_table(figures))
-    console.print(_types_table(figures))
-    for name, found in (("errors", figures.errors), ("types", figures.kinds)):
-        if found.kappa is not None:
-            console.print(
-                f"Fleiss' kappa of {name}: {found.kappa:.3f}, of {found.count} objects that all "
-                "labelled",
-                markup=False,
-            )
-    for note in figures.notes:
-        console.print(f"note: {note}", markup=False)
-
-
-def _scores_table(figures: Summary) -> Table:
-    rows: list[tuple[str, Callable[[Level], Any]]] = [
-        ("reported", lambda level: level.reported),
-        ("others", lambda level: level.others),
-        *((name.upper(), lambda level, name=name: getattr(level, name)) for name in
-          ("tp", "fp", "fn", "tn")),
-        ("undecided", lambda level: level.undecided),
-        *((name, lambda level, name=name: _percent(getattr(level.scores, name)))
-          for name in Scores.__dataclass_fields__),
-    ]  # fmt: skip
-    table = Table("", "objects", "cases", title="verdicts against labels")
-    for name, read in rows:
-        table.add_row(name, str(read(figures.objects)), str(read(figures.cases)))
-    return table
-
-
-def _types_table(figures: Summary) -> Table:
-    """Pre-labels down, labels across; the sums of right violations at the foot."""
-    kinds = list(next(iter(figures.confusion.values()), {}))
-    table = Table("pre-label", *kinds, title="violations by error type, as labelled")
-    for guess, row in figures.confusion.items():
-        table.add_row(guess, *map(str, row.values()))
-    table.add_section()
-    table.add_row("sum", *(str(figures.types.get(kind, "")) for kind in kinds))
-    return table
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"
+    run_label(
+        directory, inspector=inspector, sample=sample, everything=everything, html=html,
+        take=take, summary=summary, as_json=as_json,
+    )  # fmt: skip

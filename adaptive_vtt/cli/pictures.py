@@ -1,20 +1,27 @@
 """``avtt pictures``: what a spec's audit may ask about, as files."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
-
-from ..export.prompt_images import TABLE, count_pictures, write_pictures
-from ..spec import read_spec
-from ..spec.building import build_space
 
 
-def pictures(path: Path, out: Path) -> None:
-    """Writes all pictures of the spec at ``path`` to ``out``, and says so."""
-    spec = read_spec(path)
-    space = build_space(spec, path.parent)
+def pictures(
+    spec: Annotated[Path, typer.Argument(help="What to audit.", metavar="SPEC.toml")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write; new, or empty.")],
+) -> None:
+    """Write every picture an audit may ask about, with a table for a model's answers.
+
+    Example: avtt pictures SPEC.toml --out pictures
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from ..export.prompt_images import TABLE, count_pictures, write_pictures
+    from ..spec import read_spec
+    from ..spec.building import build_space
+
+    space = build_space(read_spec(spec), spec.parent)
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("writing pictures", total=count_pictures(space))
         written = write_pictures(space, out, lambda: bar.advance(task))

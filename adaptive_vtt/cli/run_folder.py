@@ -25,7 +25,7 @@ from ..results import Result, summarise
 from ..space import QuestionSpace
 from ..spec import DEMO, Spec, parse_spec, read_spec
 from ..spec.building import build_audit
-from ..spec.resuming import check_before_code, check_program, notes_of
+from ..spec.resuming import check_before_code, check_program, notes_of, spec_of
 from ..utils.files import write_text
 from .neighbours import neighbours, warning
 from .progress import Live
@@ -133,7 +133,7 @@ def _build(
     **notes: Any,
 ) -> Audit:
     """``check`` sees the space before any code that the spec names is imported."""
-    notes.update(notes_of(spec.model_dump(), os.path.abspath(base)))
+    notes.update(notes_of(spec, os.path.abspath(base)))
     return build_audit(spec, base, check=check, journal=journal, notes=notes)
 
 
@@ -144,7 +144,4 @@ def _spec_of(journal: Journal, out: Path) -> tuple[Spec, Path]:
             f"{out / JOURNAL}: was not begun by 'avtt audit'; resume it from Python with "
             "adaptive_vtt.Audit(..., journal=...)"
         )
-    table = facts["spec"]
-    # of a version in which models followed the audit's seed
-    table["model"].setdefault("seed", table["audit"]["seed"])
-    return parse_spec(table, str(out / JOURNAL)), Path(facts["base"])
+    return spec_of(facts, str(out / JOURNAL))

@@ -1,120 +1,28 @@
-"""``avtt verify``: the journal, and what result.json and report.html say of it."""
+"""``avtt verify``: whether a run folder is as it was written, and follows from its rows."""
 
-import json
-import math
-from contextlib import closing
-from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from ..certify.verify import AGREE, verify
-from ..certify.verify_draws import unchecked
-from ..errors import JournalError
-from ..journal import Journal, read_journal
-from ..results import summarise
-from .run_folder import JOURNAL
+import typer
+
+from .options import RunDir
 
 
-def check(out: Path, head: str | None = None) -> str:
-    """Checks the file, its chain, its rows and intervals, then every field of result.json and
-    the report's head; a sentence saying what was checked.
+def verify(
+    directory: RunDir,
+    head: Annotated[
+        str | None,
+        typer.Option(help="The journal's head as you kept it elsewhere.", metavar="HASH"),
+    ] = None,
+) -> None:
+    """Check the journal's file, chain and rows; recompute every interval, with code of its own;
+    compare every field of result.json, and the report's head.
 
-    ``head``: the journal's head as it was kept elsewhere. Raises JournalError for anything
-    that is wrong.
+    This finds damage and careless edits. Whoever rewrites the whole journal can make it fit
+    itself: against that, keep the head (in result.json and the report) elsewhere, and give it
+    as --head. Nothing is written, and an audit may be running.
+
+    Example: avtt verify runs/first --head 0123456789abcdef0123456789abcdef
     """
-    with closing(read_journal(out / JOURNAL)) as journal:
-        intervals = verify(journal)
-        if head is not None:
-            _check_head(journal, head, "the head given")
-        _check_result(journal, out / "result.json")
-        _check_report(journal, out / "report.html")
-        rows, calls = len(journal.links()), len(journal.calls())
-        what = f"all {rows} rows, {calls} answers among them, are as they were written"
-        drawn = unchecked(journal.facts()) or "every draw follows from the audit's key"
-        end = f"{drawn}; head {journal.head}"
-    if not intervals:
-        return f"{what}; the audit certifies nothing; {end}"
-    return f"{what}; all {len(intervals)} intervals follow from them; {end}"
+    from .run_checks import check
 
-
-def _check_head(journal: Journal, head: str, where: str, remedy: str = "") -> None:
-    """Raises JournalError where ``head`` is not the journal's, saying whether it ever was."""
-    if head.strip().lower() == journal.head:
-        return
-    seals = [link.seal for link in journal.links()]
-    if head.strip().lower() in seals:
-        later = len(seals) - 1 - seals.index(head.strip().lower())
-        raise JournalError(
-            f"{where} is this journal's of {later} rows ago; its head is {journal.head} now{remedy}"
-        )
-    raise JournalError(
-        f"{where} is none this journal ever had: expected {journal.head}, got {head!r}{remedy}"
-    )
-
-
-def _check_result(journal: Journal, path: Path) -> None:
-    """Raises JournalError naming the first field that is not what the journal comes to."""
-    if not path.is_file():
-        return
-    try:
-        stated = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(stated, dict) or "targets" not in stated:
-            raise ValueError
-    except (ValueError, RecursionError):
-        raise JournalError(f"{path}: expected the result of an audit, got something else") from None
-    found = json.loads(json.dumps(summarise(journal).as_dict()))
-    if "journal_head" in stated:
-        remedy = "; 'avtt report' writes the result anew"
-        _check_head(journal, str(stated["journal_head"]), f"{path}: journal_head", remedy)
-    elif journal.old_seals():  # written by a version that knew of fewer fields
-        found = {name: value for name, value in found.items() if name in stated}
-    if difference := _difference(found, stated, ""):
-        raise JournalError(f"{path}: {difference}")
-
-
-def _difference(found: Any, stated: Any, where: str) -> str | None:
-    """Where two JSON values differ first, in words; None where they agree."""
-    if isinstance(found, dict) and isinstance(stated, dict):
-        return _of_tables(found, stated, where)
-    if isinstance(found, list) and isinstance(stated, list):
-        if len(found) != len(stated):
-            return f"{where}: the journal comes to {len(found)} rows, the file has {len(stated)}"
-        pairs = zip(found, stated, strict=True)
-        differences = (_difference(f, s, f"{where}[{i}]") for i, (f, s) in enumerate(pairs))
-        return next((d for d in differences if d), None)
-    return (
-        None
-        if _same(found, stated)
-        else (
-            f"{where}: the journal comes to {json.dumps(found)}, the file says {json.dumps(stated)}"
-        )
-    )
-
-
-def _of_tables(found: dict[str, Any], stated: dict[str, Any], where: str) -> str | None:
-    prefix = f"{where}." if where else ""
-    for name in found:
-        if name not in stated:
-            return f"{prefix}{name} is missing"
-    for name, value in stated.items():
-        if name not in found:
-            return f"{prefix}{name} is no field of a result"
-        if difference := _difference(found[name], value, f"{prefix}{name}"):
-            return difference
-    return None
-
-
-def _same(found: Any, stated: Any) -> bool:
-    """Equal, numbers but for rounding; true is no number."""
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (found, stated))
-    if numbers:
-        return math.isclose(found, stated, rel_tol=AGREE, abs_tol=AGREE)
-    return type(found) is type(stated) and bool(found == stated)
-
-
-def _check_report(journal: Journal, path: Path) -> None:
-    """Raises JournalError where the page does not carry the journal's head."""
-    if path.is_file() and journal.head not in path.read_text(encoding="utf-8", errors="replace"):
-        raise JournalError(
-            f"{path}: was not written from the journal as it is now (its head, {journal.head}, "
-            "is not in it); 'avtt report' writes it anew"
-        )
+    typer.echo(check(directory, head))

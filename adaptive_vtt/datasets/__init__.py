@@ -1,6 +1,7 @@
 """Datasets: where the samples, their images and their truths come from."""
 
 from ..types import UNKNOWN, Sample
+from ..utils.registry import Registry
 from .base import Dataset
 from .formats.class_folder import from_class_folders
 from .formats.coco import from_coco
@@ -19,6 +20,7 @@ from .synthetic.scenes import scenes
 from .table import TableDataset, from_table
 
 __all__ = [
+    "REGISTRY",
     "UNKNOWN",
     "Dataset",
     "Sample",
@@ -40,3 +42,28 @@ __all__ = [
     "read_table",
     "scenes",
 ]
+
+_FORMATS, _DRAWN = f"{__name__}.formats", f"{__name__}.synthetic"
+
+REGISTRY = Registry(
+    "dataset",
+    "datasets",
+    ("name", "concepts", "sample"),
+    {
+        "table": f"{_FORMATS}.table_file:read_table",
+        "fashion": f"{_FORMATS}.fashion_mnist:fashion",
+        "medmnist": f"{_FORMATS}.medmnist:from_medmnist",
+        "masks": f"{_FORMATS}.mask_folder:from_masks",
+        "classes": f"{_FORMATS}.class_folder:from_class_folders",
+        "isic": f"{_FORMATS}.isic:from_isic",
+        "idrid": f"{_FORMATS}.idrid:from_idrid",
+        "endobench": f"{_FORMATS}.endobench:from_endobench",
+        "medvqa": f"{_FORMATS}.medvqa:from_medvqa",
+        "coco": f"{_FORMATS}.coco:from_coco",
+        "voc": f"{_FORMATS}.voc:from_voc",
+        "images": f"{_FORMATS}.image_folder:from_images",
+        "phantom": f"{_DRAWN}.phantom:phantom",
+        "scenes": f"{_DRAWN}.scenes:scenes",
+    },
+)
+"""Every kind of dataset that a SPEC.toml may name, and what reads it."""

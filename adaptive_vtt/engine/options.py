@@ -9,8 +9,7 @@ from ..certify.plan import Certify, Filters
 from ..errors import InputError, unknown
 from ..models.base import ProxySource
 from ..stopping import StoppingRule, limits_of
-from ..strategies import Strategy
-from ..strategies import get as get_strategy
+from ..strategies import Named, Strategy, named
 
 Group = TypeVar("Group")
 
@@ -39,7 +38,7 @@ class Sampling:
       ("answer"; see ``surrogates.Predictability``). Default "truth".
     """
 
-    strategy: str | Strategy = "uncertainty+unpredictability"
+    strategy: str | Strategy | Named = "uncertainty+unpredictability"
     floor: float | None = None
     candidates: int = 4096
     batch: int = 1
@@ -51,11 +50,13 @@ class Sampling:
     @property
     def name(self) -> str:
         """What the strategy is called in the journal."""
-        return self.strategy if isinstance(self.strategy, str) else type(self.strategy).__name__
+        if isinstance(self.strategy, Named | str):
+            return self.strategy if isinstance(self.strategy, str) else self.strategy.name
+        return type(self.strategy).__name__
 
     def chosen(self) -> Strategy:
         """The strategy itself; raises InputError for an unknown name."""
-        return get_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy
+        return named(self.strategy).strategy
 
     def share(self, certifies: bool) -> float:
         """The even share of the law, as given or by default."""

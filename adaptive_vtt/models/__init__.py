@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..types import Answer, Prompt, Unanswered, Value
+from ..utils.registry import Registry
 from .base import ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
 from .demo.simulated import Simulated
 from .local.loading import load
@@ -38,7 +39,26 @@ _HOMES = {
     "TemplateCaptioner": "demo.template_captioner",
 }
 
+REGISTRY = Registry(
+    "model",
+    "models",
+    ("answers", "ask"),
+    {
+        "python": f"{__name__}.local.loading:load",
+        "recorded": f"{__name__}.local.recorded:Recorded",
+        "simulated": f"{__name__}.demo.simulated:Simulated",
+        "openai": f"{__name__}.network.openai_chat:OpenAIChat",
+        "open-inference": f"{__name__}.network.open_inference:OpenInference",
+        "http": f"{__name__}.network.http_json:HttpJson",
+        "onnx": f"{__name__}.local.onnx:OnnxModel",
+        "subprocess": f"{__name__}.local.subprocess_lines:SubprocessModel",
+        "captioner": f"{__name__}.demo.template_captioner:TemplateCaptioner",
+    },
+)
+"""Every kind of model that a SPEC.toml may name."""
+
 __all__ = [
+    "REGISTRY",
     "Answer",
     "ConcurrentModel",
     "Encoding",

@@ -1,21 +1,25 @@
 """Relations by name: what spans the question space besides the samples themselves.
 
-A name is that of one relation ("rotation", "medtest/blood") or of a family ("medtest"),
-which stands for all its relations. Families are imported when first asked for.
+A name is that of one relation ("rotation", "medtest/blood"), of a family ("medtest"), which
+stands for all its relations, or of other people's code (see ``utils.registry``). Families are
+imported when first asked for.
 """
 
-from collections.abc import Iterable
-from functools import cache
-from importlib import import_module
+from collections.abc import Iterable, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
 
 from ..errors import InputError, unknown
 from ..types import FollowUp
+from ..utils.loading import is_target
+from ..utils.registry import Registry
 from .base import LabelPreserving, Relation, RelationDefaults, adapted_relation
 from .graded import GRADED, Graded, Identity
 
 __all__ = [
-    "FollowUp", "Graded", "Identity", "LabelPreserving", "Relation",
-    "RelationDefaults", "adapted_relation", "families", "get", "names", "resolve",
+    "REGISTRY", "FollowUp", "Graded", "Identity", "LabelPreserving", "Relation",
+    "RelationDefaults", "adapted_relation", "families", "get", "make", "names", "resolve",
 ]  # fmt: skip
 
 _BUILT_IN: tuple[RelationDefaults, ...] = (Identity(), *GRADED)
@@ -26,15 +30,36 @@ _MEDMNIST = (
 )  # fmt: skip
 
 _FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
-    **{f"medmnistc/{flag}": (".medmnistc", (flag,)) for flag in _MEDMNIST},
-    "imagenet-c": (".imagenet_c", ()),
-    "medtest": (".medtest", ()),
-    "medtest/classification": (".medtest", ("classification",)),
-    "reduction": (".reduction", ()),
-    "reic": (".reic", ()),
-    "prompt": (".prompts", ()),
+    **{f"medmnistc/{flag}": ("medmnistc", (flag,)) for flag in _MEDMNIST},
+    "imagenet-c": ("imagenet_c", ()),
+    "medtest": ("medtest", ()),
+    "medtest/classification": ("medtest", ("classification",)),
+    "reduction": ("reduction", ()),
+    "reic": ("reic", ()),
+    "prompt": ("prompts", ()),
 }
 """Family -> the module whose ``relations(*arguments)`` lists it, and the arguments."""
+
+
+class _Relations(Registry):
+    def is_code(self, name: str) -> bool:
+        member = name.rpartition("/")[0] in _FAMILIES
+        return is_target(name) or (super().is_code(name) and not member)
+
+
+REGISTRY = _Relations(
+    "relation",
+    "relations",
+    ("name", "severities", "apply"),
+    {
+        **{relation.name: relation for relation in _BUILT_IN},
+        **{family: f"{__name__}.{module}:relations" for family, (module, _) in _FAMILIES.items()},
+        "rome": f"{__name__}.rome:ROME",
+        "metaic": f"{__name__}.metaic:MetaIC",
+    },
+)
+"""Relations, families and what makes either. The last two have options that a SPEC.toml sets:
+metaic inserts cut-outs of the dataset."""
 
 
 def names() -> list[str]:
@@ -54,7 +79,35 @@ def get(name: str) -> RelationDefaults:
     for relation in near:  # without importing any other family
         if relation.name == name:
             return relation
-    raise unknown("relation", name, [*(r.name for r in near), *_FAMILIES])
+    raise unknown("relation", name, [*(r.name for r in near), *REGISTRY.built_in])
+
+
+def make(
+    name: str, options: Mapping[str, Any] | None = None, base: Path | None = None
+) -> list[RelationDefaults]:
+    """The relations that a name stands for, made with ``options`` where they take any.
+
+    ``base``: where relative files of other people's code start. Raises InputError for an
+    unknown name and for options that are not taken.
+    """
+    if name in _FAMILIES and not options:
+        return [*_family(name)]
+    if name in _FAMILIES:
+        family = partial(REGISTRY.get(name), *_FAMILIES[name][1])
+        found = REGISTRY.called(family, name, options or {}, base)
+    elif name in REGISTRY.built_in or is_plug_in(name):
+        found = REGISTRY.make(name, options or {}, base)
+    else:
+        found = get(name)
+        if options:
+            raise InputError(f"relation {name!r}: takes no options, got {sorted(options)}")
+    several = list(found) if isinstance(found, list | tuple) else [found]
+    return [adapted_relation(REGISTRY.checked(each, name)) for each in several]
+
+
+def is_plug_in(name: str) -> bool:
+    """Whether a name is that of other people's code; imports none of it."""
+    return REGISTRY.is_code(name) and (is_target(name) or REGISTRY.package_of(name) is not None)
 
 
 def resolve(relations: Iterable[str | Relation]) -> list[RelationDefaults]:
@@ -64,12 +117,7 @@ def resolve(relations: Iterable[str | Relation]) -> list[RelationDefaults]:
     """
     found: list[RelationDefaults] = []
     for relation in relations:
-        if not isinstance(relation, str):
-            found.append(adapted_relation(relation))
-        elif relation in _FAMILIES:
-            found += _family(relation)
-        else:
-            found.append(get(relation))
+        found += make(relation) if isinstance(relation, str) else [adapted_relation(relation)]
     seen: set[str] = set()
     for each in found:
         if each.name in seen:
@@ -80,8 +128,7 @@ def resolve(relations: Iterable[str | Relation]) -> list[RelationDefaults]:
 
 @cache
 def _family(name: str) -> tuple[RelationDefaults, ...]:
-    module, arguments = _FAMILIES[name]
-    return tuple(import_module(module, __package__).relations(*arguments))
+    return tuple(REGISTRY.get(name)(*_FAMILIES[name][1]))
 
 
 @cache

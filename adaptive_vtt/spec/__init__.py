@@ -2,17 +2,19 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from ..errors import InputError, one_line, unknown
+from ..errors import InputError, one_line
 from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec
-from .dataset import DatasetSpec, DetectorSpec
-from .model import ModelSpec
-from .oracle import OracleSpec
+from .datasets import DatasetSpec
+from .detectors import DetectorSpec
+from .models import ModelSpec
+from .oracles import CorrectnessJudge, OracleSpec
 from .secrets import refuse_secrets
 from .section import Section
+from .sentences import sentence
 
 __all__ = [
     "DEMO", "AuditSpec", "CertifySpec", "DatasetSpec", "DetectorSpec", "ModelSpec", "OracleSpec",
@@ -27,7 +29,7 @@ class Spec(Section):
     model: ModelSpec
     detector: DetectorSpec | None = None
     space: SpaceSpec = SpaceSpec.model_validate({})
-    oracle: OracleSpec = OracleSpec.model_validate({})
+    oracle: OracleSpec = CorrectnessJudge.model_validate({})
     audit: AuditSpec = AuditSpec.model_validate({})
     stop: StopSpec = StopSpec.model_validate({})
     certify: CertifySpec = CertifySpec.model_validate({})
@@ -59,12 +61,6 @@ DEMO = Spec.model_validate(
 )  # fmt: skip
 
 
-_MAY_HOLD_KEYS = tuple(
-    (name,) for name in ("url", "key", "headers", "options", "request", "command")
-)
-"""Fields of [model] whose values no message repeats."""
-
-
 def read_spec(path: Path) -> Spec:
     """The spec at ``path``; raises InputError naming file and field."""
     try:
@@ -82,38 +78,10 @@ def parse_spec(table: dict[str, Any], where: str, *, to_run: bool = True) -> Spe
     ``to_run``: its model may be built and its text journaled, so that a key written out in it is
     an error, too; False reads what an older version journaled.
     """
+    model = table.get("model")
+    if to_run and isinstance(model, dict):
+        refuse_secrets(model, where)
     try:
-        spec = Spec.model_validate(table)
+        return Spec.model_validate(table)
     except ValidationError as error:
-        raise _sentence(error, where) from None
-    if to_run:
-        refuse_secrets(spec.model, where)
-    return spec
-
-
-def _sentence(error: ValidationError, where: str) -> InputError:
-    """The first thing wrong, in one sentence with the field and, for names, the nearest one."""
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        *path, name = [str(part) for part in first["loc"]]
-        return unknown("field", name, _fields(path), f"{where}: {'.'.join(path) or 'top level'}")
-    if first["type"] == "missing":
-        return InputError(f"{where}: {field}: expected this section or field, got nothing")
-    if first["type"] == "literal_error":
-        choices = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
-        return unknown("value", str(first["input"]), choices, f"{where}: {field}")
-    expected = first["msg"].removeprefix("Input should be ").lower()
-    got = repr(first["input"])
-    if first["loc"][:1] == ("model",) and first["loc"][1:2] in _MAY_HOLD_KEYS:
-        got = f"{type(first['input']).__name__}, not repeated as it may hold a key"
-    return InputError(f"{where}: {field}: expected {expected}, got {got}")
-
-
-def _fields(path: list[str]) -> list[str]:
-    model: type[BaseModel] = Spec
-    for part in path:
-        annotation = model.model_fields[part].annotation
-        options = [annotation, *get_args(annotation)]
-        model = next(o for o in options if isinstance(o, type) and issubclass(o, BaseModel))
-    return list(model.model_fields)
+        raise sentence(error, where, Spec) from None

@@ -12,7 +12,10 @@ class SpaceSpec(Section):
     """Which questions there are."""
 
     relations: list[str] = Field(
-        ["identity"], description="relations to ask under; see 'avtt relations list'", min_length=1
+        ["identity"],
+        description="relations to ask under: names (see 'avtt relations list'), 'file.py:name' or "
+        "'package.module:name'",
+        min_length=1,
     )
     severities: list[int] | None = Field(
         None, description="levels of the graded relations (default: all)", min_length=1
@@ -35,12 +38,22 @@ class SpaceSpec(Section):
         description="metaic: objects of each kind to insert, from the dataset itself (5)",
         ge=1,
     )
+    options: dict[str, dict[str, Any]] | None = Field(
+        None, description="of relations and families that take any: name -> option -> value"
+    )
 
 
 class AuditSpec(Section):
     """How to choose questions."""
 
-    strategy: str = Field("uncertainty+unpredictability", description="which questions come next")
+    strategy: str = Field(
+        "uncertainty+unpredictability",
+        description="which questions come next: a name (see 'avtt list strategies'), "
+        "'file.py:name' or 'package.module:name'",
+    )
+    strategy_options: dict[str, Any] | None = Field(
+        None, description="options of the strategy, such as power = 2 of bald"
+    )
     budget: int | None = Field(None, description="at most so many calls, ever", ge=1)
     max_cost: float | None = Field(
         None, description="at most so much money, in the unit of the model's prices", gt=0

@@ -14,14 +14,35 @@ from typing import Any
 from ..engine.settings import same_audit
 from ..errors import JournalError
 from ..space import QuestionSpace
-from . import ModelSpec, Spec
+from . import ModelSpec, Spec, parse_spec
+from .code import contents, refuse_code
+from .models import PythonSection, SubprocessSection
 
 _COMPARED = ("strategy", "seed", "candidates", "form", "history")
 
 
-def notes_of(spec: Mapping[str, Any], base: str) -> dict[str, Any]:
-    """What a journal keeps of a spec and the folder its paths start at, to be resumed by."""
-    return {"spec": spec, "base": base, "program": _digest(spec, base)}
+def notes_of(spec: Spec, base: str) -> dict[str, Any]:
+    """What a journal keeps of a spec and the folder its paths start at, to be resumed by.
+
+    ``parts``: of each part of the space that is code, a hash of its file or its version.
+    """
+    table = spec.model_dump(exclude_none=True)
+    notes = {"spec": table, "base": base, "program": _digest(table, base)}
+    parts = contents(spec, Path(base))
+    return {**notes, "parts": parts} if parts else notes
+
+
+def spec_of(facts: Mapping[str, Any], where: str, *, to_run: bool = True) -> tuple[Spec, Path]:
+    """The spec that a journal keeps, and the folder its paths start at; ``where``: for messages.
+
+    Nothing that it names is imported. Raises InputError where it cannot be read.
+    """
+    table = {name: dict(section) for name, section in facts["spec"].items() if section}
+    if "seed" not in table["model"]:  # of a version in which models followed the audit's seed
+        table["model"]["seed"] = table["audit"]["seed"]
+    if table["dataset"].get("kind") != "table":  # of one in which every kind had this field
+        table["dataset"].pop("id_column", None)
+    return parse_spec(table, where, to_run=to_run), Path(facts["base"])
 
 
 def check_program(facts: Mapping[str, Any], spec: Spec, where: str) -> None:
@@ -36,7 +57,9 @@ def check_program(facts: Mapping[str, Any], spec: Spec, where: str) -> None:
                 f"{where}: its spec was altered after the audit began, and nothing of it was run; "
                 "restore the journal, or begin a new audit with another --out"
             )
+        _check_parts(facts, spec, where)
         return
+    refuse_code(spec, where, "begin a new audit with another --out")
     named, names = facts.get("settings", {}).get("model"), _names(spec.model)
     if named is not None and names and named not in names:
         raise JournalError(
@@ -55,11 +78,23 @@ def check_before_code(facts: Mapping[str, Any], spec: Spec, space: QuestionSpace
     same_audit(dict(facts), space, known)
 
 
+def _check_parts(facts: Mapping[str, Any], spec: Spec, where: str) -> None:
+    """Raises JournalError where code of the space is not what the audit was begun with."""
+    begun = facts.get("parts", {})
+    for field, content in contents(spec, Path(facts["base"])).items():
+        if begun.get(field) != content:
+            raise JournalError(
+                f"{where}: {field} was changed after the audit began, and was not run: expected "
+                f"{begun.get(field) or 'nothing'}, got {content or 'nothing'}; restore it, or "
+                "begin a new audit with another --out"
+            )
+
+
 def _names(model: ModelSpec) -> list[str]:
     """What a model that is code may be called in a journal; none for one that is data."""
-    if model.kind == "python":
+    if isinstance(model, PythonSection):
         found = [model.name, model.target]
-    elif model.kind == "subprocess" and model.command:
+    elif isinstance(model, SubprocessSection) and model.command:
         words = model.command.split() if isinstance(model.command, str) else model.command
         found = [model.name, Path(words[0]).name]
     else:

@@ -10,8 +10,9 @@ out, but for what can be told for a key: by its name, by its beginning, by looki
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from typing import Any
 
 from ..errors import InputError
 from ..models.network.key_signs import (
@@ -25,7 +26,6 @@ from ..models.network.key_signs import (
     texts_of_options,
     texts_of_query,
 )
-from .model import ModelSpec
 
 REFERENCE = re.compile(r"\$\{(\w+)\}")
 BARE = re.compile(r"\$\{?(\w+)\}?")
@@ -35,25 +35,35 @@ _APART = {"url", "headers", "options", "key", "command", "response"}
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 
 
-def refuse_secrets(spec: ModelSpec, where: str) -> None:
+def refuse_secrets(section: Mapping[str, Any], where: str) -> None:
     """Raises InputError for a key written out in a [model] section; it is not repeated.
 
     ``where``: the file, for the message.
     """
-    for sent in _texts(spec):
+    for sent in _texts(section):
         _check_text(sent, where)
-    _check_url(spec.url or "", where)
-    _check_key(spec.key or "", where)
-    _check_command(spec.command or [], where)
+    _check_url(_text_of(section, "url"), where)
+    _check_key(_text_of(section, "key"), where)
+    _check_command(section.get("command") or [], where)
 
 
-def _texts(spec: ModelSpec) -> Iterator[Sent]:
+def _text_of(section: Mapping[str, Any], field: str) -> str:
+    value = section.get(field)
+    return value if isinstance(value, str) else ""
+
+
+def _table_of(section: Mapping[str, Any], field: str) -> dict[str, Any]:
+    value = section.get(field)
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(section: Mapping[str, Any]) -> Iterator[Sent]:
     """Every text of the section, those of a query one by one."""
-    for field, value in spec.model_dump(exclude=_APART, exclude_none=True).items():
+    for field, value in {n: v for n, v in section.items() if n not in _APART}.items():
         yield from texts(value, f"model.{field}", field, "payload")
-    yield from texts(spec.headers or {}, "model.headers", "", "header")
-    yield from texts_of_options(spec.options or {}, "model.options")
-    url = spec.url or ""
+    yield from texts(_table_of(section, "headers"), "model.headers", "", "header")
+    yield from texts_of_options(_table_of(section, "options"), "model.options")
+    url = _text_of(section, "url")
     yield Sent("model.url", "", url.partition("?")[0], "payload")
     yield from texts_of_query(url, "model.url")
 
@@ -101,7 +111,7 @@ def _check_key(key: str, where: str) -> None:
 def _check_command(command: str | list[str], where: str) -> None:
     """A program reads its keys from the environment: what it is started with, all can see."""
     try:
-        words = shlex.split(command) if isinstance(command, str) else command
+        words = shlex.split(command) if isinstance(command, str) else [*map(str, command)]
     except ValueError:
         return  # said when it is to be started
     for word, following in pairwise([*words, "-"]):

@@ -1,0 +1,85 @@
+"""``avtt audit``: from a SPEC.toml to a certificate and a report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import Json, Out, names
+from .signals import interruptible
+
+
+def audit(  # noqa: PLR0913, PLR0917 - a command's options
+    spec: Annotated[
+        Path | None,
+        typer.Argument(help="What to audit; 'avtt init' writes one.", metavar="SPEC.toml"),
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Audit the bundled model.")] = False,
+    budget: Annotated[int | None, typer.Option(help="At most so many calls.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="At most so much money, in the unit of the prices.")
+    ] = None,
+    strategy: Annotated[str | None, typer.Option(help="Which questions come next.")] = None,
+    uncertainty: Annotated[
+        float | None, typer.Option(help="Stop at this share of the prior uncertainty.")
+    ] = None,
+    half_width: Annotated[
+        float | None, typer.Option(help="Stop when every target is known to this, either way.")
+    ] = None,
+    at_most: Annotated[
+        float | None, typer.Option(help="Stop when every target is surely on one side of this.")
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option(help="Probability that all intervals hold at all times.")
+    ] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(help="overall, concepts, relations, group:COLUMN ...; commas; see SPEC.toml."),
+    ] = None,
+    require_certified: Annotated[
+        bool, typer.Option("--require-certified", help="Exit with 3 if a target is not certified.")
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(help="Same seed, same audit; by default a new one each time.")
+    ] = None,
+    canaries: Annotated[
+        int | None, typer.Option(help="Answered questions asked again, to notice a changed model.")
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it may take and cost; ask nothing.")
+    ] = False,
+    out: Out = Path("runs/audit"),
+    as_json: Json = False,
+) -> None:
+    """Ask a model until a stopping rule is met, and leave a report.
+
+    A SPEC.toml is a program, as a Makefile is: the model it names is run. --dry-run checks it
+    and imports none of its models and proxies, only what the space and the strategy are made of.
+
+    Example: avtt audit SPEC.toml --half-width 0.05 --budget 500 --out runs/first
+    """
+    changes = {
+        "budget": budget,
+        "max_cost": max_cost,
+        "strategy": strategy,
+        "uncertainty": uncertainty,
+        "half_width": half_width,
+        "at_most": at_most,
+        "confidence": confidence,
+        "targets": names(targets),
+        "seed": seed,
+        "canaries": canaries,
+    }
+    with interruptible(out):
+        from .run_folder import begin, read, run_and_report
+
+        chosen, base = read(spec, demo, changes)
+        if plan:
+            from .dry_run import dry_run
+
+            return dry_run(chosen, base, as_json)
+        run_and_report(begin(chosen, base, out), out, as_json, require_certified)
+        if demo and not as_json:
+            from .uniform_baseline import compare_with_uniform
+
+            compare_with_uniform(chosen, base, out)

@@ -1,0 +1,151 @@
+"""``avtt serve-demo``: a model endpoint on loopback, to try an audit on."""
+
+import os
+import threading
+from dataclasses import dataclass
+
+import typer
+
+from ..datasets.synthetic.phantom import phantom
+from ..demo_server import FAULTS, MODEL, STATISTICS, Behaviour, Brain, DemoBrain, DemoServer
+from ..errors import InputError
+
+PORT = 8008
+SPEC, CAPTIONS_SPEC = "experiments/specs/endpoint.toml", "experiments/specs/captions.toml"
+CAPTIONER = "demo-captioner"
+"""What the served model is called that describes pictures."""
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """A brain, what it is called, and what is to be said of it."""
+
+    brain: Brain
+    model: str
+    images: str
+    errors: str
+    spec: str
+
+
+def serve(
+    *,
+    port: int,
+    key_env: str | None,
+    latency: float,
+    error_rate: float,
+    worse: float,
+    faults: float,
+    refusals: float,
+    rambling: float,
+    seed: int,
+    count: int,
+    size: int,
+    captions: bool = False,
+) -> None:
+    """Answers until Ctrl-C, then says what was asked and billed.
+
+    ``captions``: describes drawn scenes instead, and leaves ``error_rate`` of what is there
+    out; it mistakes half and makes up a third as much. What is asked does not matter to it,
+    nor do ``worse``, ``refusals``, ``rambling``, ``count`` and ``size``.
+    """
+    for name, share in (("--error-rate", error_rate), ("--worse", worse), ("--faults", faults),
+                        ("--refusals", refusals), ("--rambling", rambling)):  # fmt: skip
+        if not 0 <= share <= 1:
+            raise InputError(f"{name}: expected a share between 0 and 1, got {share}")
+    if latency < 0:
+        raise InputError(f"--latency: expected seconds, 0 or more, got {latency}")
+    key = _key(key_env)
+    behaviour = Behaviour(
+        latency=latency, spread=0.3, **dict.fromkeys(FAULTS, faults / len(FAULTS)), seed=seed
+    )
+    if captions:
+        offer = _captioner(error_rate, seed)
+    else:
+        typer.echo(f"drawing {count} synthetic frames of {size} x {size} pixels ...")
+        offer = _endoscopist(error_rate, worse, refusals, rambling, seed, count, size)
+    with DemoServer(offer.brain, behaviour, port=port, model=offer.model, key=key) as server:
+        try:
+            typer.echo(_introduction(server, offer, key_env))
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            typer.echo("\n" + _bill(server))
+
+
+def _endoscopist(
+    error_rate: float, worse: float, refusals: float, rambling: float, seed: int, count: int,
+    size: int,
+) -> _Offer:  # fmt: skip
+    frames = phantom(count, size=size, seed=seed)
+    errors = spread_errors(frames.concepts, error_rate)
+    brain = DemoBrain(
+        frames, error=errors, worse=worse, refusals=refusals, rambling=rambling, seed=seed
+    )
+    rates = ", ".join(f"{concept} {rate:.1%}" for concept, rate in errors.items())
+    rates += f";\n          up to {worse:.0%} more where a frame is perturbed"
+    dataset = f'kind = "phantom", count = {count}, size = {size}, seed = {seed}'
+    return _Offer(brain, MODEL, dataset, rates, SPEC)
+
+
+def _captioner(error_rate: float, seed: int) -> _Offer:
+    from ..demo_server.captions import CaptionBrain
+    from ..models.demo.template_captioner import TemplateCaptioner
+
+    captioner = TemplateCaptioner(
+        omission=error_rate, misclassification=error_rate / 2, fabrication=error_rate / 3,
+        seed=seed,
+    )  # fmt: skip
+    brain = CaptionBrain(captioner)
+    told = ", ".join(f"{fault} {rate:.1%}" for fault, rate in captioner.rates.items())
+    return _Offer(brain, CAPTIONER, 'kind = "scenes", of any count and seed', told, CAPTIONS_SPEC)
+
+
+def spread_errors(concepts: tuple[str, ...], rate: float) -> dict[str, float]:
+    """Error rates from half to one and a half of ``rate``, so that there is something to find."""
+    last = max(1, len(concepts) - 1)
+    return {c: min(1.0, rate * (0.5 + k / last)) for k, c in enumerate(concepts)}
+
+
+def _key(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    key = os.environ.get(variable)
+    if not key:
+        raise InputError(
+            f"--key-env: expected the environment variable {variable} to hold the key, "
+            "it is not set"
+        )
+    return key
+
+
+def _introduction(server: DemoServer, offer: _Offer, key_env: str | None) -> str:
+    return f"""
+serving   {server.url}/v1   (OpenAI's chat completions)
+          {server.url}/v2   (Open Inference Protocol), {server.url}/predict
+model     {server.model}
+key       {f"the value of {key_env}" if key_env else "none is needed"}
+frames    {offer.images}
+errors    {offer.errors}
+bill      {server.url}{STATISTICS}
+
+In another terminal:
+  avtt audit {offer.spec} --dry-run
+  avtt audit {offer.spec} --max-cost 0.5 --out runs/endpoint{_hint(server, key_env)}
+
+Ctrl-C ends it."""
+
+
+def _hint(server: DemoServer, key_env: str | None) -> str:
+    """What to change in the spec for a server like this one."""
+    changes = [] if server.port == PORT else [f'url = "{server.url}/v1"']
+    changes += [] if key_env is None else [f'key = "{key_env}"']
+    return f"\nafter setting {' and '.join(changes)} in its [model]" if changes else ""
+
+
+def _bill(server: DemoServer) -> str:
+    counts = server.statistics
+    failed = ", ".join(f"{getattr(counts, fault)} {fault}" for fault in FAULTS)
+    return (
+        f"{counts.requests} requests: {counts.answered} answered, {failed}, "
+        f"{counts.rejected} rejected, {counts.lost} lost; billed {counts.prompt_tokens} prompt "
+        f"and {counts.completion_tokens} completion tokens"
+    )

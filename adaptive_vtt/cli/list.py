@@ -1,0 +1,47 @@
+"""``avtt list``: every part that goes by a name, those of installed packages among them."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import unknown
+from .options import Json
+
+if TYPE_CHECKING:
+    from ..utils.registry import Entry, Registry
+
+KINDS = ("relations", "datasets", "models", "oracles", "strategies", "surrogates")
+
+
+def list_parts(
+    kind: Annotated[str, typer.Argument(help=", ".join(KINDS), metavar="KIND")],
+    as_json: Json = False,
+) -> None:
+    """Name what there is of a kind, in a line each; of installed packages, with their version.
+
+    Example: avtt list strategies
+    """
+    entries = _registry(kind).entries()
+    if as_json:
+        typer.echo(json.dumps([asdict(entry) for entry in entries], indent=1))
+        return
+    wide = max(len(entry.name) for entry in entries)
+    for entry in entries:
+        typer.echo(_line(entry, wide))
+
+
+def _registry(kind: str) -> "Registry":
+    from importlib import import_module
+
+    if kind not in KINDS:
+        raise unknown("kind", kind, KINDS)
+    found: Registry = import_module(f"adaptive_vtt.{kind}").REGISTRY
+    return found
+
+
+def _line(entry: "Entry", wide: int) -> str:
+    origin = f" [{entry.package} {entry.version}]" if entry.package else ""
+    said = " ".join(text for text in (entry.about, entry.note) if text)
+    return f"{entry.name:{wide}}  {said}{origin}".rstrip()

@@ -1,0 +1,15 @@
+"""Options and arguments that several commands take."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder for journal, result and report.")]
+RunDir = Annotated[Path, typer.Argument(help="Folder an audit wrote.", metavar="DIR")]
+
+
+def names(text: str | None) -> list[str] | None:
+    """The names in a list separated by commas; None where the option was not given."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

@@ -1,0 +1,108 @@
+"""``avtt relations``: what there is, and what it looks like."""
+
+import json
+import shutil
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import typer
+
+from ..datasets.table import same_size
+from ..errors import InputError
+from ..relations import Identity, RelationDefaults, families, get, names, resolve
+from ..relations.graded import GRADED
+from ..types import Mask, Sample
+from ..utils.files import write_bytes
+from ..utils.image_files import read_image, read_mask
+from ..utils.random_streams import generator
+from .sheets import Cell, Row, Sheet
+
+UNMARKED = "not shown: nothing is marked; --mask says what"
+
+
+def list_relations(family: str | None, as_json: bool) -> None:
+    """Prints the relations that belong to no family and all families, or those of one."""
+    if as_json:
+        listed = [get(name) for name in names()] if family is None else resolve([family])
+        typer.echo(json.dumps([_described(relation) for relation in listed], indent=1))
+        return
+    if family is None:
+        typer.echo(f"Families; 'avtt relations list NAME' says more of one:\n{_families()}\n")
+        typer.echo("Without family:")
+    typer.echo(_table([Identity(), *GRADED] if family is None else resolve([family])))
+
+
+def preview(path: Path, out: Path, chosen: list[str] | None, mask: Path | None, seed: int) -> None:
+    """Writes a PNG or HTML sheet: one row per relation, one column per severity.
+
+    ``chosen``: names and families (default: identity and the graded relations); ``mask``: a
+    file that shows what relations keep off and what prompts are drawn around.
+    """
+    ending = out.suffix.lower()
+    if ending not in (".png", ".html"):
+        raise InputError(f"--out: expected a file ending in .png or .html, got {str(out)!r}")
+    relations = resolve(chosen) if chosen else [Identity(), *GRADED]
+    image = read_image(path, "preview")
+    masks: dict[str, Mask] = {}
+    if mask is not None:
+        masks["marked"] = read_mask(mask, "--mask")
+        same_size(masks["marked"].shape, image.shape[:2], f"--mask {str(mask)!r}")
+    source = Sample(path.name, image, {}, masks=masks)
+    sheet = Sheet(source, [_row(source, relation, seed) for relation in relations], seed)
+    write_bytes(out, sheet.png() if ending == ".png" else sheet.html().encode())
+
+
+def _row(source: Sample, relation: RelationDefaults, seed: int) -> Row:
+    cells = [_cell(source, relation, severity, seed) for severity in relation.severities]
+    return Row(relation.name, relation.about, cells)
+
+
+def _cell(source: Sample, relation: RelationDefaults, severity: int, seed: int) -> Cell:
+    rng = generator(seed, f"preview/{relation.name}", severity)
+    try:
+        follow_up = relation.apply(source, severity, rng)
+    except InputError as error:
+        return Cell(severity, None, str(error))
+    before, image, details = source.image, follow_up.image, follow_up.details
+    assert before is not None
+    assert image is not None
+    if details.get("regions") == ():
+        return Cell(severity, None, UNMARKED)
+    if "coordinates" in details:
+        return Cell(severity, image, str(details["coordinates"]))
+    same = relation.name != Identity().name and np.array_equal(image, before)
+    return Cell(severity, image, "unchanged" if same else "")
+
+
+def _described(relation: RelationDefaults) -> dict[str, object]:
+    about = relation.about
+    return {"name": relation.name, "severities": list(relation.severities), "about": about}
+
+
+def _families() -> str:
+    """One line per family: how many relations, and the first of them."""
+    wide = max(map(len, families()))
+    lines = []
+    for family in families():
+        members = [relation.name.rpartition("/")[2] for relation in resolve([family])]
+        start = f"  {family:{wide}}  {len(members):2}  "
+        room = _columns() - len(start)
+        lines.append(start + textwrap.shorten(", ".join(members), room, placeholder=" ..."))
+    return "\n".join(lines)
+
+
+def _table(relations: list[RelationDefaults]) -> str:
+    """One line per relation; where the screen is narrow, what it does folds under itself."""
+    wide = max(len(relation.name) for relation in relations)
+    lines = []
+    for relation in relations:
+        levels = ",".join(map(str, relation.severities))
+        start = f"  {relation.name:{wide}}  {levels:9}  "
+        about = textwrap.wrap(relation.about, max(30, _columns() - len(start)))
+        lines.append((start + f"\n{' ' * len(start)}".join(about)).rstrip())
+    return "\n".join(lines)
+
+
+def _columns() -> int:
+    return max(60, shutil.get_terminal_size((100, 24)).columns)

@@ -1,0 +1,153 @@
+"""``avtt init``: a folder that runs as it is, to be changed into one's own audit."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin
+
+import numpy as np
+import pandas as pd
+from pydantic.fields import FieldInfo
+
+from ..errors import InputError
+from ..spec import Spec
+from ..spec.section import Section, kind_name, kinds_of
+from ..types import Image
+from ..utils.files import write_bytes, write_text
+from ..utils.random_streams import generator
+from ..utils.tables import csv_text
+
+SAMPLES = 60
+MODEL = '''"""The model under test: change ``predict`` to call yours."""
+
+import numpy as np
+
+
+def predict(images):
+    """images: list of H x W x C uint8; returns an array n x 2 of P(yes), one column per
+    concept in the order of labels.csv: here "bright" and "round"."""
+    answers = np.empty((len(images), 2))
+    for row, image in enumerate(images):
+        values = image.astype(float).mean(axis=2) / 255
+        ink = values > values.mean()
+        box = ink[np.ix_(ink.any(axis=1), ink.any(axis=0))]
+        filled = box.mean() if box.size else 0.0
+        answers[row, 0] = 1 / (1 + np.exp(-12 * (values.max() - 0.7)))
+        answers[row, 1] = 1 / (1 + np.exp(25 * (filled - 0.89)))
+    return answers
+'''
+SET = {
+    ("dataset", "labels"): "labels.csv",
+    ("dataset", "images"): "images",
+    ("model", "target"): "model.py:predict",
+    ("space", "relations"): ["identity", "gaussian_noise", "brightness_down", "rotation"],
+    ("audit", "budget"): 200,
+    ("certify", "half_width"): 0.15,
+    ("certify", "targets"): ["overall", "relations"],
+}
+
+
+SECTIONS = {
+    "dataset": "The images and their labels; each kind with its fields.",
+    "model": "The model under test; each kind with its fields.",
+    "detector": "What finds things in images; without this section, annotated boxes if any.",
+    "oracle": "What makes an answer wrong; each kind with its fields.",
+}
+CODE = "file.py:name"
+"""Stands for kinds that are other people's code."""
+
+
+def write_start(directory: Path) -> Path:
+    """Writes SPEC.toml, model.py, labels.csv and images/; refuses to overwrite any."""
+    for name in ("SPEC.toml", "model.py", "labels.csv", "images"):
+        if (directory / name).exists():
+            raise InputError(f"{directory / name}: stands there already; nothing was written")
+    labels = []
+    for number in range(SAMPLES):
+        rng = generator(0, "init", number)
+        bright, disc = bool(rng.random() < 0.5), bool(rng.random() < 0.4)
+        name = f"shape-{number:02}"
+        write_bytes(directory / "images" / f"{name}.png", _png(_shape(bright, disc, rng)))
+        labels.append({"id": name, "bright": int(bright), "round": int(disc)})
+    write_text(directory / "labels.csv", csv_text(pd.DataFrame(labels)))
+    write_text(directory / "model.py", MODEL)
+    write_text(directory / "SPEC.toml", commented_spec())
+    return directory / "SPEC.toml"
+
+
+def commented_spec() -> str:
+    """SPEC.toml with every field described; those left at their default are commented out."""
+    parts = ["# What to audit, and how. Paths start at this file's folder.\n"]
+    for section, info in Spec.model_fields.items():
+        kinds = kinds_of(info.annotation)
+        head = f"[{section}]" if info.default is not None else f"# [{section}]"
+        parts.append(f"\n# {SECTIONS.get(section) or kinds[0].__doc__}\n{head}\n")
+        described: set[tuple[str, str | None]] = set()
+        for kind in kinds:
+            values = {n: v for (s, n), v in SET.items() if s == section and kind is kinds[0]}
+            parts.append(_kind(kind, values, described))
+    return "".join(parts)
+
+
+def _kind(
+    kind: type[Section], values: Mapping[str, Any], described: set[tuple[str, str | None]]
+) -> str:
+    """The fields of a section, or of one kind of it; those ``described`` before are only named."""
+    lines, again = [], []
+    for name, field in kind.model_fields.items():
+        if name == "kind":
+            lines.append(f"# {kind.__doc__}\n# kind = {json.dumps(kind_name(kind) or CODE)}\n")
+        elif (name, field.description) in described:
+            again.append(name)
+        else:
+            described.add((name, field.description))
+            lines.append(_field(name, field, values.get(name)))
+    if again:
+        lines.append(f"# and, as above: {', '.join(again)}\n")
+    return "".join(lines)
+
+
+def _field(name: str, field: FieldInfo, value: Any) -> str:
+    default = None if field.is_required() else field.get_default(call_default_factory=True)
+    shown = _toml(value if value is not None else default, field.annotation)
+    line = f"{name} = {shown}" if value is not None else f"# {name} = {shown}"
+    return f"# {field.description}{_words(field.annotation)}\n{line}\n"
+
+
+def _toml(value: Any, annotation: Any) -> str:
+    """A value as TOML, or, where there is none, one of the kind that is expected."""
+    if value is not None:
+        return json.dumps(value)
+    union = isinstance(annotation, UnionType)
+    kind = next(k for k in (get_args(annotation) if union else (annotation,)) if k is not NoneType)
+    if get_origin(kind) is Literal:
+        return json.dumps(get_args(kind)[0])
+    plain = {int: "100", float: "0.5", str: '""', bool: "true"}
+    return plain.get(kind, "{}" if get_origin(kind) is dict else "[]")
+
+
+def _words(annotation: Any) -> str:
+    """The words that may be chosen, for a comment."""
+    kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    words = [w for kind in kinds if get_origin(kind) is Literal for w in get_args(kind)]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _shape(bright: bool, disc: bool, rng: np.random.Generator) -> Image:
+    """A 48 x 48 grey picture of one disc or square, light or dim, on a dark ground."""
+    image = rng.integers(10, 40, (48, 48, 1), dtype=np.uint8)
+    centre, radius = rng.integers(18, 30, 2), int(rng.integers(8, 15))
+    rows, columns = np.ogrid[:48, :48]
+    down, across = rows - centre[0], columns - centre[1]
+    distance = np.hypot(down, across) if disc else np.maximum(abs(down), abs(across))
+    image[distance <= radius] = rng.integers(200, 250) if bright else rng.integers(90, 140)
+    return image
+
+
+def _png(image: Image) -> bytes:
+    import cv2
+
+    done, data = cv2.imencode(".png", image)
+    assert done
+    return data.tobytes()

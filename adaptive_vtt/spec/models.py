@@ -1,0 +1,370 @@
+"""The [model] section of a SPEC.toml: one class per kind, and what it builds."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from ..datasets import Dataset
+from ..errors import InputError
+from ..models import REGISTRY, Encoding, Limits, ModelUnderTest, Prices, Retries, adapted_model
+from ..models.local.loading import as_model
+from ..models.network.http_json import name_of_url
+from .environment import Filled
+from .section import PLUG_IN, PlugIn, Section, kind_of
+
+_RETRIES = {"retries": "times", "timeout": "timeout"}
+_PRICES = {
+    "price_per_call": "per_call",
+    "price_input": "input",
+    "price_output": "output",
+    "price_tokens": "tokens",
+}
+_ENCODING = {
+    "image_format": "format",
+    "image_quality": "quality",
+    "max_image_bytes": "most_bytes",
+}
+_LIMITS = {name: name for name in ("in_flight", "calls_per_minute", "tokens_per_minute")}
+_HEADERS = (
+    "name -> value, ${NAME} in it is read from the environment; only accept, accept-*, "
+    "content-type, user-agent, cache-control, http-referer, x-title, anthropic-version and "
+    "openai-beta may be written out"
+)
+_QUERY = (
+    "${NAME} in it is read from the environment; of a query only api-version, version, format, "
+    "output, lang, model and alt may be written out"
+)
+
+
+class ModelSection(Section):
+    """What every kind has."""
+
+    kind: Any
+    name: str | None = Field(None, description="what the report calls the model")
+    version: str | None = Field(
+        None,
+        description="of the model (default: a hash of its file): a changed model is another one; "
+        "open-inference: the version to ask for",
+    )
+    seed: int = Field(
+        0, description="simulated, captioner, calls over a network: same seed, same model"
+    )
+
+    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
+        """The model; relative paths start at ``base``. ``captions``: whether answers are."""
+        raise NotImplementedError
+
+    def file(self) -> str | None:
+        """The file that holds the model, by which its version is told; None where none does."""
+        return None
+
+    def own(self, *apart: str) -> dict[str, Any]:
+        """The fields that are set, without those that every kind has and those named."""
+        return self.given(*ModelSection.model_fields, *apart)
+
+    def named(self) -> dict[str, Any]:
+        """The name as an argument, where there is one."""
+        return {} if self.name is None else {"name": self.name}
+
+
+class PythonSection(ModelSection):
+    """A callable or torch module."""
+
+    kind: Literal["python"] = "python"
+    target: str = Field(
+        description="'file.py:name' or 'package.module:name', a callable from a list of H x W x C "
+        "uint8 images to an array n x C of P(yes), or of masks n x C x H x W, or of n captions"
+    )
+    per_call: Literal["one", "all"] | None = Field(
+        None, description="what --dry-run, which imports no model, takes a call to answer (all)"
+    )
+
+    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
+        return _agreed(self, REGISTRY.get(self.kind)(self.target, base=base))
+
+    def file(self) -> str | None:
+        return self.target.rpartition(":")[0]
+
+
+class PlugInSection(ModelSection, PlugIn):
+    """A model of a package or file of your own."""
+
+    kind: str = Field(description="its name; see 'avtt list models'")
+    per_call: Literal["one", "all"] | None = Field(
+        None, description="what --dry-run, which imports no model, takes a call to answer (all)"
+    )
+
+    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
+        with Filled({"options": self.options}) as (given, _):
+            options, found = given["options"], REGISTRY.get(self.kind, base)
+            if isinstance(found, type) or options:  # a function without options is the model
+                found = REGISTRY.called(found, self.kind, options, base)
+            return _agreed(self, as_model(found, self.kind))
+
+    def file(self) -> str | None:
+        return self.kind.rpartition(":")[0]
+
+
+class RecordedSection(ModelSection):
+    """A CSV of answers."""
+
+    kind: Literal["recorded"] = "recorded"
+    answers: str = Field(
+        description="CSV with sample, relation, severity, one column per concept; of captions a "
+        "CSV or JSON with the column caption"
+    )
+
+    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
+        from ..models import RecordedCaptions
+        from .recorded import recorded
+
+        if captions:
+            return RecordedCaptions.read(base / self.answers, self.name)
+        return recorded(base / self.answers, self.name)
+
+    def file(self) -> str | None:
+        return self.answers
+
+
+class SimulatedSection(ModelSection):
+    """One of the paper's simulated models."""
+
+    kind: Literal["simulated"] = "simulated"
+    target: str = Field(description="unbiased, biased or negatively-biased")
+
+    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
+        return REGISTRY.get(self.kind).paper(self.target, dataset, seed=self.seed)
+
+
+class CaptionerSection(ModelSection):
+    """A captioner that describes drawn scenes and errs at rates that are set."""
+
+    kind: Literal["captioner"] = "captioner"
+    omission: float | None = Field(None, description="share of things left out (0.1)", ge=0, le=1)
+    misclassification: float | None = Field(
+        None, description="share of things taken for others (0.05)", ge=0, le=1
+    )
+    fabrication: float | None = Field(
+        None, description="share of captions that add a thing (0.03)", ge=0, le=1
+    )
+    sight: Literal["colours", "masks"] | None = Field(
+        None, description="sees drawn scenes by colours (default), phantoms by masks"
+    )
+    price_per_call: float | None = Field(None, description="price of a call", ge=0)
+
+    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
+        """The captioner, over drawn scenes or, by their masks, over phantoms."""
+        options = self.own("sight", "price_per_call")
+        if self.sight == "masks":
+            from ..datasets.synthetic.registering import RegisteredSight
+            from ..datasets.synthetic.scenery.words import ENDOSCOPY
+
+            options |= {"sight": RegisteredSight(dataset), "vocabulary": ENDOSCOPY}
+        price = self.price_per_call or 0.0
+        made = REGISTRY.get(self.kind)(price=price, seed=self.seed, **options)
+        made.name = self.name or made.name
+        return made
+
+
+class _Tensors(Section):
+    output: str | None = Field(None, description="the output to read")
+    concepts: list[str] | None = Field(
+        None, description="what the output's columns are (dataset's order)"
+    )
+    activation: Literal["none", "sigmoid", "softmax"] | None = Field(
+        None, description="what makes P(yes) of the output (none)"
+    )
+    mean: list[float] | None = Field(None, description="of pixels in 0..1")
+    std: list[float] | None = Field(None, description="of pixels in 0..1")
+
+
+class OnnxSection(ModelSection, _Tensors):
+    """A model in an ONNX file."""
+
+    kind: Literal["onnx"] = "onnx"
+    path: str = Field(description="the file")
+    batch_size: int | None = Field(None, description="images at a time (64)", ge=1)
+    providers: list[str] | None = Field(None, description="ONNX Runtime's, in order")
+
+    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
+        return REGISTRY.get(self.kind)(path=base / self.path, **self.own("path"), **self.named())
+
+    def file(self) -> str | None:
+        return self.path
+
+
+class SubprocessSection(ModelSection):
+    """A program that answers JSON lines."""
+
+    kind: Literal["subprocess"] = "subprocess"
+    command: str | list[str] = Field(description="the program to start")
+    per_call: Literal["one", "all"] | None = Field(
+        None, description="questions that one call answers (all)"
+    )
+    timeout: float | None = Field(None, description="seconds that an answer may take (60)", gt=0)
+    max_reply_bytes: int | None = Field(None, description="a longer line is malformed (8e6)", ge=1)
+
+    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
+        given = _renamed(self.own(), {"per_call": "answers"})
+        return REGISTRY.get(self.kind)(directory=base, **given, **self.named())
+
+
+class _Endpoint(ModelSection):
+    in_flight: int | None = Field(None, description="calls on their way at a time (8)", ge=1)
+    calls_per_minute: float | None = Field(None, description="at most so many calls", gt=0)
+    tokens_per_minute: float | None = Field(None, description="at most so many tokens", gt=0)
+    retries: int | None = Field(None, description="further attempts at a failed call (5)", ge=0)
+    timeout: float | None = Field(None, description="seconds that an answer may take (60)", gt=0)
+    max_reply_bytes: int | None = Field(
+        None, description="a longer reply, decompressed, is a failed attempt (8e6)", ge=1
+    )
+    price_per_call: float | None = Field(None, description="price of a call", ge=0)
+    price_input: float | None = Field(None, description="price of price_tokens tokens sent", ge=0)
+    price_output: float | None = Field(
+        None, description="price of price_tokens tokens answered", ge=0
+    )
+    price_tokens: int | None = Field(None, description="tokens the prices are for (10^6)", ge=1)
+
+    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
+        with Filled(self.own()) as (given, keys):
+            _gather(given, "limits", Limits, _LIMITS)
+            _gather(given, "retries", Retries, _RETRIES)
+            _gather(given, "prices", Prices, _PRICES)
+            _gather(given, "encoding", Encoding, _ENCODING)
+            options = {"seed": self.seed, **self.arguments(given), **self.named()}
+            return REGISTRY.get(self.kind)(**options, **({"keys": keys} if keys else {}))
+
+    def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The kind's own fields as arguments of its class."""
+        return given
+
+
+class _Encoded(Section):
+    image_format: Literal["png", "jpeg"] | None = Field(
+        None, description="how images are sent (png)"
+    )
+    image_quality: int | None = Field(None, description="of JPEG (95)", ge=1, le=100)
+    max_image_bytes: int | None = Field(None, description="larger is refused (2e7)")
+
+
+class OpenAISection(_Endpoint, _Encoded):
+    """A chat model that sees, at OpenAI or any server that speaks its protocol."""
+
+    kind: Literal["openai"] = "openai"
+    model: str = Field(description="what the server calls the model")
+    url: str | None = Field(
+        None,
+        description=f"address ending in /v1 (default: OpenAI); {_QUERY}",
+    )
+    key: str | None = Field(
+        None,
+        description="the environment variable that holds the key (default: OPENAI_API_KEY, where "
+        "no url is given)",
+    )
+    template: str | None = Field(
+        None, description="words of the prompt: zero-shot, few-shot or chain-of-thought"
+    )
+    per_call: Literal["one", "all"] | None = Field(
+        None, description="questions that one call answers (one)"
+    )
+    yes_from: Literal["auto", "logprobs", "structured", "words"] | None = Field(
+        None, description="where P(yes) comes from (auto: the first that works)"
+    )
+    detail: Literal["auto", "low", "high"] | None = Field(
+        None, description="how closely to look, where the server offers it"
+    )
+    max_tokens: int | None = Field(None, description="longest reply (512)", ge=1)
+    max_input_tokens: int | None = Field(
+        None, description="a prompt and its image are no more; for the cap on cost (4096)", ge=0
+    )
+    options: dict[str, Any] | None = Field(
+        None,
+        description="goes into the request (temperature = 0); ${NAME} in a text is read from the "
+        "environment; extra_headers and extra_query as headers and the url's query",
+    )
+
+    def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
+        if self.template is not None:
+            from ..models.network.prompts import template
+
+            given["template"] = template(self.template)
+        return _renamed(given, {"url": "base_url", "per_call": "answers"})
+
+
+class OpenInferenceSection(_Endpoint, _Tensors):
+    """Triton, KServe, MLflow."""
+
+    kind: Literal["open-inference"] = "open-inference"
+    url: str = Field(description=f"the server's root; {_QUERY}")
+    model: str = Field(description="what the server calls the model")
+    headers: dict[str, str] | None = Field(None, description=_HEADERS)
+
+    def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
+        return given if self.version is None else {**given, "version": self.version}
+
+
+class HttpSection(_Endpoint, _Encoded):
+    """A server that takes and gives any JSON."""
+
+    kind: Literal["http"] = "http"
+    url: str = Field(description=f"where to post; {_QUERY}")
+    request: dict[str, Any] = Field(
+        description="the JSON to post; {image}, {concepts}, {concept}, {question}, {options} are "
+        "filled in, and ${NAME} from the environment"
+    )
+    response: str | dict[str, str] = Field(
+        description="where the answers stand, e.g. outputs.0.scores, or one per concept"
+    )
+    headers: dict[str, str] | None = Field(None, description=_HEADERS)
+    input_tokens: str | None = Field(None, description="where the reply counts tokens sent")
+    output_tokens: str | None = Field(None, description="where it counts those answered")
+    most_input_tokens: int | None = Field(None, description="a call sends no more", ge=0)
+    most_output_tokens: int | None = Field(None, description="a call answers no more", ge=0)
+
+    def named(self) -> dict[str, Any]:
+        return {"name": self.name or name_of_url(self.url)}  # as written, before keys are in it
+
+
+def _agreed(section: PythonSection | PlugInSection, model: ModelUnderTest) -> ModelUnderTest:
+    """The model under the section's name; raises InputError where it answers otherwise than
+    the section says."""
+    model = adapted_model(model)
+    if section.name is not None:
+        model.name = section.name
+    if section.per_call not in (None, model.answers):
+        raise InputError(
+            f"model.per_call: expected {model.answers!r}, as the model says, "
+            f"got {section.per_call!r}"
+        )
+    return model
+
+
+def _renamed(given: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {names.get(name, name): value for name, value in given.items()}
+
+
+def _gather(
+    given: dict[str, Any], name: str, made: Callable[..., Any], fields: Mapping[str, str]
+) -> None:
+    """Replaces the fields that are given by one argument made of them."""
+    options = {argument: given.pop(field) for field, argument in fields.items() if field in given}
+    if options:
+        given[name] = made(**options)
+
+
+ModelSpec = Annotated[
+    Annotated[PythonSection, Tag("python")]
+    | Annotated[RecordedSection, Tag("recorded")]
+    | Annotated[SimulatedSection, Tag("simulated")]
+    | Annotated[OpenAISection, Tag("openai")]
+    | Annotated[OpenInferenceSection, Tag("open-inference")]
+    | Annotated[HttpSection, Tag("http")]
+    | Annotated[OnnxSection, Tag("onnx")]
+    | Annotated[SubprocessSection, Tag("subprocess")]
+    | Annotated[CaptionerSection, Tag("captioner")]
+    | Annotated[PlugInSection, Tag(PLUG_IN)],
+    Discriminator(kind_of(REGISTRY, "python")),
+]
+"""The model under test."""

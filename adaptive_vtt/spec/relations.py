@@ -1,0 +1,45 @@
+"""From the [space] section of a SPEC.toml to its relations."""
+
+from pathlib import Path
+from typing import Any
+
+from ..datasets import Dataset
+from ..errors import InputError
+from ..relations import RelationDefaults, make, resolve
+from .audit import SpaceSpec
+
+_OPTIONS = {
+    "reic": ("follow_ups", "by_ambiguity", "by_diversity"),
+    "rome": ("choices",),
+    "metaic": ("cut_outs",),
+}
+"""Relations that have fields of their own in [space]."""
+
+
+def build_relations(section: SpaceSpec, dataset: Dataset, base: Path) -> list[RelationDefaults]:
+    """The relations of a spec, made with its options; relative files start at ``base``.
+
+    Raises InputError for an unknown name, and for an option whose relation is not there.
+    """
+    own = section.model_dump(include={n for names in _OPTIONS.values() for n in names})
+    options = {name: value for name, value in own.items() if value is not None}
+    found: list[RelationDefaults] = []
+    for name in section.relations:
+        fields = {field: options.pop(field) for field in _OPTIONS.get(name, ()) if field in options}
+        given = {**fields, **(section.options or {}).get(name, {})}
+        found += make(name, _with_cut_outs(given, dataset) if name == "metaic" else given, base)
+    for name in sorted(options):
+        raise InputError(f"space.{name}: none of relations {section.relations} has this option")
+    for name in sorted(set(section.options or {}) - set(section.relations)):
+        raise InputError(
+            f"space.options: expected some of relations {section.relations}, got {name!r}"
+        )
+    return resolve(found)
+
+
+def _with_cut_outs(options: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
+    """MetaIC's options, with so many cut-outs of each kind taken from the dataset itself."""
+    from ..relations.pasting import PER_KIND, cut_outs
+
+    per_kind = options.pop("cut_outs", PER_KIND)
+    return {**options, "cut_outs": cut_outs(dataset, per_kind=per_kind)}

@@ -1,0 +1,1 @@
+"""Parts of an audit, as somebody else would write them."""
