@@ -8,6 +8,7 @@ import typer
 from ..errors import JournalError
 from ..export.failures import Exported, export_failures
 from ..journal import read_journal
+from ..journal.facts import read_facts
 from ..spec import parse_spec
 from ..spec.building import build_space
 from .run_folder import JOURNAL
@@ -18,15 +19,13 @@ def export(directory: Path, out: Path, least_loss: float, as_json: bool) -> None
     where = directory / JOURNAL
     journal = read_journal(where)
     try:
-        facts = journal.facts()
-        if "spec" not in facts:
+        facts = read_facts(journal.facts())
+        if facts.spec is None:
             raise JournalError(
                 f"{where}: was not begun by 'avtt audit'; export it from Python with "
                 "adaptive_vtt.export.failures.export_failures(audit.journal, audit.space, ...)"
             )
-        space = build_space(
-            parse_spec(facts["spec"], str(where), to_run=False), Path(facts["base"])
-        )
+        space = build_space(parse_spec(facts.spec, str(where), to_run=False), Path(facts.base))
         written = export_failures(journal, space, out, least_loss=least_loss)
     finally:
         journal.close()

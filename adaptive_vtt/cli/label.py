@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ..errors import AvttError, InputError
 from ..journal import Journal, read_journal
+from ..journal.facts import read_facts
 from ..labelling.agreement import Scores
 from ..labelling.items import Item, by_key, items, to_label
 from ..labelling.labels import (
@@ -63,7 +64,7 @@ def label(
             _take(found, folder, take)
         else:
             assert inspector is not None
-            seed = int(journal.facts()["settings"]["seed"])
+            seed = read_facts(journal.facts()).settings.seed
             queue = to_label(found, None if everything else sample or 0, seed)
             _ask(journal, queue, folder, inspector, html)
     finally:
@@ -125,11 +126,11 @@ def _terminal_key() -> Callable[[], str]:
 
 def _pictures(journal: Journal) -> Pictures:
     """From the data where they are still there, else as the journal has them; that is said."""
-    facts = journal.facts()
+    facts = read_facts(journal.facts())
     try:
-        if "spec" not in facts:
+        if facts.spec is None:
             raise InputError("the audit was not begun by 'avtt audit'")
-        space = build_space(parse_spec(facts["spec"], "journal", to_run=False), Path(facts["base"]))
+        space = build_space(parse_spec(facts.spec, "journal", to_run=False), Path(facts.base))
         return Pictures(journal, space)
     except AvttError as error:
         typer.echo(f"avtt: only the journal's small pictures: {error}", err=True)

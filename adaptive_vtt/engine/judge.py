@@ -48,7 +48,7 @@ class Judge:
 
     def call_of(self, question: int) -> int:
         """The call that answers ``question``."""
-        return question if self.answers == "one" else int(self.space.image_of(question))
+        return question if self.answers == "one" else self.space.numbering.image_of(int(question))
 
     def all_questions_of(self, call: int) -> Indices:
         """Every question the call answers, those that cannot be judged included."""
@@ -66,7 +66,7 @@ class Judge:
         """What is sent to the model."""
         question = self.space.question(int(self.all_questions_of(call)[0]))
         sample, follow_up = self._pair(call)
-        place = int(self.space.parts(question.number)[2])
+        place = self.space.numbering.parts(int(question.number))[2]
         mine = self.space.asked[self.space.asked_by[place]]
         concepts = (mine,) if self.answers == "one" else self.space.asked
         where = (question.sample_id, question.relation, question.severity)
@@ -143,7 +143,7 @@ class Judge:
 
     def _case(self, call: int, number: int, value: Value) -> Case:
         question = self.space.question(number)
-        _, variant, place = (int(part) for part in self.space.parts(number))
+        _, variant, place = self.space.numbering.parts(int(number))
         before = self.sources.heard(self.sources.of(number), place)
         sample, follow_up = self._pair(call)
         relation = self.space.variants[variant].relation
@@ -152,7 +152,7 @@ class Judge:
 
     def _pair(self, call: int) -> tuple[Sample, FollowUp]:
         if call not in self._pairs:
-            image = call // len(self.space.concepts) if self.answers == "one" else call
+            image = self.space.numbering.image_of(call) if self.answers == "one" else call
             self._pairs[call] = self.space.pair(image, self.seed)
         return self._pairs[call]
 

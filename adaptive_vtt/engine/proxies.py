@@ -185,7 +185,7 @@ class _Found:
             raise InputError(
                 f"prior journal {prior.where!r}: expected an audit of this space "
                 f"({space.dataset.name!r}, {space.size} questions), got one of "
-                f"{then.get('dataset')!r} with {then.get('size')}"
+                f"{then.get("dataset")!r} with {then.get("size")}"
             )
         self._key, self._questions, self._losses = prior.key, prior.questions, prior.losses
 

@@ -117,7 +117,7 @@ class Selector:
 
     def explain(self, draw: Draw) -> dict[str, float | int]:
         """What the strategy saw of the question drawn: for the journal and the report."""
-        _, _, concept = (int(p) for p in self.space.parts(draw.question))
+        _, _, concept = self.space.numbering.parts(draw.question)
         truth = int(self.space.truth([draw.question])[0])
         image = tensor(self.space.image_of([draw.question]))
         expected = self.belief.predictability.probability(image, tensor(np.array([concept])))

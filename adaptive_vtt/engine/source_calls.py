@@ -40,7 +40,7 @@ class SourceCalls:
 
     def of(self, question: int) -> int:
         """The source that a question's answer is compared with."""
-        sample, _, concept = (int(p) for p in self.space.parts(question))
+        sample, _, concept = self.space.numbering.parts(int(question))
         return sample * self.per_sample + (concept if self.answers == "one" else 0)
 
     def root(self, number: int) -> int:

@@ -74,14 +74,14 @@ class CaptionMemory:
     # -- learning ----------------------------------------------------------------------
 
     def take(self, question: int) -> None:
-        sample, variant, _ = (int(p) for p in self.space.parts(question))
+        sample, variant, _ = self.space.numbering.parts(int(question))
         self.drawn.setdefault(sample, []).append(variant)
         seen = self._spans.get(sample)
         if seen is not None:
             self._bring_near(sample, seen, variant)
 
     def learn(self, question: int, details: Mapping[str, Any]) -> None:
-        sample, _, _ = (int(p) for p in self.space.parts(question))
+        sample, variant, _ = self.space.numbering.parts(int(question))
         objects = details["objects"]
         named = [o for o in objects if o["status"] != "new"]
         if sample not in self._spans:
@@ -95,7 +95,6 @@ class CaptionMemory:
                 self._check(self.row(sample), thing(one), check, thing(one) in wrong)
         if named and all(o["status"] == "retained" for o in named):
             self._new += 1, any(o["rule"] == 3 for o in objects)
-            variant = int(self.space.parts(question)[1])
             self._check_left_out(self.row(sample), variant, wrong)
 
     def _check_left_out(self, row: int, variant: int, wrong: set[str]) -> None:
