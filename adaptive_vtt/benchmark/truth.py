@@ -12,9 +12,7 @@ from ..journal.rows import AnswerRow
 from ..models.base import ModelUnderTest
 from ..models.checking import checked
 from ..space import QuestionSpace
-from ..types import IDENTITY, Indices
-
-Floats = npt.NDArray[np.float64]
+from ..types import IDENTITY, Floats, Indices
 
 MOST_CALLS = 100_000
 """Spaces of more calls are not asked through."""

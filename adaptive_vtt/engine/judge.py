@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from ..journal.rows import EXCLUDED, AnswerRow, CallRow
 from ..oracles import Case, Outcome
 from ..relations import FollowUp
 from ..space import QuestionSpace
-from ..types import Answer, Image, Indices, Prompt, Sample, Unanswered, Value
+from ..types import Answer, CallMode, Image, Indices, Prompt, Sample, Unanswered, Value
 from .source_calls import SourceCalls, asks_of
 
 MAX_PICTURES = 60
@@ -30,9 +29,7 @@ class Judge:
     oracle has to see all concepts at once and the model answers one.
     """
 
-    def __init__(
-        self, space: QuestionSpace, answers: Literal["one", "all"], seed: int | None = None
-    ) -> None:
+    def __init__(self, space: QuestionSpace, answers: CallMode, seed: int | None = None) -> None:
         self.space = space
         self.answers = answers
         self.seed = seed

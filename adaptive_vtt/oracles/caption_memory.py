@@ -17,13 +17,12 @@ from torch import Tensor
 from ..relations.reduction import Reductions, visible_shares
 from ..relations.reic import Reduced
 from ..relations.reic_selection import Spans, differences, spans, statuses
-from ..types import Box, Sample
+from ..types import Box, Floats, Sample
 from ..utils.boxes import mask_of
 from .base import Questions
 from .caption_findings import thing
 from .caption_rates import DISAPPEARED, RETAINED, UNNAMED, Rates
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MOST_OBJECTS = 8
@@ -74,14 +73,14 @@ class CaptionMemory:
     # -- learning ----------------------------------------------------------------------
 
     def take(self, question: int) -> None:
-        sample, variant, _ = self.space.numbering.parts(int(question))
+        sample, variant, _ = (int(p) for p in self.space.parts(question))
         self.drawn.setdefault(sample, []).append(variant)
         seen = self._spans.get(sample)
         if seen is not None:
             self._bring_near(sample, seen, variant)
 
     def learn(self, question: int, details: Mapping[str, Any]) -> None:
-        sample, variant, _ = self.space.numbering.parts(int(question))
+        sample, variant, _ = (int(p) for p in self.space.parts(question))
         objects = details["objects"]
         named = [o for o in objects if o["status"] != "new"]
         if sample not in self._spans:

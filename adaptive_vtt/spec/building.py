@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from ..audit import Audit
 from ..datasets import (
@@ -40,7 +40,7 @@ from ..oracles import (
 )
 from ..space import QuestionSpace
 from ..surrogates import embed
-from ..types import Answer, Prompt, Unanswered
+from ..types import Answer, CallMode, Prompt, Unanswered
 from ..utils.files import hash_file
 from ..utils.tables import check_width, restored
 from . import DatasetSpec, ModelSpec, OracleSpec, Spec
@@ -171,7 +171,7 @@ class NotImported(ModelDefaults):
 
     def __init__(self, section: ModelSpec) -> None:
         self.name = section.name or section.target or "model"
-        self.answers: Literal["one", "all"] = section.per_call or "all"
+        self.answers: CallMode = section.per_call or "all"
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         raise ModelError(f"model {self.name!r}: was not imported, to plan; it cannot be asked")

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from ..types import CallMode
 from .section import Section
 
 
@@ -74,7 +75,7 @@ class ModelSpec(Section):
     template: str | None = Field(
         None, description="openai: words of the prompt: zero-shot, few-shot or chain-of-thought"
     )
-    per_call: Literal["one", "all"] | None = Field(
+    per_call: CallMode | None = Field(
         None,
         description="openai (one), subprocess (all): questions that one call answers; python: "
         "what --dry-run, which imports no model, takes that to be (all)",
