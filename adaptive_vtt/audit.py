@@ -31,12 +31,12 @@ from .engine.settings import (
     check_model,
     describe_settings,
     describe_space,
-    rendering_seed,
     same_audit,
 )
 from .engine.source_queue import SourceQueue
 from .errors import JournalError, OrderError
 from .journal import JournalSource, opened, recall
+from .journal.facts import read_facts
 from .journal.prior import read_prior
 from .journal.rows import DrawRow
 from .models.base import ConcurrentModel, ModelUnderTest, adapted_model
@@ -109,7 +109,7 @@ class Audit:
         space, model, certify, sampling = self.space, self.model, self.certify, self.sampling
         floor, chosen = sampling.share(certify.certifies), sampling.chosen()
         memory = space.oracle.memory(space)
-        rendered = rendering_seed(facts) if "space" in facts else space.seed
+        rendered = read_facts(facts).rendering_seed if "space" in facts else space.seed
         prior = None if certify.prior_journal is None else read_prior(certify.prior_journal)
         proxies = Proxies(space, rendered, certify.proxies or {}, prior, memory)
         settings = describe_settings(

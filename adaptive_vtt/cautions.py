@@ -1,22 +1,22 @@
 """What a reader of a result has to be told before trusting it, one sentence each."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from .engine.canaries import TOLERANCE, Repeated
 
+if TYPE_CHECKING:
+    from .journal.facts import Facts
+
 NAMED = 3
 """Targets that are named in one sentence, at most."""
 
 
-def cautions(
-    facts: Mapping[str, Any], targets: pd.DataFrame, canaries: Repeated | None
-) -> list[str]:
+def cautions(facts: "Facts", targets: pd.DataFrame, canaries: Repeated | None) -> list[str]:
     """The sentences; ``targets`` as in ``results.Result``, ``facts`` of its journal."""
-    found = list(facts.get("warnings", []))
-    if facts.get("model_changed"):
+    found = list(facts.warnings)
+    if facts.model_changed:
         found.append(
             "the model's file or parameters changed since the audit began; a certificate is about "
             "one model, so begin a new audit unless the change cannot alter any answer"

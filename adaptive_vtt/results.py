@@ -1,7 +1,7 @@
 """What a journal says: judged questions as a table, confusion counts, raw sample figures."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ from .certify import Bounds, Certifier, derive
 from .certify.verify import recompute
 from .engine.canaries import Repeated, repeated
 from .journal import Journal
+from .journal.facts import Facts, read_facts
 from .journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
 from .oracles.caption_findings import Findings, found
-from .types import SIDES
+from .types import TargetId
 
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
 
@@ -29,6 +30,8 @@ class Result:
     sample figures and carry no interval (NaN). ``derived``: what follows from certified
     targets (balanced accuracy, kappa, BE ...), one row per quantity with estimate, lower,
     upper and note (what to mind, or ""); no rows where nothing follows.
+    The columns kind, concept, side, rate, relation, severity, group, value and filter say what a
+    target is about, see ``types.TargetId``; ``target`` is its name for people.
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
     read, None where there are none. ``lost``: calls that were on their way when the audit was
     interrupted, and may have been paid for twice. ``captions``: what was found in captions.
@@ -82,15 +85,13 @@ def outcomes(journal: Journal) -> pd.DataFrame:
     Columns: draw, call, question, sample, relation, severity, concept, truth, answer (NaN:
     unanswered), unanswered (reason or None), loss, coordinate, elapsed.
     """
-    return judged(journal.facts(), journal.draws(), journal.calls())
+    return judged(read_facts(journal.facts()), journal.draws(), journal.calls())
 
 
-def judged(
-    facts: Mapping[str, Any], draws: Sequence[DrawRow], calls: Sequence[CallRow]
-) -> pd.DataFrame:
+def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> pd.DataFrame:
     """The table of ``outcomes``, from rows that were read already."""
-    space = facts["space"]
-    concepts, variants = space["concepts"], space["variants"]
+    concepts, variants = facts.space.concepts, facts.space.variants
+    numbering = facts.space.numbering
     by_call = {row.call: row for row in draws}
     records = []
     for call in sorted(calls, key=lambda c: by_call[c.call].draw):
@@ -98,8 +99,8 @@ def judged(
         for row in call.answers:
             if row.loss is None:
                 continue
-            image, concept = divmod(row.question, len(concepts))
-            relation, severity = variants[image % len(variants)]
+            _, variant, concept = numbering.parts(row.question)
+            relation, severity = variants[variant]
             records.append(
                 (drawn.draw, row.call, row.question, drawn.sample, relation, severity,
                  concepts[concept], row.truth, row.answer, row.unanswered, row.loss,
@@ -149,51 +150,51 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
     While an audit is running its ``certifier`` knows the intervals; without one they are
     taken from the journal, or recomputed from its rows.
     """
-    facts, sources = journal.facts(), journal.sources()
+    facts, sources = read_facts(journal.facts()), journal.sources()
     calls, draws = journal.calls(), journal.draws()
     table = judged(facts, draws, calls)
-    ended = facts.get("ended")
-    named = facts["settings"].get("oracle", {}).get("rates", SIDES)
-    targets, rates = _targets(table, named), {}
-    if facts.get("certificate"):
+    targets, rates = _targets(table, facts.settings.oracle.rates), {}
+    if facts.certificate is not None:
         targets = _certified(facts, certifier, draws, calls)
-        rows = targets.itertuples()
-        rates = {str(t.target): Bounds(t.estimate, t.lower, t.upper) for t in rows}
+        bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
+        rates = dict(zip(facts.certificate.ids, bounds, strict=True))
     canaries = repeated(sources, calls)
     return Result(
         targets=targets,
         calls=len(draws) + len(sources),
         questions=len(table),
         cost=sum(c.cost for c in calls) + sum(s.cost for s in sources),
-        reason=ended["reason"] if ended else None,
+        reason=facts.ended.reason if facts.ended else None,
         waiting=len(draws) - len(calls),
-        derived=derive(facts, rates),
-        lost=facts.get("interrupted", 0),
+        derived=derive(facts.space, rates),
+        lost=facts.interrupted,
         captions=found(calls, draws),
         canaries=canaries,
         warnings=tuple(cautions(facts, targets, canaries)),
-        scoring=facts["settings"].get("oracle", {}).get("regime"),
+        scoring=facts.settings.oracle.regime,
         head=journal.head,
     )
 
 
 def warned(
-    facts: dict[str, Any], draws: list[DrawRow], calls: list[CallRow], sources: list[SourceRow]
+    facts: Facts, draws: list[DrawRow], calls: list[CallRow], sources: list[SourceRow]
 ) -> tuple[str, ...]:
     """``Result.warnings`` from the rows of a journal."""
-    targets = _certified(facts, None, draws, calls) if facts.get("certificate") else pd.DataFrame()
+    targets = _certified(facts, None, draws, calls) if facts.certificate else pd.DataFrame()
     return tuple(cautions(facts, targets, repeated(sources, calls)))
 
 
 def _certified(
-    facts: dict[str, Any],
+    facts: Facts,
     certifier: Certifier | None,
     draws: list[DrawRow],
     calls: list[CallRow],
 ) -> pd.DataFrame:
-    rows = certifier.table() if certifier is not None else facts.get("intervals")
+    certificate = facts.certificate
+    assert certificate is not None
+    rows = certifier.table() if certifier is not None else facts.intervals
     if rows is None:
-        aim = facts["certificate"]["aim"]
+        aim = certificate.aim
         rows = [
             {
                 "target": i.target,
@@ -205,7 +206,7 @@ def _certified(
                 "emptied": i.emptied,
                 "astray": i.astray,
             }
-            for i in recompute(facts["certificate"], draws, calls)
+            for i in recompute(certificate, draws, calls)
         ]
     answered = {c.call: c for c in calls}
     asked, excluded = [0] * len(rows), [0] * len(rows)
@@ -216,25 +217,33 @@ def _certified(
         for move in draw.moves:
             asked[move.target] += len(move.members)
             excluded[move.target] += len(out.intersection(move.members))
-    return pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
+    table = pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
+    return _identified(table, certificate.ids)
 
 
 def _targets(table: pd.DataFrame, rates: Mapping[str, int]) -> pd.DataFrame:
     """Raw figures, with the concepts' ``rates`` by name: which truth each is about."""
-    rows = [_target("overall error", table)]
+    found = {TargetId("overall"): table}
     for concept, part in table.groupby("concept", sort=False):
         for rate, truth in rates.items():
-            rows.append(_target(f"{concept}: {rate}", part[part["truth"] == truth]))
+            about = TargetId("concept", str(concept), truth, rate)
+            found[about] = part[part["truth"] == truth]
     for relation, part in table.groupby("relation", sort=False):
-        rows.append(_target(f"relation {relation}: error", part))
-    return pd.DataFrame(rows)
+        found[TargetId("relation", relation=str(relation))] = part
+    return _identified(pd.DataFrame([_target(*item) for item in found.items()]), list(found))
 
 
-def _target(name: Hashable, part: pd.DataFrame) -> dict[str, Any]:
+def _identified(table: pd.DataFrame, ids: Sequence[TargetId]) -> pd.DataFrame:
+    """With the fields of each target's identity as columns."""
+    fields = pd.DataFrame([asdict(target) for target in ids], index=table.index)
+    return table.join(fields.astype({"side": "Int64", "severity": "Int64"}))
+
+
+def _target(about: TargetId, part: pd.DataFrame) -> dict[str, Any]:
     """Raw figures; questions that do not count are left out of the mean."""
     counted = part[~part["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)]
     return {
-        "target": str(name),
+        "target": about.name,
         "estimate": float(counted["loss"].mean()) if len(counted) else float("nan"),
         "lower": float("nan"),
         "upper": float("nan"),

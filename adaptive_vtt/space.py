@@ -19,7 +19,7 @@ from .errors import InputError
 from .oracles import Correctness, Oracle, adapted
 from .relations import FollowUp, Relation, resolve
 from .relations.base import Variant as Variant
-from .types import IDENTITY, UNKNOWN, Indices, Sample, Truths
+from .types import IDENTITY, UNKNOWN, Indices, Numbering, Sample, Truths
 from .types import Question as Question
 from .utils.random_streams import generator
 
@@ -79,24 +79,27 @@ class QuestionSpace:
 
     # -- numbering ---------------------------------------------------------------------
 
+    @cached_property
+    def numbering(self) -> Numbering:
+        """The codec of question numbers; ``number``, ``parts`` and ``image_of`` are its own, for
+        arrays."""
+        return Numbering(len(self.variants), len(self.concepts))
+
     def number(self, sample: Indices, variant: Indices, concept: Indices) -> Indices:
         """Question numbers of three broadcast index arrays."""
-        return (sample * len(self.variants) + variant) * len(self.concepts) + concept
+        return self.numbering.number(sample, variant, concept)
 
     def parts(self, questions: npt.ArrayLike) -> tuple[Indices, Indices, Indices]:
         """Sample, variant and concept of each question number."""
-        image, concept = np.divmod(np.asarray(questions, np.int64), len(self.concepts))
-        sample, variant = np.divmod(image, len(self.variants))
-        return sample, variant, concept
+        return self.numbering.parts(np.asarray(questions, np.int64))
 
     def image_of(self, questions: npt.ArrayLike) -> Indices:
         """The number of the follow-up image each question is about."""
-        images: Indices = np.asarray(questions, np.int64) // len(self.concepts)
-        return images
+        return self.numbering.image_of(np.asarray(questions, np.int64))
 
     def question(self, number: int) -> Question:
         """The question in words."""
-        sample, variant, concept = (int(p) for p in self.parts(number))
+        sample, variant, concept = self.numbering.parts(int(number))
         chosen = self.variants[variant]
         truth = int(self.dataset.truth(np.array([sample]), np.array([concept]))[0])
         return Question(
@@ -216,9 +219,9 @@ class QuestionSpace:
         """The source sample and the follow-up of this number.
 
         ``seed``: the space's own, unless another is given, as for a journal of an earlier
-        version (``settings.rendering_seed``).
+        version (``Facts.rendering_seed``).
         """
-        sample, variant = divmod(image, len(self.variants))
+        sample, variant = self.numbering.image_parts(image)
         chosen = self.variants[variant]
         source = self.dataset.sample(sample)
         rng = generator(self.seed if seed is None else seed, "follow-up", image)

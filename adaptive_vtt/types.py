@@ -1,9 +1,9 @@
 """The value types that the protocols speak: plain data, shared by all rooms."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
 CallMode = Literal["one", "all"]
 """What one call of a model answers: one question, or all concepts of an image."""
+ConceptsAre = Literal["classes", "labels", "other"]
+"""What an oracle takes concepts to be; see ``OracleDefaults``."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +34,39 @@ class Question:
     truth: int
 
 
+Numbers = TypeVar("Numbers", int, Indices)
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """Sample s, variant v and concept c are question (s * variants + v) * concepts + c, about image
+    s * variants + v. Everything takes a number or an array of them, and gives the same."""
+
+    variants: int
+    concepts: int
+
+    def number(self, sample: Numbers, variant: Numbers, concept: Numbers) -> Numbers:
+        """The question's number."""
+        return (sample * self.variants + variant) * self.concepts + concept
+
+    def image_of(self, question: Numbers) -> Numbers:
+        """The number of the follow-up image that a question is about."""
+        return question // self.concepts
+
+    def image_parts(self, image: Numbers) -> tuple[Numbers, Numbers]:
+        """Sample and variant of an image."""
+        return image // self.variants, image % self.variants
+
+    def parts(self, question: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """Sample, variant and concept of a question."""
+        sample, variant = self.image_parts(self.image_of(question))
+        return sample, variant, question % self.concepts
+
+
 Image = npt.NDArray[np.uint8]
 
 
 Mask = npt.NDArray[np.bool_]
-
-
-Indices = npt.NDArray[np.int64]
 
 
 Truths = npt.NDArray[np.int8]
@@ -161,6 +190,53 @@ def _required(image: Image | None, expected: str) -> Image:
 
 SIDES = MappingProxyType({"miss rate": 1, "false-alarm rate": 0})
 """What the mean losses of a concept's two sides are called, and which truth each is about."""
+
+
+ERROR = "error"
+"""What the mean loss of any other target is called."""
+
+TargetKind = Literal[
+    "overall", "misclassified", "concept", "relation", "severity", "relation-concept", "group",
+    "filter",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TargetId:
+    """Which questions a target is about; fields that its kind does not need are None.
+
+    ``concept`` and ``side`` (0: where it is absent, 1: present, None: both) for a concept's rate,
+    whose name is ``rate``; ``relation`` and ``severity``; ``group``, a metadata column, and
+    ``value``, what stands there, as text; ``filter``, the name that the user gave to a filter.
+    """
+
+    kind: TargetKind
+    concept: str | None = None
+    side: int | None = None
+    rate: str = ERROR
+    relation: str | None = None
+    severity: int | None = None
+    group: str | None = None
+    value: str | None = None
+    filter: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The target in words, for people: nothing reads meaning out of it again."""
+        return {
+            "overall": "overall error",
+            "misclassified": "misclassification rate",
+            "concept": f"{self.concept}: {self.rate}",
+            "relation": f"relation {self.relation}: {self.rate}",
+            "severity": f"relation {self.relation} severity {self.severity}: {self.rate}",
+            "relation-concept": f"relation {self.relation}, {self.concept}: {self.rate}",
+            "group": f"{self.group} {self.value}: {self.rate}",
+            "filter": str(self.filter),
+        }[self.kind]
+
+    def as_dict(self) -> dict[str, str | int]:
+        """The fields that are not None, for JSON."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from adaptive_vtt.certify import Certifier, named_targets
@@ -27,9 +26,9 @@ from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
 from adaptive_vtt.surrogates import QuestionGP
+from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.files import write_text
 
-Floats = npt.NDArray[np.float64]
 TURNS_AT = 60
 """After so many answers a turncoat proxy, right until then, says the opposite."""
 UNIFORM_FLOOR = 1e-9

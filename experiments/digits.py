@@ -29,9 +29,9 @@ from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.surrogates.features import sample_features
 from adaptive_vtt.surrogates.loss_mean import Losses
 from adaptive_vtt.surrogates.question_gp import QuestionGP
+from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.random_streams import generator
 
-Floats = npt.NDArray[np.float64]
 Change = Callable[[npt.NDArray[np.float32], float, np.random.Generator], npt.NDArray[np.float32]]
 
 CONCEPT = "correct"

@@ -37,9 +37,7 @@ from adaptive_vtt.models import Simulated
 from adaptive_vtt.models.demo.simulated import KINDS
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
-from adaptive_vtt.types import Answer, Prompt
-
-Floats = npt.NDArray[np.float64]
+from adaptive_vtt.types import Answer, Floats, Prompt
 
 LABEL_SETS: Mapping[str, Callable[[int], TableDataset]] = {
     "IDRiD-like": idrid,

@@ -16,9 +16,9 @@ from scipy.special import expit, logit
 
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.table import TableDataset
+from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.random_streams import generator
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 ISIC_IMAGES = 3_694

@@ -28,7 +28,6 @@ from itertools import compress
 from multiprocessing import get_context
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
@@ -47,9 +46,7 @@ from adaptive_vtt.experiments.plots import markdown, options, show
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import Strategy, get
 from adaptive_vtt.strategies.base import BeliefView
-from adaptive_vtt.types import Candidates
-
-Floats = npt.NDArray[np.float64]
+from adaptive_vtt.types import Candidates, Floats
 
 SHARE = 0.10
 PAPER = ("uncertainty", "uncertainty+unpredictability")

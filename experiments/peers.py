@@ -34,9 +34,8 @@ import pandas as pd
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.digits import Bench, proxy_bench
 from adaptive_vtt.experiments.plots import show, tidy, write_page
+from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.files import write_text
-
-Floats = npt.NDArray[np.float64]
 
 IMAGES = 200
 MARKS = (50, 100, 200, 400)

@@ -11,20 +11,17 @@ Indices, J. R. Stat. Soc. B, 1979).
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.types import Candidates
+from adaptive_vtt.types import Candidates, Floats
 
 from .base import BeliefView
 from .common import sharpened
 
 if TYPE_CHECKING:
     from adaptive_vtt.oracles.caption_memory import CaptionMemory
-
-Floats = npt.NDArray[np.float64]
 
 
 def caption_memory(belief: BeliefView, name: str) -> "CaptionMemory":

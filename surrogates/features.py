@@ -9,15 +9,12 @@ from collections.abc import Callable
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from adaptive_vtt.datasets.base import CompleteDataset, Dataset
-from adaptive_vtt.types import UNKNOWN, Image, Indices
+from adaptive_vtt.types import UNKNOWN, Floats, Image, Indices
 from adaptive_vtt.utils.random_streams import generator
-
-Floats = npt.NDArray[np.float64]
 
 SIDE = 8
 """Thumbnails are SIDE x SIDE x 3."""

@@ -12,9 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from adaptive_vtt.types import UNKNOWN, Indices, Truths
-
-Floats = npt.NDArray[np.float64]
+from adaptive_vtt.types import UNKNOWN, Floats, Indices, Truths
 
 DIRECT = 2**20
 """Image number up to which rows are looked up in an array (16 MB at most), which is faster than a

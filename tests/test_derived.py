@@ -25,6 +25,8 @@ from adaptive_vtt.certify.targets import size
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.journal.facts import SpaceFacts
+from adaptive_vtt.journal.old_facts import target_ids
 from adaptive_vtt.oracles import Consistency, MaskDrop, Oracle, Ordinal, TopClass
 from adaptive_vtt.report import render
 from adaptive_vtt.report.evidence import Evidence
@@ -42,25 +44,30 @@ def class_space(samples: int = 9, relations: tuple[str, ...] = ("identity",)) ->
 
 
 def facts(
-    counts: Any, variants: Any = (("identity", 0),), oracle: str = "TopClass"
-) -> dict[str, Any]:
+    counts: Any, variants: Any = (("identity", 0),), concepts_are: str = "classes"
+) -> SpaceFacts:
     """What a journal would say of a space with these questions per concept and truth."""
-    return {
-        "space": {
-            "concepts": [chr(97 + k) for k in range(len(counts))],
-            "variants": [list(v) for v in variants],
-            "cell_counts": np.asarray(counts).tolist(),
-        },
-        "settings": {"oracle": {"name": oracle}},
-    }
+    return SpaceFacts(
+        fingerprint="",
+        dataset="",
+        samples=1,
+        size=1,
+        concepts=[chr(97 + k) for k in range(len(counts))],
+        variants=[list(v) for v in variants],
+        cell_counts=np.asarray(counts).tolist(),
+        concepts_are=concepts_are,
+    )
 
 
 def exact(rates: Mapping[str, float]) -> dict[str, Bounds]:
     return {name: Bounds(rate, rate, rate) for name, rate in rates.items()}
 
 
-def found(facts: dict[str, Any], rates: Mapping[str, Bounds]) -> pd.DataFrame:
-    return derive(facts, rates).set_index("quantity")
+def found(space: SpaceFacts, rates: Mapping[str, Bounds]) -> pd.DataFrame:
+    """``rates`` by the names of their targets."""
+    told = {"concepts": space.concepts, "variants": space.variants}
+    ids = target_ids({"targets": list(rates)}, told, {})
+    return derive(space, dict(zip(ids, rates.values(), strict=True))).set_index("quantity")
 
 
 # -- targets -------------------------------------------------------------------------------------
@@ -99,7 +106,7 @@ def test_sides_are_those_of_the_oracle(oracle: Oracle, rate: str) -> None:
 def test_misclassified_holds_one_question_per_image() -> None:
     (target,) = named_targets(class_space(), ["misclassified"])
     assert (target.name, size(class_space(), target)) == ("misclassification rate", 9)
-    with pytest.raises(InputError, match=r"'misclassified': needs the oracle TopClass, got Correc"):
+    with pytest.raises(InputError, match=r"'misclassified': needs .* classes, as .* 'labels'"):
         named_targets(QuestionSpace(tiny_dataset()), ["misclassified"])
 
 
@@ -290,7 +297,7 @@ def test_the_certified_misclassification_rate_beats_the_sum_over_classes() -> No
 def test_a_binary_concept_is_two_classes() -> None:
     confusion = np.array([[40.0, 10.0], [5.0, 15.0]])
     rates = exact({"a: miss rate": 0.25, "a: false-alarm rate": 0.2})
-    table = found(facts([[50, 20]], oracle="Correctness"), rates)
+    table = found(facts([[50, 20]], concepts_are="labels"), rates)
     for name, value in scores(confusion).items():
         assert table.loc[name, "estimate"] == pytest.approx(value)
 
@@ -311,17 +318,17 @@ def test_balanced_error_of_labels_is_the_mean_over_both_sides() -> None:
         "relation identity, a: miss rate": 0.2, "relation identity, a: false-alarm rate": 0.4,
         "relation identity, b: miss rate": 0.6, "relation identity, b: false-alarm rate": 0.0,
     })  # fmt: skip
-    both = found(facts([[5, 5], [5, 5]], oracle="Correctness"), rates)
+    both = found(facts([[5, 5], [5, 5]], concepts_are="labels"), rates)
     assert both.loc["relation identity: BE", "estimate"] == pytest.approx(0.3)
     classes = found(facts([[5, 5], [5, 5]]), rates)
     assert classes.loc["relation identity: BE", "estimate"] == pytest.approx(0.4)
     del rates["relation identity, b: miss rate"]
-    assert found(facts([[5, 5], [5, 5]], oracle="Correctness"), rates).empty
-    absent = found(facts([[5, 5], [5, 0]], oracle="Correctness"), rates)
+    assert found(facts([[5, 5], [5, 5]], concepts_are="labels"), rates).empty
+    absent = found(facts([[5, 5], [5, 0]], concepts_are="labels"), rates)
     assert absent.loc["relation identity: BE", "estimate"] == pytest.approx((0.3 + 0.0) / 2)
 
 
-def audited(flag: str, **other: float) -> tuple[dict[str, Any], dict[str, float]]:
+def audited(flag: str, **other: float) -> tuple[SpaceFacts, dict[str, float]]:
     """AlexNet under every corruption of a set; ``other`` rates by corruption."""
     levels, rates = [("identity", 0)], {}
     for corruption, base in alexnet()[flag].items():
@@ -390,8 +397,8 @@ def test_a_negative_divisor_turns_the_interval_round_and_a_clean_error_of_0_is_a
 
 def test_parts_of_a_benchmark_are_noted() -> None:
     known, rates = audited("octmnist")
-    kept = [v for v in known["space"]["variants"] if "jpeg" not in v[0] and v[1] in (0, 2, 3)]
-    known["space"]["variants"] = kept
+    kept = [v for v in known.variants if "jpeg" not in v[0] and v[1] in (0, 2, 3)]
+    known = known.model_copy(update={"variants": kept})
     table = found(known, exact(rates))
     note = table.loc["relation medmnistc/octmnist/pixelate: BE / AlexNet", "note"]
     assert note == "over severities 2, 3 alone, AlexNet's over all five"

@@ -20,6 +20,7 @@ import adaptive_vtt as avtt
 from adaptive_vtt.certify.verify import Interval, recompute
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
+from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.models.demo.fashion_cnn import predict
 from adaptive_vtt.oracles import Consistency
@@ -312,7 +313,7 @@ def test_certified_intervals_are_those_of_the_result(answered: int) -> None:
 
 def recomputed(journal: Journal, draws: int | None = None) -> list[Interval]:
     """The intervals after so many draws, or all."""
-    certificate = journal.facts()["certificate"]
+    certificate = read_facts(journal.facts()).certificate
     return recompute(certificate, journal.draws()[:draws], journal.calls())
 
 

@@ -12,6 +12,7 @@ from adaptive_vtt.certify.verify_draws import check_draws, unchecked
 from adaptive_vtt.engine.law import Law
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 OPTIONS = {"half_width": 0.1, "targets": ["overall", "concepts", "relations"], "budget": 25}
@@ -30,7 +31,7 @@ def checked(journal: MemoryJournal, draws: list, facts: dict | None = None) -> N
         if a.loss is not None
     }  # fmt: skip
     calls = {c.call for c in journal.calls()}
-    check_draws(facts or journal.facts(), draws, calls, losses)
+    check_draws(read_facts(facts or journal.facts()), draws, calls, losses)
 
 
 @pytest.mark.parametrize("answers", ["one", "all"])
@@ -42,7 +43,7 @@ def checked(journal: MemoryJournal, draws: list, facts: dict | None = None) -> N
 def test_every_draw_follows_from_the_key_and_the_law(answers, options):
     journal = journal_of(answers, **options)
     verify(journal)
-    assert unchecked(journal.facts()) is None
+    assert unchecked(read_facts(journal.facts())) is None
 
 
 def test_a_whole_space_can_be_checked_and_metadata_targets_too():
@@ -131,4 +132,4 @@ def test_of_an_earlier_journal_what_is_not_checked_is_said():
     journal = journal_of()
     facts = {k: v for k, v in journal.facts().items() if k not in ("key", "population")}
     checked(journal, journal.draws(), facts)
-    assert "the journal is of an earlier version" in str(unchecked(facts))
+    assert "the journal is of an earlier version" in str(unchecked(read_facts(facts)))

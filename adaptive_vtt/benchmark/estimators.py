@@ -6,8 +6,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from ..types import Bools, Floats
 
 TINY = 1e-9
 LEAST = 30

@@ -8,7 +8,6 @@ from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..audit import Audit
 from ..audit import Progress as Step
@@ -16,11 +15,9 @@ from ..certify import Move
 from ..errors import InputError
 from ..results import outcomes
 from ..strategies import get
-from ..types import Indices
+from ..types import Bools, Floats, Indices
 from .estimators import lure, peek, plug_in, running_means
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 Run = dict[str, Any]
 
 UNIFORM = "uniform"

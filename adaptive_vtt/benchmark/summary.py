@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from ..types import Floats
 from .runs import MARKS, UNIFORM, Run
-
-Floats = npt.NDArray[np.float64]
 
 UNCERTAINTIES = (0.75, 0.5, 0.25, 0.1)
 """Mean uncertainties, as shares of the prior, to which calls are counted."""

@@ -12,9 +12,7 @@ from ..journal.rows import AnswerRow
 from ..models.base import ModelUnderTest
 from ..models.checking import checked
 from ..space import QuestionSpace
-from ..types import IDENTITY, Indices
-
-Floats = npt.NDArray[np.float64]
+from ..types import IDENTITY, Floats, Indices
 
 MOST_CALLS = 100_000
 """Spaces of more calls are not asked through."""
@@ -74,11 +72,12 @@ def all_answers(
     table = np.full((space.total // len(space.concepts), len(space.asked)), np.nan)
     for rows in judged(judge, model, advance):
         for row in rows:
-            image, concept = divmod(row.question, len(space.concepts))
+            image = space.numbering.image_of(row.question)
+            _, _, concept = space.numbering.parts(row.question)
             if row.answer is not None and row.loss is not None:
                 table[image, space.asked_by[concept]] = row.answer
     images = np.unique(space.image_of(space.nth(np.arange(space.size))))
-    sample, variant = np.divmod(images, len(space.variants))
+    sample, variant = space.numbering.image_parts(images)
     names = [(space.variants[v].relation.name, space.variants[v].severity) for v in variant]
     asked, scores = _source_scores(judge)
     keys = pd.DataFrame([*names, *[(IDENTITY, 0)] * len(asked)], columns=["relation", "severity"])

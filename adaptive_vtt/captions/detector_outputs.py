@@ -20,10 +20,9 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..models.local.tensors import InputShape, fitted
-from ..types import Image
+from ..types import Floats, Image
 
 Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 Size = tuple[int, int]
 
 GREY = 114

@@ -24,20 +24,18 @@ difference, as far as its own bound allows (``tilt``).
 Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both".
 """
 
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..journal import FIGURES
 from ..journal.rows import MoveRow
 from ..space import QuestionSpace
-from ..types import Indices
-from .sequences import Sequences
+from ..types import Bools, CallMode, Floats, Indices
+from .game import Game
 from .targets import Target, calls, largest, member, size
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 CLIP = 0.02
 """Predictions stay within [CLIP, 1 - CLIP]."""
@@ -89,7 +87,7 @@ class Move:
 
     def rows(self, questions: Indices, inside: Bools) -> tuple[MoveRow, ...]:
         """One row per target for the journal; ``inside`` K x n says whose the questions are."""
-        figures = np.stack([getattr(self, name) for name in _FIGURES], axis=1)
+        figures = np.stack([getattr(self, name) for name in FIGURES], axis=1)
         return tuple(
             MoveRow(k, tuple(questions[inside[k]].tolist()), bool(self.active[k]), tuple(row))
             for k, row in enumerate(figures.tolist())
@@ -100,14 +98,11 @@ class Move:
         """The move that ``rows`` tell of."""
         table = np.array([row.figures for row in rows])
         active = np.array([row.active for row in rows])
-        return cls(active, *table.T)
+        return cls(active, **dict(zip(FIGURES, table.T, strict=True)))
 
 
-_FIGURES = [field.name for field in fields(Move) if field.name != "active"]
-
-
-class Certifier:
-    """Keeps S, U and the confidence sequence of every target.
+class Certifier(Game):
+    """The game of a space's targets, and what each draw fixes for it.
 
     ``half_width`` is what is aimed at; with probability ``confidence`` all intervals hold
     at all times.
@@ -118,24 +113,21 @@ class Certifier:
         space: QuestionSpace,
         targets: list[Target],
         *,
-        answers: Literal["one", "all"],
+        answers: CallMode,
         half_width: float,
         confidence: float,
     ) -> None:
         count = len(targets)
+        sizes = np.array([size(space, t) for t in targets], float)
+        super().__init__(sizes, half_width, (1 - confidence) / count)
         self.space = space
         self.targets = targets
         self.answers = answers
         self.half_width = half_width
-        self.sizes = np.array([size(space, t) for t in targets], float)
         self.largest = np.array([largest(space, t, answers) for t in targets], float)
-        self.sequences = Sequences(np.full(count, half_width), (1 - confidence) / count)
         self.calls = np.array([calls(space, t, answers) for t in targets], float)  # M
         self.first_calls = np.maximum(self.calls, 1)
         self.unseen = self.sizes.copy()  # questions not drawn; answers may be on their way
-        self.waiting = self.sizes.copy()  # questions not answered
-        self.least = np.zeros(count)  # S, unanswered losses as 0
-        self.most = np.zeros(count)  # S, unanswered losses as 1
         self._reach_down = np.full(count, FIRST_REACH)
         self._reach_up = np.full(count, FIRST_REACH)
         self._reach_tilt = np.full(count, FIRST_REACH)
@@ -168,12 +160,6 @@ class Certifier:
             "lower": sequences.lower, "upper": sequences.upper,
             "emptied": sequences.emptied, "doubtful": self.doubtful,
         }  # fmt: skip
-
-    def astray(self) -> Bools:
-        """(K,): whether each estimate had to be moved to lie within what the bets leave."""
-        return self.sequences.astray(
-            self.least / self.sizes, (self.most + self.waiting) / self.sizes
-        )
 
     def members(self, questions: Indices) -> Bools:
         """K x n: which targets each question belongs to."""
@@ -244,30 +230,16 @@ class Certifier:
         be learnt from in the order of their moves.
         """
         low, high = inside @ least, inside @ most
-        self._compare(move, (low + high) / 2, inside.sum(axis=1))
-        a_low = self.least + move.low_base + move.scale * (low - move.low_predicted)
-        a_high = self.most + move.high_base + move.scale * (high - move.high_predicted)
-        self.sequences.move(
-            move.active,
-            a_low / self.sizes,
-            a_high / self.sizes,
-            (self.least + move.lo) / self.sizes,
-            (self.most + move.hi) / self.sizes,
-            move.foreseen / self.sizes**2,
-            move.tilt / self.sizes,
-            move.tilt_bound / self.sizes,
-        )
-        self.least += low
-        self.most += high
-        self.hits += inside.any(axis=1)
-        self.waiting -= inside.sum(axis=1)
-        self.sequences.bound(self.least / self.sizes, (self.most + self.waiting) / self.sizes)
+        count = inside.sum(axis=1)
+        self._compare(move, (low + high) / 2, count)
+        self.play(move, low, high, count)
+        self.hits += count > 0
 
     def table(self) -> list[dict[str, Any]]:
         """One row per target: interval, estimate, and how the draws compare with uniform ones."""
         sequences, ratios = self.sequences, self.variance_ratios()
         draws = sequences.moves
-        estimate = np.where(draws > 0, np.nan_to_num(sequences.estimate, nan=0.5), 0.5)
+        estimate = self.estimate
         astray = self.astray()
         growth = np.maximum((sequences.half_width / self.half_width) ** 2 - 1, 0)
         return [

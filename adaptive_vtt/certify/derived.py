@@ -14,14 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
 
-from ..types import IDENTITY, SIDES
+from ..types import IDENTITY, SIDES, Floats, TargetId
 from . import formulas
-from .formulas import Bounds, Floats, falling, rising, stack
+from .formulas import Bounds, falling, rising, stack
+
+if TYPE_CHECKING:
+    from ..journal.facts import SpaceFacts
 
 MISS, ALARM = SIDES
 LEVELS = {1, 2, 3, 4, 5}
@@ -29,17 +32,33 @@ LEVELS = {1, 2, 3, 4, 5}
 TINY = 0.02
 """Where AlexNet's error rises by less than this, relative BE is mostly a matter of chance."""
 
+ALL = "all relations"
+"""The subject of means over relations."""
+
 Kind = Literal["concept", "classes", "difference", "BE", "normalised", "relative"]
+Rates = Mapping[TargetId, Bounds]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A derived figure; ``note`` says what to mind, or is empty."""
+    """A derived figure, the ``quantity`` of its ``subject``: a concept, a relation, ALL, or ""
+    for all classes together; ``note`` says what to mind, or is empty."""
 
     kind: Kind
-    name: str
+    subject: str
+    quantity: str
     bounds: Bounds
     note: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called, for people."""
+        if self.kind == "classes":
+            return self.quantity
+        if self.kind == "concept" or self.subject == ALL:
+            return f"{self.subject}: {self.quantity}"
+        beyond = f" minus {IDENTITY}" if self.kind == "difference" else ""
+        return f"relation {self.subject}{beyond}: {self.quantity}"
 
 
 @dataclass(frozen=True)
@@ -54,21 +73,21 @@ class Baseline:
         return self.corrupted - self.clean
 
 
-def derive(facts: Mapping[str, Any], rates: Mapping[str, Bounds]) -> pd.DataFrame:
+def derive(space: "SpaceFacts", rates: Rates) -> pd.DataFrame:
     """Columns quantity, estimate, lower, upper, note; no row where nothing follows.
 
-    ``facts`` are those of a journal, ``rates`` the intervals of its targets by name.
+    ``space`` is what a journal says of it, ``rates`` are the intervals of its targets.
     """
     rows = [
         (f.name, f.bounds.estimate, f.bounds.lower, f.bounds.upper, f.note)
-        for f in figures(facts, rates)
+        for f in figures(space, rates)
     ]
     return pd.DataFrame(rows, columns=["quantity", "estimate", "lower", "upper", "note"])
 
 
-def figures(facts: Mapping[str, Any], rates: Mapping[str, Bounds]) -> list[Figure]:
+def figures(space: "SpaceFacts", rates: Rates) -> list[Figure]:
     """All that follows from the targets there are; arguments as in ``derive``."""
-    known = _Known.of(facts, rates)
+    known = _Known.of(space, rates)
     return [*_balanced(known), *_classes(known), *_differences(known), *_errors(known)]
 
 
@@ -92,23 +111,21 @@ def baseline(relation: str) -> Baseline | None:
 @dataclass(frozen=True)
 class _Known:
     """What is certified of which space. ``counts`` C x 2: questions per concept and truth;
-    ``levels``: the severities of each relation."""
+    ``levels``: the severities of each relation; ``concepts_are``: see ``OracleDefaults``."""
 
-    concepts: list[str]
+    concepts: tuple[str, ...]
     counts: Floats
     levels: dict[str, set[int]]
-    oracle: str
-    rates: Mapping[str, Bounds]
+    concepts_are: str
+    rates: Rates
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any], rates: Mapping[str, Bounds]) -> "_Known":
-        space = facts["space"]
+    def of(cls, space: "SpaceFacts", rates: Rates) -> "_Known":
         levels: dict[str, set[int]] = {}
-        for relation, severity in space["variants"]:
+        for relation, severity in space.variants:
             levels.setdefault(relation, set()).add(severity)
-        oracle = facts["settings"].get("oracle", {}).get("name", "")
-        counts = np.array(space["cell_counts"], float)
-        return cls(list(space["concepts"]), counts, levels, oracle, rates)
+        counts = np.array(space.cell_counts, float)
+        return cls(space.concepts, counts, levels, space.concepts_are, rates)
 
     @property
     def relations(self) -> list[str]:
@@ -118,11 +135,16 @@ class _Known:
     @property
     def one_class_each(self) -> bool:
         """Whether the concepts are classes and every image has one."""
-        return self.oracle == "TopClass" and len(self.concepts) > 1
+        return self.concepts_are == "classes" and len(self.concepts) > 1
 
-    def side(self, concept: str, side: str, relation: str | None = None) -> Bounds | None:
-        where = "" if relation is None else f"relation {relation}, "
-        return self.rates.get(f"{where}{concept}: {side}")
+    def side(self, concept: str, rate: str, relation: str | None = None) -> Bounds | None:
+        kind: Literal["concept", "relation-concept"]
+        kind = "concept" if relation is None else "relation-concept"
+        return self.rates.get(TargetId(kind, concept, SIDES[rate], rate, relation))
+
+    def error(self, relation: str) -> Bounds | None:
+        """The mean loss under a relation."""
+        return self.rates.get(TargetId("relation", relation=relation))
 
     def every(self, side: str) -> Bounds | None:
         """This rate of all concepts (C,), if all are certified."""
@@ -141,7 +163,7 @@ def _balanced(known: _Known) -> list[Figure]:
         there = [rate for rate in sides if rate is not None]
         if len(there) == len(SIDES):
             bounds = falling(formulas.recall, stack(there)).within(0, 1)
-            found.append(Figure("concept", f"{concept}: balanced accuracy", bounds))
+            found.append(Figure("concept", concept, "balanced accuracy", bounds))
     return found
 
 
@@ -160,7 +182,7 @@ def _classes(known: _Known) -> list[Figure]:
             bounds = falling(lambda m, a, f=function: f(sizes, m, a), miss, alarm)
             found[f"macro {name}"] = bounds.within(0, 1)
         found["Cohen's kappa"] = formulas.kappa(sizes, miss, alarm).within(-1, 1)
-    return [Figure("classes", name, bounds) for name, bounds in found.items()]
+    return [Figure("classes", "", name, bounds) for name, bounds in found.items()]
 
 
 def _class_rates(
@@ -176,12 +198,12 @@ def _class_rates(
         # an alarm is one of all other images, so all classes must be known of all images
         whole = bool((absent + present == present.sum()).all())
         alarm = known.every(ALARM) if whole else None
-        return present, known.every(MISS), alarm, known.rates.get("misclassification rate")
-    if known.oracle == "Correctness" and len(known.concepts) == 1:
+        return present, known.every(MISS), alarm, known.rates.get(TargetId("misclassified"))
+    if known.concepts_are == "labels" and len(known.concepts) == 1:
         miss, false = (known.side(known.concepts[0], side) for side in SIDES)
         if miss is not None and false is not None:
             both, turned = stack([miss, false]), stack([false, miss])
-            return known.counts[0, ::-1], both, turned, known.rates.get("overall error")
+            return known.counts[0, ::-1], both, turned, known.rates.get(TargetId("overall"))
     return present, None, None, None
 
 
@@ -189,42 +211,42 @@ def _class_rates(
 
 
 def _differences(known: _Known) -> list[Figure]:
-    clean = known.rates.get(f"relation {IDENTITY}: error")
+    clean = known.error(IDENTITY)
     if clean is None:
         return []
     found = []
     for relation in known.relations:
-        rate = known.rates.get(f"relation {relation}: error")
+        rate = known.error(relation)
         if rate is not None:
-            name = f"relation {relation} minus {IDENTITY}: error"
-            found.append(Figure("difference", name, rate.minus(clean).within(-1, 1)))
+            beyond = rate.minus(clean).within(-1, 1)
+            found.append(Figure("difference", relation, "error", beyond))
     return found
 
 
 def _errors(known: _Known) -> list[Figure]:
     """BE of every relation, in itself and against AlexNet, and the means over relations."""
     found = {r: be for r in known.levels if (be := _balanced_error(known, r)) is not None}
-    plain = [Figure("BE", f"relation {r}: BE", be.within(0, 1)) for r, be in found.items()]
+    plain = [Figure("BE", r, "BE", be.within(0, 1)) for r, be in found.items()]
     normalised, relative = [], []
     clean = found.pop(IDENTITY, None)
     bases = {r: base for r in found if (base := baseline(r)) is not None}
     for relation, base in bases.items():
         be = found[relation]
-        name, notes = f"relation {relation}", _partial(known.levels[relation])
+        notes = _partial(known.levels[relation])
         bounds = be.over(base.corrupted).within(0, 1 / base.corrupted)
-        normalised.append(Figure("normalised", f"{name}: BE / AlexNet", bounds, notes))
+        normalised.append(Figure("normalised", relation, "BE / AlexNet", bounds, notes))
         if clean is not None:
             most = 1 / abs(base.rise)
             bounds = be.minus(clean).over(base.rise).within(-most, most)
             notes = "; ".join(note for note in (_conditioned(base), notes) if note)
-            relative.append(Figure("relative", f"{name}: rBE", bounds, notes))
-    corrupted = [figure for figure in plain if figure.name != f"relation {IDENTITY}: BE"]
+            relative.append(Figure("relative", relation, "rBE", bounds, notes))
+    corrupted = [figure for figure in plain if figure.subject != IDENTITY]
     return [
-        *_mean("all relations: BE", corrupted),
+        *_mean(corrupted),
         *plain,
-        *_mean("all relations: BE / AlexNet", normalised, _missing(list(bases))),
+        *_mean(normalised, _missing(list(bases))),
         *normalised,
-        *_mean("all relations: rBE", relative, _missing(list(bases))),
+        *_mean(relative, _missing(list(bases))),
         *relative,
     ]
 
@@ -248,7 +270,7 @@ def _balanced_error(known: _Known, relation: str) -> Bounds | None:
     return rising(np.mean, stack(means)) if means else None
 
 
-def _mean(name: str, parts: list[Figure], missing: str = "") -> list[Figure]:
+def _mean(parts: list[Figure], missing: str = "") -> list[Figure]:
     """The mean of several figures of a kind; what is noted of them is noted of it."""
     if len(parts) < 2:
         return []
@@ -256,7 +278,8 @@ def _mean(name: str, parts: list[Figure], missing: str = "") -> list[Figure]:
     notes = [missing, f"{noted} of {len(parts)} relations come with a note" if noted else ""]
     bounds = rising(np.mean, stack([part.bounds for part in parts]))
     plain = Bounds(float(bounds.estimate), float(bounds.lower), float(bounds.upper))
-    return [Figure(parts[0].kind, name, plain, "; ".join(note for note in notes if note))]
+    note = "; ".join(note for note in notes if note)
+    return [Figure(parts[0].kind, ALL, parts[0].quantity, plain, note)]
 
 
 def _partial(levels: set[int]) -> str:

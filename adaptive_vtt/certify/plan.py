@@ -122,6 +122,7 @@ class Certify:
             "confidence": self.confidence,
             "unanswered": self.unanswered,
             "targets": [t.name for t in certifier.targets],
+            "ids": [t.id.as_dict() for t in certifier.targets],
             "sizes": [int(n) for n in certifier.sizes],
             "subsets": fingerprint(certifier.targets),
             "bets": {"cap": CAP, "eagerness": EAGERNESS, "prior": PRIOR, "most_skew": MOST_SKEW},

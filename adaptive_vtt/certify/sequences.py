@@ -14,7 +14,7 @@ past, lo <= a+, a- <= hi, and everything but a+ and a- is fixed by the past. The
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from ..types import Floats
 
 GRID = 1001
 CAP = 0.9

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, unknown
-from ..oracles import TopClass
 from ..space import QuestionSpace
+from ..types import ERROR, Bools, TargetId
 
-Bools = npt.NDArray[np.bool_]
 KINDS = (
     "overall", "misclassified", "concepts", "concept:NAME", "relations", "severities",
     "relation-concepts", "relation-sides", "group:COLUMN",
@@ -30,11 +29,16 @@ class Target:
     ``rows`` (r,) is a mask over the dataset's profile rows, or None for all samples.
     """
 
-    name: str
+    id: TargetId
     variants: Bools
     concepts: Bools
     sides: Bools
     rows: Bools | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called, for people."""
+        return self.id.name
 
 
 def fingerprint(targets: Sequence[Target]) -> str:
@@ -99,8 +103,8 @@ def named_targets(
 ) -> list[Target]:
     """The targets that ``names`` stand for, without those that hold no question.
 
-    "overall"; "misclassified" (the share of images whose class is missed, for the oracle
-    TopClass); "concepts" (miss rate and false-alarm rate of each, or what the oracle has in
+    "overall"; "misclassified" (the share of images whose class is missed, for oracles
+    like TopClass); "concepts" (miss rate and false-alarm rate of each, or what the oracle has in
     their place); "concept:NAME" (those of one); "relations"; "severities" (each relation at
     each severity); "relation-concepts" (each relation for each concept); "relation-sides"
     (each relation for what "concepts" has); "group:COLUMN" (each value of a metadata
@@ -126,12 +130,12 @@ def _family(
 ) -> list[Target]:
     kind, _, value = name.partition(":")
     plain: dict[str, Callable[[], list[Target]]] = {
-        "overall": lambda: [_target(space, "overall error")],
+        "overall": lambda: [_target(space, TargetId("overall"))],
         "misclassified": lambda: [_misclassified(space)],
         "concepts": lambda: [t for concept in space.concepts for t in _sides(space, concept)],
         "relations": lambda: _variants(space, each_severity=False),
         "severities": lambda: _variants(space, each_severity=True),
-        "relation-concepts": lambda: _per_relation(space, {"error": None}),
+        "relation-concepts": lambda: _per_relation(space, {ERROR: None}),
         "relation-sides": lambda: _per_relation(space, space.oracle.rates),
     }
     if name in filters:
@@ -142,12 +146,15 @@ def _family(
         return _sides(space, value)
     if kind == "group" and value:
         there = dict.fromkeys(space.dataset.metadata_values(value).tolist())
-        return [_target(space, f"{value} {v}: error", **{value: [v]}) for v in there]
+        return [
+            _target(space, TargetId("group", group=value, value=str(v)), **{value: [v]})
+            for v in there
+        ]
     raise unknown("target", name, [*KINDS, *filters])
 
 
 def _filtered(space: QuestionSpace, name: str, fields: Mapping[str, Sequence[object]]) -> Target:
-    target = _target(space, name, **fields)
+    target = _target(space, TargetId("filter", filter=name), **fields)
     if size(space, target) == 0:
         raise InputError(f"target {name!r}: its filter {dict(fields)} selects no question")
     return target
@@ -155,22 +162,27 @@ def _filtered(space: QuestionSpace, name: str, fields: Mapping[str, Sequence[obj
 
 def _variants(space: QuestionSpace, *, each_severity: bool) -> list[Target]:
     """Every relation, or every severity of each."""
-    found: dict[str, Target] = {}
+    found: dict[TargetId, Target] = {}
     for variant in space.variants:
-        relation, fields = variant.relation.name, {"relation": [variant.relation.name]}
-        name = f"relation {relation}: error"
+        relation, severity = variant.relation.name, variant.severity
+        id, fields = TargetId("relation", relation=relation), {"relation": [relation]}
         if each_severity:
-            name = f"relation {relation} severity {variant.severity}: error"
-            fields["severity"] = [variant.severity]  # type: ignore[list-item]
-        found.setdefault(name, _target(space, name, **fields))
+            id = TargetId("severity", relation=relation, severity=severity)
+            fields["severity"] = [severity]  # type: ignore[list-item]
+        found.setdefault(id, _target(space, id, **fields))
     return list(found.values())
 
 
 def _sides(space: QuestionSpace, concept: str) -> list[Target]:
     """The paper's two sides of a concept."""
     return [
-        _target(space, f"{concept}: {side}", concept=[concept], truth=[truth])
-        for side, truth in space.oracle.rates.items()
+        _target(
+            space,
+            TargetId("concept", concept=concept, side=side, rate=rate),
+            concept=[concept],
+            truth=[side],
+        )
+        for rate, side in space.oracle.rates.items()
     ]
 
 
@@ -179,27 +191,28 @@ def _per_relation(space: QuestionSpace, rates: Mapping[str, int | None]) -> list
     return [
         _target(
             space,
-            f"relation {relation}, {concept}: {rate}",
+            TargetId("relation-concept", concept, side, rate, relation),
             relation=[relation],
             concept=[concept],
-            truth=[0, 1] if truth is None else [truth],
+            truth=[0, 1] if side is None else [side],
         )
         for relation in dict.fromkeys(v.relation.name for v in space.variants)
         for concept in space.concepts
-        for rate, truth in rates.items()
+        for rate, side in rates.items()
     ]
 
 
 def _misclassified(space: QuestionSpace) -> Target:
     """One question per image, about its true class."""
-    oracle = space.oracle.original
-    if not isinstance(oracle, TopClass):
-        name = type(oracle).__name__
-        raise InputError(f"target 'misclassified': needs the oracle TopClass, got {name}")
-    return _target(space, "misclassification rate", truth=[1])
+    if space.oracle.concepts_are != "classes":
+        raise InputError(
+            "target 'misclassified': needs an oracle whose concepts are classes, as those of "
+            f"TopClass are; here they are {space.oracle.concepts_are!r}"
+        )
+    return _target(space, TargetId("misclassified"), truth=[1])
 
 
-def _target(space: QuestionSpace, name: str, **fields: Sequence[object]) -> Target:
+def _target(space: QuestionSpace, id: TargetId, **fields: Sequence[object]) -> Target:
     """A target from field -> allowed values; raises InputError for values that are not there."""
     own: dict[str, list[object]] = {
         "relation": [v.relation.name for v in space.variants],
@@ -211,13 +224,13 @@ def _target(space: QuestionSpace, name: str, **fields: Sequence[object]) -> Targ
     rows: Bools | None = None
     for field, allowed in fields.items():
         if field in own:
-            masks[field] = _mask(own[field], allowed, field, name)
+            masks[field] = _mask(own[field], allowed, field, id.name)
         else:
             there = space.dataset.metadata_values(field).tolist()
-            mask = _mask(there, allowed, field, name)
+            mask = _mask(there, allowed, field, id.name)
             rows = mask if rows is None else rows & mask
     variants = masks["relation"] & masks["severity"]
-    return Target(name, variants, masks["concept"], masks["truth"], rows)
+    return Target(id, variants, masks["concept"], masks["truth"], rows)
 
 
 def _mask(there: list[object], allowed: object, field: str, target: str) -> Bools:

@@ -6,15 +6,19 @@ One target at a time, one draw at a time, as the docstrings of
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import JournalError
-from ..journal import Journal, check_chain
+from ..journal import FIGURES, Journal, check_chain
+from ..journal.facts import read_facts
 from ..journal.migrations import check_old_seals
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from .verify_draws import check_draws
+
+if TYPE_CHECKING:
+    from ..journal.facts import BetFacts, CertificateFacts
 
 GRID = [i / 1000 for i in range(1001)]
 BETWEEN = 3.5
@@ -46,27 +50,28 @@ def verify(journal: Journal) -> list[Interval]:
     elsewhere.
     """
     journal.check_storage()
-    draws, calls, facts = journal.draws(), journal.calls(), journal.facts()
+    draws, calls = journal.draws(), journal.calls()
     check_chain(journal, draws, calls)
     check_old_seals(journal)
     _check_draws(draws, calls)
-    certificate = facts.get("certificate")
-    losses = _losses(calls, (certificate or {}).get("unanswered") == "both")
+    facts = read_facts(journal.facts())
+    certificate = facts.certificate
+    losses = _losses(calls, certificate is not None and certificate.both)
     check_draws(facts, draws, {c.call for c in calls}, losses)
     intervals = recompute(certificate, draws, calls)
-    if facts.get("intervals") is not None:
-        _compare(intervals, facts["intervals"], facts["certificate"]["aim"])
+    if certificate is not None and facts.intervals is not None:
+        _compare(intervals, facts.intervals, certificate.aim)
     return intervals
 
 
 def recompute(
-    certificate: dict[str, Any] | None, draws: list[DrawRow], calls: list[CallRow]
+    certificate: "CertificateFacts | None", draws: list[DrawRow], calls: list[CallRow]
 ) -> list[Interval]:
     """Every target's interval from a journal's fact "certificate" and its rows; [] where the
     audit certifies nothing."""
-    if not certificate:
+    if certificate is None:
         return []
-    losses = _losses(calls, certificate["unanswered"] == "both")
+    losses = _losses(calls, certificate.both)
     there = {c.call for c in calls}
     answered = []
     for draw in draws:
@@ -75,7 +80,7 @@ def recompute(
         answered.append(draw)
     return [
         _interval(name, k, certificate, answered, losses)
-        for k, name in enumerate(certificate["targets"])
+        for k, name in enumerate(certificate.targets)
     ]
 
 
@@ -98,13 +103,12 @@ def _losses(calls: list[CallRow], both: bool) -> dict[int, tuple[float, float]]:
 def _interval(
     name: str,
     k: int,
-    certificate: dict[str, Any],
+    certificate: "CertificateFacts",
     draws: list[DrawRow],
     losses: dict[int, tuple[float, float]],
 ) -> Interval:
-    size = certificate["sizes"][k]
-    alpha = (1 - certificate["confidence"]) / len(certificate["sizes"])
-    game = _Game(size, certificate["aim"], alpha, certificate["bets"])
+    alpha = (1 - certificate.confidence) / len(certificate.sizes)
+    game = _Game(certificate.sizes[k], certificate.aim, alpha, certificate.bets)
     lower, upper = 0.0, 1.0
     seen: set[int] = set()
     for draw in draws:
@@ -127,10 +131,10 @@ def _interval(
 class _Game:
     """The two bettors of one target, against the means ``m`` that are still possible."""
 
-    def __init__(self, size: int, aim: float, alpha: float, bets: dict[str, float]) -> None:
+    def __init__(self, size: int, aim: float, alpha: float, bets: "BetFacts") -> None:
         self.size, self.aim, self.alpha = size, aim, alpha
-        self.cap, self.eagerness = bets["cap"], bets["eagerness"]
-        self.first, self.most_skew = bets["prior"], bets["most_skew"]
+        self.cap, self.eagerness = bets.cap, bets.eagerness
+        self.first, self.most_skew = bets.prior, bets.most_skew
         self.rising = np.zeros(len(GRID))
         self.falling = np.zeros(len(GRID))
         self.m = np.array(GRID)
@@ -152,20 +156,21 @@ class _Game:
 
     def play(self, row: MoveRow, least: float, most: float) -> None:
         """One draw: bets fixed by the past, then the losses."""
-        (low_base, high_base, low_predicted, high_predicted, scale, lo, hi, foreseen, tilt,
-         tilt_bound) = row.figures[:10]  # fmt: skip
-        size = self.size
-        low = (self.least + low_base + scale * (least - low_predicted)) / size
-        high = (self.most + high_base + scale * (most - high_predicted)) / size
+        move = dict(zip(FIGURES, row.figures, strict=True))
+        size, foreseen = self.size, move["foreseen"]
+        low = self.least + move["low_base"] + move["scale"] * (least - move["low_predicted"])
+        high = self.most + move["high_base"] + move["scale"] * (most - move["high_predicted"])
+        low, high = low / size, high / size
         if row.active:
             away = self.m - self.centre()
-            bottom = (self.least + lo) / size - abs(away) * tilt_bound / size
-            top = (self.most + hi) / size + abs(away) * tilt_bound / size
+            swing = abs(away) * move["tilt_bound"]
+            bottom = (self.least + move["lo"] - swing) / size
+            top = (self.most + move["hi"] + swing) / size
             bet = self._bet(foreseen / size**2)
             with np.errstate(divide="ignore"):
                 up = np.where(self.m > bottom, self.cap / (self.m - bottom), math.inf)
                 down = np.where(self.m < top, self.cap / (top - self.m), math.inf)
-            lean = away * tilt / size
+            lean = away * move["tilt"] / size
             self.rising += np.log1p(np.minimum(bet, up) * (low + lean - self.m))
             self.falling += np.log1p(-np.minimum(bet, down) * (high + lean - self.m))
         self._note(row.active, (low + high) / 2, max(foreseen / size**2, LEAST))

@@ -16,18 +16,21 @@ A journal of a version before keys tells neither key nor targets; ``unchecked`` 
 import base64
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import JournalError
+from ..journal import FIGURES
 from ..journal.packed_law import PackedLaw, unpack
 from ..journal.rows import DrawRow, MoveRow
+from ..types import Bools, Indices, Numbering
 from ..utils.random_streams import generator
 
-Bools = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from ..journal.facts import CertificateFacts, Facts
+
 Losses = Mapping[int, tuple[float, float]]
 
 AGREE = 1e-7
@@ -39,14 +42,14 @@ MOST_TABLE = 2**26
 UNKNOWN = -1
 
 
-def unchecked(facts: Mapping[str, Any]) -> str | None:
+def unchecked(facts: "Facts") -> str | None:
     """What of the draws cannot be recomputed from a journal with these facts; None: nothing."""
-    if "key" not in facts:
+    if facts.key is None:
         return (
             "the draws, and which questions count for which target, cannot be recomputed: "
             "the journal is of an earlier version"
         )
-    if facts.get("certificate") and not facts.get("population"):
+    if facts.certificate is not None and not facts.population:
         return (
             "which questions count for which target cannot be recomputed: the dataset is too "
             "large for its truths to stand in the journal"
@@ -55,20 +58,21 @@ def unchecked(facts: Mapping[str, Any]) -> str | None:
 
 
 def check_draws(
-    facts: Mapping[str, Any], draws: Sequence[DrawRow], answered: set[int], losses: Losses
+    facts: "Facts", draws: Sequence[DrawRow], answered: set[int], losses: Losses
 ) -> None:
     """Raises JournalError naming the first draw that is not what key, law and targets make it.
 
     ``answered``: the calls with answers; ``losses``: question -> loss at least and at most.
     """
-    population = facts.get("population") if "key" in facts else None
-    targets = None if not population else _Targets(population, facts)
+    targets = None
+    if facts.key is not None and facts.population and facts.certificate is not None:
+        targets = _Targets(facts.population, facts.certificate)
     drawn: set[int] = set()
     for draw in draws:
         law = unpack(draw.law)
         _check_law(draw, law)
-        if "key" in facts:
-            _check_choice(facts["key"], draw, law, drawn)
+        if facts.key is not None:
+            _check_choice(facts.key, draw, law, drawn)
         drawn.add(draw.call)
         if targets is not None:
             targets.check(draw, law, losses if draw.call in answered else None)
@@ -82,7 +86,7 @@ def _check_law(draw: DrawRow, law: PackedLaw) -> None:
         raise JournalError(f"verify: draw {draw.draw} was not drawn from its law")
 
 
-def _check_choice(key: str, draw: DrawRow, law: PackedLaw, drawn: set[int]) -> None:
+def _check_choice(key: str | int, draw: DrawRow, law: PackedLaw, drawn: set[int]) -> None:
     ends = np.cumsum(law.probabilities)
     point = generator(key, "draw", draw.draw).random() * ends[-1]
     place = min(int((ends <= point).sum()), len(ends) - 1)
@@ -98,16 +102,17 @@ def _check_choice(key: str, draw: DrawRow, law: PackedLaw, drawn: set[int]) -> N
 class _Targets:
     """Membership by number, and what the past draws fix; arrays over targets are (K,)."""
 
-    def __init__(self, population: dict[str, Any], facts: Mapping[str, Any]) -> None:
+    def __init__(self, population: dict[str, Any], certificate: "CertificateFacts") -> None:
         self.truths, self.rows = _array(population["truths"]), _array(population["rows"])
         self.applicable = _array(population["applicable"])
         self.variants, self.concepts = self.applicable.shape
+        self.numbering = Numbering(self.variants, self.concepts)
         self.masks = population["targets"]
         self.per_call = self.concepts if population["answers"] == "all" else 1
         self.within = [self._within(masks) for masks in self.masks]
         self.wanted = [self._wanted(masks) for masks in self.masks]
         self.sizes = np.array([self._size(k) for k in range(len(self.masks))], float)
-        if self.sizes.tolist() != facts["certificate"]["sizes"]:
+        if self.sizes.tolist() != list(certificate.sizes):
             raise JournalError("verify: the targets' sizes are not what their definitions come to")
         self.calls = np.array([self._calls(k) for k in range(len(self.masks))], float)
         self.largest = np.array([self._largest(k) for k in range(len(self.masks))], float)
@@ -141,7 +146,7 @@ class _Targets:
         self, k: int, move: MoveRow, touching: float, probability: float, where: str
     ) -> None:
         """What is fixed by the draws before and the number of candidates that touch the target."""
-        figures = dict(zip(_NAMES, move.figures, strict=True))
+        figures = dict(zip(FIGURES, move.figures, strict=True))
         room = max(self.unseen[k], 1)
         down, up, tilt = self.reach[:, k]
         expected = {
@@ -162,8 +167,9 @@ class _Targets:
             raise JournalError(f"{where}: its tilt passes the bound")
 
     def _advance(self, draw: DrawRow, count: Indices) -> None:
-        figures = np.array([move.figures for move in draw.moves])
-        self.reach, self.foreseen = figures[:, 11:14].T, figures[:, 14]
+        figures = dict(zip(FIGURES, np.array([m.figures for m in draw.moves]).T, strict=True))
+        self.reach = np.stack([figures[f"next_{name}"] for name in ("down", "up", "tilt")])
+        self.foreseen = figures["next_foreseen"]
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
 
@@ -204,8 +210,7 @@ class _Targets:
 
     def _inside(self, questions: Indices) -> Bools:
         """n x K: which targets each question belongs to."""
-        image, concept = np.divmod(questions, self.concepts)
-        sample, variant = np.divmod(image, self.variants)
+        sample, variant, concept = self.numbering.parts(questions)
         row = self.rows[sample]
         return np.stack(
             [
@@ -222,15 +227,9 @@ class _Targets:
         return np.asarray(inside.reshape(len(calls), self.per_call, -1).any(axis=1))
 
 
-_NAMES = (
-    "low_base", "high_base", "low_predicted", "high_predicted", "scale", "lo", "hi", "foreseen",
-    "tilt", "tilt_bound", "uniform", "next_down", "next_up", "next_tilt", "next_foreseen",
-)  # fmt: skip
-
-
 def _check_bounds(move: MoveRow, losses: Losses, where: str) -> None:
     """lo <= N a+ - S and N a- - S <= hi."""
-    figures = dict(zip(_NAMES, move.figures, strict=True))
+    figures = dict(zip(FIGURES, move.figures, strict=True))
     least = sum(losses[q][0] for q in move.members)
     most = sum(losses[q][1] for q in move.members)
     low = figures["low_base"] + figures["scale"] * (least - figures["low_predicted"])

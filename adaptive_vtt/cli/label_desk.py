@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ..errors import AvttError, InputError
 from ..journal import Journal, read_journal
+from ..journal.facts import read_facts
 from ..labelling.agreement import Scores
 from ..labelling.items import Item, by_key, items, to_label
 from ..labelling.labels import (
@@ -64,7 +65,7 @@ def label(
             _take(found, folder, take)
         else:
             assert inspector is not None
-            seed = int(journal.facts()["settings"]["seed"])
+            seed = read_facts(journal.facts()).settings.seed
             queue = to_label(found, None if everything else sample or 0, seed)
             _ask(journal, queue, folder, inspector, html)
     finally:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ..errors import JournalError
 from ..journal import read_journal
+from ..journal.facts import read_facts
 
 MOST = 50
 """Folders that are looked into, at most."""
@@ -38,7 +39,7 @@ def _facts(path: Path) -> tuple[str | None, int | None]:
     """A journal's space and seed; None for whatever cannot be read."""
     try:
         with closing(read_journal(path)) as journal:
-            facts = journal.facts()
-        return facts["space"]["fingerprint"], facts["settings"]["seed"]
-    except (JournalError, KeyError, TypeError):
+            facts = read_facts(journal.facts())
+        return facts.space.fingerprint, facts.settings.seed
+    except JournalError:
         return None, None

@@ -3,6 +3,7 @@
 import json
 import math
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,12 @@ from ..certify.verify import AGREE, verify
 from ..certify.verify_draws import unchecked
 from ..errors import JournalError
 from ..journal import Journal, read_journal
+from ..journal.facts import read_facts
 from ..results import summarise
+from ..types import TargetId
 from .run_folder import JOURNAL
+
+_ID_FIELDS = [field.name for field in fields(TargetId)]
 
 
 def check(out: Path, head: str | None = None) -> str:
@@ -29,7 +34,7 @@ def check(out: Path, head: str | None = None) -> str:
         _check_report(journal, out / "report.html")
         rows, calls = len(journal.links()), len(journal.calls())
         what = f"all {rows} rows, {calls} answers among them, are as they were written"
-        drawn = unchecked(journal.facts()) or "every draw follows from the audit's key"
+        drawn = unchecked(read_facts(journal.facts())) or "every draw follows from the audit's key"
         end = f"{drawn}; head {journal.head}"
     if not intervals:
         return f"{what}; the audit certifies nothing; {end}"
@@ -67,6 +72,10 @@ def _check_result(journal: Journal, path: Path) -> None:
         _check_head(journal, str(stated["journal_head"]), f"{path}: journal_head", remedy)
     elif journal.old_seals():  # written by a version that knew of fewer fields
         found = {name: value for name, value in found.items() if name in stated}
+    if not any("kind" in row for row in stated["targets"]):
+        for row in found["targets"]:  # a version whose results had targets' names alone
+            for name in _ID_FIELDS:
+                del row[name]
     if difference := _difference(found, stated, ""):
         raise JournalError(f"{path}: {difference}")
 

@@ -141,34 +141,32 @@ class Belief:
         answered = [o for o in outcomes if o.answer is not None and o.coordinate is not None]
         if not answered:
             return
-        # the space's numbering on plain integers: for the usual one question, arrays are slower
-        concepts, variants = len(self.space.concepts), len(self.space.variants)
+        numbering = self.space.numbering
         half = self._places // 2
         for outcome in answered:
             assert outcome.answer is not None
             assert outcome.coordinate is not None
-            image, concept = divmod(outcome.question, concepts)
-            sample, variant = divmod(image, variants)
+            image = numbering.image_of(outcome.question)
+            sample, variant, concept = numbering.parts(outcome.question)
             place = round(outcome.coordinate * self._places) - outcome.truth * half
             self.heard[concept, outcome.truth, variant, min(max(place, 0), half)] += 1
             self.predictability.observe(image, sample, concept, outcome.truth, outcome.answer)
         points = AnswerPoints(
-            tensor(np.array([o.question % concepts for o in answered])),
+            tensor(np.array([numbering.parts(o.question)[2] for o in answered])),
             tensor(np.array([o.coordinate for o in answered], np.float64)),
         )
         self.answers.observe(points)
 
     def _remember(self, outcomes: Sequence[Learnt]) -> None:
         """Keeps which samples were judged, and which concepts failed on which of them."""
-        concepts, variants = len(self.space.concepts), len(self.space.variants)
         for outcome in outcomes:
             if self.memory is not None and outcome.details is not None:
                 self.memory.learn(outcome.question, outcome.details)
-            image, concept = divmod(outcome.question, concepts)
-            self.asked[image // variants] = None
-            self.tally[concept, outcome.truth, image % variants] += (1, outcome.loss)
+            sample, variant, concept = self.space.numbering.parts(outcome.question)
+            self.asked[sample] = None
+            self.tally[concept, outcome.truth, variant] += (1, outcome.loss)
             if outcome.loss >= FAILURE:
-                self.failed.add((image // variants, concept))
+                self.failed.add((sample, concept))
 
     def uncertainty(self) -> Tensor:
         """C x 2 on the CPU: u- and u+ of every concept, as shares of their prior value."""

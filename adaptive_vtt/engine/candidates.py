@@ -1,12 +1,10 @@
 """The questions that may be drawn next: all of them, or those of a uniform subset of calls."""
 
-from typing import Literal
-
 import numpy as np
 import numpy.typing as npt
 
 from ..space import QuestionSpace
-from ..types import Candidates, Indices
+from ..types import CallMode, Candidates, Indices
 from ..utils.random_streams import generator
 from .tensors import candidates_of
 
@@ -27,7 +25,7 @@ class Pool:
         *,
         seed: int | str,
         limit: int = 4096,
-        answers: Literal["one", "all"] = "one",
+        answers: CallMode = "one",
     ) -> None:
         self.space = space
         self.seed = seed

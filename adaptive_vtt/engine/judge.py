@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from ..journal.rows import EXCLUDED, AnswerRow, CallRow
 from ..oracles import Case, Outcome
 from ..relations import FollowUp
 from ..space import QuestionSpace
-from ..types import Answer, Image, Indices, Prompt, Sample, Unanswered, Value
+from ..types import Answer, CallMode, Image, Indices, Prompt, Sample, Unanswered, Value
 from ..utils.image_codec import png
 from .source_calls import SourceCalls, asks_of
 
@@ -31,9 +30,7 @@ class Judge:
     oracle has to see all concepts at once and the model answers one.
     """
 
-    def __init__(
-        self, space: QuestionSpace, answers: Literal["one", "all"], seed: int | None = None
-    ) -> None:
+    def __init__(self, space: QuestionSpace, answers: CallMode, seed: int | None = None) -> None:
         self.space = space
         self.answers = answers
         self.seed = seed
@@ -49,7 +46,7 @@ class Judge:
 
     def call_of(self, question: int) -> int:
         """The call that answers ``question``."""
-        return question if self.answers == "one" else int(self.space.image_of(question))
+        return question if self.answers == "one" else self.space.numbering.image_of(int(question))
 
     def all_questions_of(self, call: int) -> Indices:
         """Every question the call answers, those that cannot be judged included."""
@@ -67,7 +64,7 @@ class Judge:
         """What is sent to the model."""
         question = self.space.question(int(self.all_questions_of(call)[0]))
         sample, follow_up = self._pair(call)
-        place = int(self.space.parts(question.number)[2])
+        place = self.space.numbering.parts(int(question.number))[2]
         mine = self.space.asked[self.space.asked_by[place]]
         concepts = (mine,) if self.answers == "one" else self.space.asked
         where = (question.sample_id, question.relation, question.severity)
@@ -144,7 +141,7 @@ class Judge:
 
     def _case(self, call: int, number: int, value: Value) -> Case:
         question = self.space.question(number)
-        _, variant, place = (int(part) for part in self.space.parts(number))
+        _, variant, place = self.space.numbering.parts(int(number))
         before = self.sources.heard(self.sources.of(number), place)
         sample, follow_up = self._pair(call)
         relation = self.space.variants[variant].relation
@@ -153,7 +150,7 @@ class Judge:
 
     def _pair(self, call: int) -> tuple[Sample, FollowUp]:
         if call not in self._pairs:
-            image = call // len(self.space.concepts) if self.answers == "one" else call
+            image = self.space.numbering.image_of(call) if self.answers == "one" else call
             self._pairs[call] = self.space.pair(image, self.seed)
         return self._pairs[call]
 

@@ -18,11 +18,10 @@ from ..models import PythonModel, Recorded
 from ..models.base import ModelUnderTest, ProxySource, adapted_model
 from ..models.checking import checked, name_of
 from ..space import QuestionSpace
-from ..types import Answer, Memory, Prompt
+from ..types import Answer, Floats, Memory, Prompt
 from .audit_key import version_of
 from .tensors import Tensor, array, tensor
 
-Floats = npt.NDArray[np.float64]
 NEUTRAL = 0.5
 """The expected loss where a proxy knows nothing."""
 

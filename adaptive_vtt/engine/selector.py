@@ -2,24 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from ..certify import Certifier, Move
 from ..certify.certifier import per_unit
 from ..journal.rows import DrawRow, MoveRow
 from ..space import QuestionSpace
 from ..strategies import Strategy
-from ..types import Candidates, Indices
+from ..types import CallMode, Candidates, Floats, Indices
 from ..utils.random_streams import generator
 from .belief import Belief, Learnt
 from .candidates import Pool
 from .law import Law, mix
 from .tensors import array, tensor
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ class Selector:
         seed: int | str = 0,
         floor: float = 0.0,
         candidates: int = 4096,
-        answers: Literal["one", "all"] = "one",
+        answers: CallMode = "one",
         belief: Belief | None = None,
     ) -> None:
         self.space = space
@@ -117,7 +113,7 @@ class Selector:
 
     def explain(self, draw: Draw) -> dict[str, float | int]:
         """What the strategy saw of the question drawn: for the journal and the report."""
-        _, _, concept = (int(p) for p in self.space.parts(draw.question))
+        _, _, concept = self.space.numbering.parts(draw.question)
         truth = int(self.space.truth([draw.question])[0])
         image = tensor(self.space.image_of([draw.question]))
         expected = self.belief.predictability.probability(image, tensor(np.array([concept])))

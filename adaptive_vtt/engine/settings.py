@@ -97,13 +97,8 @@ def describe_space(space: QuestionSpace) -> dict[str, Any]:
         "size": space.size,
         "cell_counts": space.cell_counts.tolist(),
         "seed": space.seed,
+        "concepts_are": space.oracle.concepts_are,
     }
-
-
-def rendering_seed(facts: dict[str, Any]) -> int:
-    """The seed of a journal's follow-ups: its space's, or, in journals of versions before spaces
-    had one, the audit's."""
-    return int(facts["space"].get("seed", facts["settings"]["seed"]))
 
 
 def same_audit(
@@ -131,16 +126,22 @@ def _other_audit(
 ) -> str | None:
     """What makes it another audit, in words."""
     then = facts["space"]
+    certificate = _without_ids(facts.get("certificate"))
     if then["fingerprint"] != space.fingerprint:
         return (
             f"journal: belongs to another space: {then['dataset']!r} with {then['size']} "
             f"questions, not {space.dataset.name!r} with {space.size}"
         )
     for name, value in settings.items():
-        before = facts["certificate"] if name == "certificate" else facts["settings"].get(name)
-        if before != value:
+        before = certificate if name == "certificate" else facts["settings"].get(name)
+        if before != _without_ids(value):
             return f"journal: was begun with {_difference(name, before, value)}"
     return None
+
+
+def _without_ids(value: Any) -> Any:
+    """A certificate as journals of versions before ids have it; anything else as it is."""
+    return {k: v for k, v in value.items() if k != "ids"} if isinstance(value, dict) else value
 
 
 def _difference(name: str, before: Any, value: Any) -> str:

@@ -6,14 +6,13 @@ once. Some oracles then have to hear of versions of it, too (``oracles.Version``
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Literal
 
 from ..errors import InputError
 from ..journal.answer_json import from_json, to_json
 from ..journal.rows import SourceRow
 from ..oracles import Heard, Version
 from ..space import QuestionSpace
-from ..types import IDENTITY, Answer, Ask, Prompt, Sample, Unanswered, Value
+from ..types import IDENTITY, Answer, Ask, CallMode, Prompt, Sample, Unanswered, Value
 
 
 class SourceCalls:
@@ -24,7 +23,7 @@ class SourceCalls:
     ``known``: what was said, by number.
     """
 
-    def __init__(self, space: QuestionSpace, answers: Literal["one", "all"]) -> None:
+    def __init__(self, space: QuestionSpace, answers: CallMode) -> None:
         self.space = space
         self.answers = answers
         self.known: dict[int, tuple[Value, ...]] = {}
@@ -40,7 +39,7 @@ class SourceCalls:
 
     def of(self, question: int) -> int:
         """The source that a question's answer is compared with."""
-        sample, _, concept = (int(p) for p in self.space.parts(question))
+        sample, _, concept = self.space.numbering.parts(int(question))
         return sample * self.per_sample + (concept if self.answers == "one" else 0)
 
     def root(self, number: int) -> int:

@@ -15,9 +15,10 @@ import pandas as pd
 
 from ..datasets.base import Dataset
 from ..datasets.view import View
-from ..engine.settings import rendering_seed, same_audit
-from ..errors import InputError, JournalError
+from ..engine.settings import same_audit
+from ..errors import InputError
 from ..journal import Journal
+from ..journal.facts import read_facts
 from ..results import outcomes
 from ..space import QuestionSpace
 from ..types import UNKNOWN, Image, Indices, Mask
@@ -89,10 +90,8 @@ def export_failures(
         raise InputError(f"least loss: expected a number above 0, up to 1, got {least_loss}")
     if not space.dataset.has_images:
         raise InputError(f"export: dataset {space.dataset.name!r} has no images")
-    facts = journal.facts()
-    if "space" not in facts:
-        raise JournalError("export: no audit was begun in this journal")
-    same_audit(facts, space, {})
+    seed = read_facts(journal.facts()).rendering_seed
+    same_audit(journal.facts(), space, {})
     table = outcomes(journal)
     table = table[table["loss"] >= least_loss]
     if table.empty:
@@ -102,7 +101,7 @@ def export_failures(
     with whole_folder(Path(out)) as folder:
         written = _Folder(folder, _labelled(space).concepts)
         for number, name in names.items():
-            written.add(_failing(space, number, rendering_seed(facts), name))
+            written.add(_failing(space, number, seed, name))
         answers = table.assign(id=[names[number] for number in numbers.tolist()])
         masks = written.finish(answers[[*ANSWER_COLUMNS]])
     return Exported(len(names), len(table), masks)
@@ -172,7 +171,7 @@ def _section(**fields: str) -> str:
 
 def _failing(space: QuestionSpace, number: int, seed: int, name: str) -> _Failing:
     """The follow-up of this number, with what its relation expects of it."""
-    index, variant = divmod(number, len(space.variants))
+    index, variant = space.numbering.image_parts(number)
     relation, dataset = space.variants[variant].relation, _labelled(space)
     source, follow_up = space.pair(number, seed)
     known = dataset.truth(np.array([index]), np.arange(len(dataset.concepts))).tolist()
@@ -198,7 +197,7 @@ def _names(space: QuestionSpace, numbers: Indices) -> dict[int, str]:
     """Number of a follow-up -> what its image is called; in the order of the numbers given."""
     found = {}
     for number in dict.fromkeys(numbers.tolist()):
-        index, variant = divmod(number, len(space.variants))
+        index, variant = space.numbering.image_parts(number)
         chosen = space.variants[variant]
         sample = safe_name(space.dataset.sample_id(index))[:LONGEST]
         found[number] = f"{sample}--{safe_name(chosen.relation.name)}-{chosen.severity}"

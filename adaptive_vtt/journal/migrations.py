@@ -81,7 +81,20 @@ def _seal_draw(row: DrawRow, seals: Mapping[str, str]) -> str:
 
 
 def _seal_call(row: CallRow, draw: int, seals: Mapping[str, str]) -> str:
-    answers = [tuple(vars(a).values()) for a in sorted(row.answers, key=lambda a: a.question)]
+    answers = [
+        (
+            a.question,
+            a.call,
+            a.truth,
+            a.answer,
+            a.unanswered,
+            a.loss,
+            a.coordinate,
+            a.said,
+            a.details,
+        )
+        for a in sorted(row.answers, key=lambda a: a.question)
+    ]  # fmt: skip
     return _seal(seals.get(f"draw {draw}", ""), row.call, float(row.cost), answers)
 
 

@@ -35,7 +35,7 @@ class DrawRow:
 
 @dataclass(frozen=True)
 class MoveRow:
-    """What a draw fixed for one target; the figures are those of certify.Move, in order."""
+    """What a draw fixed for one target; ``figures`` are those that schema.FIGURES names."""
 
     target: int
     members: tuple[int, ...]

@@ -1,8 +1,11 @@
 """The tables of a journal."""
 
 VERSION = 4
-FIGURES = 15
-"""Numbers per move; the columns of "moves" after the first four."""
+FIGURES = (
+    "low_base", "high_base", "low_predicted", "high_predicted", "scale", "lo", "hi", "foreseen",
+    "tilt", "tilt_bound", "uniform", "next_down", "next_up", "next_tilt", "next_foreseen",
+)  # fmt: skip
+"""The numbers of a move in the order of ``MoveRow.figures``: columns of "moves"."""
 FACTS = """
 CREATE TABLE facts (          -- the audit's settings, its space, and how it ended; a log
   position INTEGER PRIMARY KEY,  -- 0, 1, 2 ...; the last row of a name is its value now

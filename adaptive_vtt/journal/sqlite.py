@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -173,51 +173,47 @@ class SQLiteJournal:
             return {f.name: parsed(f.value, f"facts, {f.name!r}") for f in self.fact_rows()}
 
     def fact_rows(self) -> list[FactRow]:
-        return [
-            FactRow(*row)
-            for row in self._read("SELECT position, name, value FROM facts ORDER BY position")
-        ]
+        rows = self._read("SELECT position, name, value FROM facts ORDER BY position")
+        return [FactRow(**row) for row in rows]
 
     def sources(self) -> list[SourceRow]:
         with self._reading():
             rows = self._read("SELECT * FROM sources ORDER BY source")
-            found = [(r[0], parsed(r[1], f"sources, row {r[0]}", list), *r[2:]) for r in rows]
-            return [SourceRow(number, tuple(said), *rest) for number, said, *rest in found]
+            for row in rows:
+                said = parsed(row["answers"], f"sources, row {row['source']}", list)
+                row["answers"] = tuple(said)
+            return [SourceRow(**row) for row in rows]
 
     def draws(self) -> list[DrawRow]:
         with self._reading():
             moves: dict[int, list[MoveRow]] = {}
-            for draw, target, members, active, *figures in self._read(
-                "SELECT * FROM moves ORDER BY draw, target"
-            ):
-                of = parsed(members, f"moves, draw {draw}, members of target {target}", list)
-                row = MoveRow(target, tuple(of), bool(active), tuple(figures))
-                moves.setdefault(draw, []).append(row)
+            for row in self._read("SELECT * FROM moves ORDER BY draw, target"):
+                moves.setdefault(row["draw"], []).append(_move(row))
             rows = self._read("SELECT * FROM draws ORDER BY draw")
-            why = [parsed(r[7], f"draws, row {r[0]}, why", dict) for r in rows]
-            return [
-                DrawRow(*(*r[:7], said, r[8], tuple(moves.get(r[0], []))))
-                for r, said in zip(rows, why, strict=True)
-            ]
+            for row in rows:
+                row["why"] = parsed(row["why"], f"draws, row {row['draw']}, why", dict)
+            return [DrawRow(**row, moves=tuple(moves.get(row["draw"], []))) for row in rows]
 
     def calls(self) -> list[CallRow]:
         with self._reading():
             answers: dict[int, list[AnswerRow]] = {}
             for row in self._read("SELECT * FROM answers ORDER BY question"):
-                where = f"answers, question {row[0]}, details"
-                details = None if row[8] is None else parsed(row[8], where, dict)
-                answers.setdefault(row[1], []).append(replace(AnswerRow(*row[:8]), details=details))
+                if row["details"] is not None:
+                    where = f"answers, question {row['question']}, details"
+                    row["details"] = parsed(row["details"], where, dict)
+                answers.setdefault(row["call"], []).append(AnswerRow(**row))
             rows = self._read("SELECT call, cost, elapsed FROM calls ORDER BY position")
-            return [CallRow(*(*r, tuple(answers.get(r[0], [])))) for r in rows]
+            return [CallRow(**row, answers=tuple(answers.get(row["call"], []))) for row in rows]
 
     def pictures(self) -> dict[int, tuple[bytes, bytes]]:
         rows = self._read(
             "SELECT call, source, follow_up FROM pictures JOIN calls USING (call) ORDER BY position"
         )
-        return {call: (source, follow_up) for call, source, follow_up in rows}
+        return {row["call"]: (row["source"], row["follow_up"]) for row in rows}
 
     def links(self) -> list[Link]:
-        return [Link(*row) for row in self._read("SELECT kind, row, seal FROM chain ORDER BY link")]
+        rows = self._read("SELECT kind, row, seal FROM chain ORDER BY link")
+        return [Link(**row) for row in rows]
 
     @property
     def head(self) -> str:
@@ -225,22 +221,25 @@ class SQLiteJournal:
 
     def _end_of_chain(self) -> Chain:
         last = self._read("SELECT link, seal FROM chain ORDER BY link DESC LIMIT 1")
-        return Chain(str(last[0][1]), int(last[0][0]) + 1) if last else Chain()
+        return Chain(str(last[0]["seal"]), int(last[0]["link"]) + 1) if last else Chain()
 
     def old_seals(self) -> Mapping[str, str]:
         if not self._read("SELECT 1 FROM sqlite_master WHERE name = 'old_seals'"):
             return {}
-        return dict(self._read("SELECT row, seal FROM old_seals"))
+        return {row["row"]: row["seal"] for row in self._read("SELECT row, seal FROM old_seals")}
 
     def check_storage(self) -> None:
         faults = self._read("PRAGMA integrity_check(1)") + self._read("PRAGMA foreign_key_check")
-        if self._made and faults != [("ok",)]:
-            what = " ".join(str(part) for part in faults[-1])
+        if self._made and faults != [{"integrity_check": "ok"}]:
+            what = " ".join(str(part) for part in faults[-1].values())
             raise JournalError(f"journal {str(self.path)!r} is damaged: {' '.join(what.split())}")
 
-    def _read(self, query: str) -> list[tuple[Any, ...]]:
+    def _read(self, query: str) -> list[dict[str, Any]]:
+        """The rows that a query finds, by the names of their columns; none before any table."""
         with self._reading():
-            return self._db.execute(query if self._made else "SELECT 1 WHERE 0").fetchall()
+            found = self._db.execute(query if self._made else "SELECT 1 WHERE 0")
+            names = [column[0] for column in found.description]
+            return [dict(zip(names, row, strict=True)) for row in found]
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -290,45 +289,59 @@ class _Step:
             self.db.execute(statement)
 
     def add_fact(self, row: FactRow) -> None:
-        self.db.execute("INSERT INTO facts VALUES (?, ?, ?)", (row.position, row.name, row.value))
+        self._insert("facts", [vars(row)])
         self.link(row)
 
     def add_draw(self, row: DrawRow) -> None:
-        self.db.execute(
-            "INSERT INTO draws VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (row.draw, row.question, row.call, row.sample, row.learned, row.probability, row.law,
-             json.dumps(row.why), row.elapsed),
-        )  # fmt: skip
-        self.db.executemany(
-            f"INSERT INTO moves VALUES ({', '.join('?' * (4 + FIGURES))})",
-            [(row.draw, m.target, json.dumps(m.members), m.active, *m.figures) for m in row.moves],
-        )
+        values = {**vars(row), "why": json.dumps(row.why)}
+        del values["moves"]
+        self._insert("draws", [values])
+        self._insert("moves", [_columns(row.draw, move) for move in row.moves])
         self.link(row)
 
     def add_call(self, row: CallRow) -> None:
-        self.db.execute(
-            "INSERT INTO calls (call, cost, elapsed) VALUES (?, ?, ?)",
-            (row.call, row.cost, row.elapsed),
-        )
-        self.db.executemany(
-            "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [(*list(vars(a).values())[:-1], _text(a.details)) for a in row.answers],
-        )
+        self._insert("calls", [{"call": row.call, "cost": row.cost, "elapsed": row.elapsed}])
+        answers = [{**vars(a), "details": _text(a.details)} for a in row.answers]
+        self._insert("answers", answers)
         if row.pictures is not None:
-            self.db.execute("INSERT INTO pictures VALUES (?, ?, ?)", (row.call, *row.pictures))
+            source, follow_up = row.pictures
+            self._insert("pictures", [{"call": row.call, "source": source, "follow_up": follow_up}])
         self.link(row)
 
     def add_source(self, row: SourceRow) -> None:
-        values = (row.source, json.dumps(row.answers), row.cost, row.elapsed)
-        self.db.execute("INSERT INTO sources VALUES (?, ?, ?, ?)", values)
+        self._insert("sources", [{**vars(row), "answers": json.dumps(row.answers)}])
         self.link(row)
 
     def link(self, row: Row) -> None:
         """Seals a row that was written."""
         number, link = self.chain.length, self.chain.add(row)
-        self.db.execute(
-            "INSERT INTO chain VALUES (?, ?, ?, ?)", (number, link.kind, link.row, link.seal)
-        )
+        self._insert("chain", [{"link": number, **vars(link)}])
+
+    def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Rows by the names of their columns, the same in all."""
+        if rows:
+            names, places = ", ".join(rows[0]), ", ".join(f":{name}" for name in rows[0])
+            self.db.executemany(f"INSERT INTO {table} ({names}) VALUES ({places})", rows)
+
+
+def _move(row: Mapping[str, Any]) -> MoveRow:
+    """A row of "moves"."""
+    target, active = row["target"], bool(row["active"])
+    where = f"moves, draw {row['draw']}, members of target {target}"
+    members = tuple(parsed(row["members"], where, list))
+    return MoveRow(target, members, active, tuple(row[name] for name in FIGURES))
+
+
+def _columns(draw: int, move: MoveRow) -> dict[str, Any]:
+    """A move as a row of "moves"."""
+    figures = dict(zip(FIGURES, move.figures, strict=True))
+    members = json.dumps(move.members)
+    return {
+        "draw": draw,
+        "target": move.target,
+        "members": members,
+        "active": move.active,
+    } | figures
 
 
 def _text(details: Mapping[str, Any] | None) -> str | None:

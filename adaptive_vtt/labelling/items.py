@@ -6,6 +6,7 @@ from typing import Any
 
 from ..errors import InputError, JournalError
 from ..journal import Journal
+from ..journal.facts import read_facts
 from ..utils.random_streams import generator
 
 NONE = "none"
@@ -68,19 +69,16 @@ def items(journal: Journal) -> list[Item]:
     Raises JournalError where no audit was begun, where no answer carries the details of a
     caption audit, and for details that are not as the oracle writes them.
     """
-    facts = journal.facts()
-    if "space" not in facts:
-        raise JournalError("labels: no audit was begun in this journal")
+    space = read_facts(journal.facts()).space
     samples = {draw.call: draw.sample for draw in journal.draws()}
-    space = facts["space"]
     found = []
     for call in journal.calls():
         for answer in call.answers:
             details = answer.details
             if answer.loss is None or details is None or "objects" not in details:
                 continue
-            variant = answer.question // len(space["concepts"]) % len(space["variants"])
-            relation = space["variants"][variant][0]
+            _, variant, _ = space.numbering.parts(answer.question)
+            relation, _ = space.variants[variant]
             found += of_details(answer.question, call.call, samples[call.call], relation, details)
     if not found:
         raise JournalError(

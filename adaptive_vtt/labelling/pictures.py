@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engine.settings import rendering_seed, same_audit
+from ..engine.settings import same_audit
 from ..errors import AvttError
 from ..journal import Journal
+from ..journal.facts import read_facts
 from ..space import QuestionSpace
 from ..types import Image
 from ..utils.image_codec import jpeg
@@ -41,7 +42,7 @@ class Pictures:
         facts = journal.facts()
         if space is not None:
             same_audit(facts, space, {})
-        self._seed = rendering_seed(facts)
+        self._seed = read_facts(facts).rendering_seed
         self._space = space
         self._kept = journal.pictures()
 

@@ -10,6 +10,7 @@ from ..relations.base import RelationDefaults, Variant
 from ..types import (
     SIDES,
     Case,
+    ConceptsAre,
     FollowUp,
     Heard,
     Indices,
@@ -59,9 +60,15 @@ class Oracle(Protocol):
 
 
 class OracleDefaults:
-    """What most oracles do alike."""
+    """What most oracles do alike.
+
+    ``concepts_are`` says which further figures follow from their rates: "classes", of which every
+    image has exactly one, and the likeliest is the answer; "labels", each there or not by itself,
+    and an answer that is wrong about one is the opposite one; or "other".
+    """
 
     needs_source = False
+    concepts_are: ConceptsAre = "other"
     rates = SIDES
     unanswered_loss = 1.0
     whole_call: bool = False

@@ -17,13 +17,12 @@ from torch import Tensor
 from ..relations.reduction import Reductions, visible_shares
 from ..relations.reic import Reduced
 from ..relations.reic_selection import Spans, differences, spans, statuses
-from ..types import Box, Sample
+from ..types import Box, Floats, Sample
 from ..utils.boxes import mask_of
 from .base import Questions
 from .caption_findings import thing
 from .caption_rates import DISAPPEARED, RETAINED, UNNAMED, Rates
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MOST_OBJECTS = 8
@@ -81,7 +80,7 @@ class CaptionMemory:
             self._bring_near(sample, seen, variant)
 
     def learn(self, question: int, details: Mapping[str, Any]) -> None:
-        sample, _, _ = (int(p) for p in self.space.parts(question))
+        sample, variant, _ = (int(p) for p in self.space.parts(question))
         objects = details["objects"]
         named = [o for o in objects if o["status"] != "new"]
         if sample not in self._spans:
@@ -95,7 +94,6 @@ class CaptionMemory:
                 self._check(self.row(sample), thing(one), check, thing(one) in wrong)
         if named and all(o["status"] == "retained" for o in named):
             self._new += 1, any(o["rule"] == 3 for o in objects)
-            variant = int(self.space.parts(question)[1])
             self._check_left_out(self.row(sample), variant, wrong)
 
     def _check_left_out(self, row: int, variant: int, wrong: set[str]) -> None:

@@ -10,7 +10,8 @@ Ratemaking, ASTIN Bulletin, 1960). Faults last, so who passed some checks will p
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from ..types import Floats
+
 Ints = npt.NDArray[np.int64]
 
 RETAINED, DISAPPEARED, UNNAMED = range(3)

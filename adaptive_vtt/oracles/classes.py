@@ -37,6 +37,8 @@ class TopClass(_Likeliest):
     with the false-alarm rates they give precision, F1 and Cohen's kappa.
     """
 
+    concepts_are = "classes"
+
     def _loss(self, case: Case, said: int, classes: int) -> float:
         return float((case.place == said) != bool(case.expected))
 

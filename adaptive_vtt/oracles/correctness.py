@@ -13,6 +13,8 @@ class Correctness(OracleDefaults):
     Source: Concept-centric VTT, section 2.1, equation 2.
     """
 
+    concepts_are = "labels"
+
     def __init__(self, threshold: float = 0.5, unanswered_loss: float = 1.0) -> None:
         self.threshold = threshold
         self.unanswered_loss = unanswered_loss

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..types import FollowUp, Image, Mask, Sample
+from ..types import Floats, FollowUp, Image, Mask, Sample
 from .base import LabelPreserving
-
-Floats = npt.NDArray[np.float64]
 
 
 class Identity(LabelPreserving):

@@ -19,11 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..types import FollowUp, Image, Mask, Sample
+from ..types import Floats, FollowUp, Image, Mask, Sample
 from .base import LabelPreserving, RelationDefaults
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 LEAST_STRETCH = 0.6
 """The share of an axis that a stretch keeps at least (REIC)."""

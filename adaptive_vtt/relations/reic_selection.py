@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..types import Floats
 from .reduction import Reductions, Rotate
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 T_DOWN, T_UP = 0.2, 0.9

@@ -43,8 +43,8 @@ def section(evidence: Evidence) -> Section:
         half=ROWS // 2,
         captioned=evidence.captioned,
         settings=evidence.settings,
-        rules=evidence.facts.get("stop", []),
-        ended=evidence.facts.get("ended"),
+        rules=evidence.facts.stop,
+        ended=evidence.facts.ended,
     )
     return Section("Questions asked", "asked", html)
 

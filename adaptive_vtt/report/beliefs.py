@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from ..results import confusion
+from ..types import Floats
 from .evidence import Evidence
-from .replay import Floats, Replay
+from .replay import Replay
 from .section import Section, data, fragment
 
 CARDS = 60

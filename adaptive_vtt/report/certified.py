@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..journal.facts import CertificateFacts
 from .evidence import Evidence
 from .section import Section, data, figure, fragment, percent, plot_text, shorten, span
 from .standing import Standing, ordered
@@ -22,8 +23,8 @@ def section(evidence: Evidence) -> Section | None:
     html = fragment(
         "certified.html",
         certificate=certificate,
-        width=certificate["half_width"],
-        limit=certificate["at_most"],
+        width=certificate.half_width,
+        limit=certificate.at_most,
         columns=_columns(certificate),
         span=span,
         targets=[s for _, part in ordered(found) for s in part],
@@ -32,17 +33,17 @@ def section(evidence: Evidence) -> Section | None:
         words=words(certificate),
         settings=evidence.settings,
         adaptive=evidence.adaptive,
-        size=evidence.facts["space"]["size"],
-        running=not evidence.facts.get("ended"),
+        size=evidence.facts.space.size,
+        running=evidence.facts.ended is None,
         believed=any(s.belief is not None for s in found),
-        data=data("certified-data", _chart(evidence)),
+        data=data("certified-data", _chart(evidence, certificate)),
     )
     return Section("Certified", "certified", html)
 
 
-def words(certificate: dict[str, Any]) -> dict[str, str]:
+def words(certificate: CertificateFacts) -> dict[str, str]:
     """The aim of this audit in words, and what its targets are called once there and before."""
-    width, limit = certificate["half_width"], certificate["at_most"]
+    width, limit = certificate.half_width, certificate.at_most
     aims = []
     if width is not None:
         aims.append(f"an interval of at most ±{width:g}")
@@ -54,9 +55,9 @@ def words(certificate: dict[str, Any]) -> dict[str, str]:
     return {"aim": " and ".join(aims), "done": done, "open": lacking}
 
 
-def _columns(certificate: dict[str, Any]) -> list[tuple[str, str]]:
+def _columns(certificate: CertificateFacts) -> list[tuple[str, str]]:
     """Headings of the table after the first, and what they mean."""
-    width, limit = certificate["half_width"], certificate["at_most"]
+    width, limit = certificate.half_width, certificate.at_most
     aimed = [] if width is None else [("certified", f"the half-width is at most {width:g}")]
     side = "on which side the whole interval lies"
     decided = [] if limit is None else [(f"against {limit:g}", side)]
@@ -95,14 +96,13 @@ def _why(what: str, where: str) -> str:
     return f"the questions chosen were {'harder' if where == 'above' else 'easier'} than the rest"
 
 
-def _chart(evidence: Evidence) -> dict[str, Any]:
+def _chart(evidence: Evidence, certificate: CertificateFacts) -> dict[str, Any]:
     """Rows from top to bottom: headings, and targets with their figures."""
     rows: list[dict[str, Any]] = []
     for title, part in ordered(evidence.standings):
         rows.append({"heading": title})
         rows += [_row(s) for s in part]
-    certificate = evidence.certificate or {}
-    return {"rows": rows, "limit": certificate["at_most"], "words": words(certificate)}
+    return {"rows": rows, "limit": certificate.at_most, "words": words(certificate)}
 
 
 def _row(standing: Standing) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from ..certify.derived import Figure, Kind, figures
 from ..certify.formulas import Bounds
-from ..types import IDENTITY
 from .evidence import Evidence
 from .section import Section, fragment, span
 from .standing import shared
@@ -63,8 +62,8 @@ def section(evidence: Evidence) -> Section | None:
     """A table per kind; None where nothing follows."""
     if evidence.certificate is None:
         return None
-    rates = {s.name: Bounds(s.estimate, s.lower, s.upper) for s in evidence.standings}
-    found = figures(evidence.facts, rates)
+    rates = {s.id: Bounds(s.estimate, s.lower, s.upper) for s in evidence.standings}
+    found = figures(evidence.facts.space, rates)
     if not found:
         return None
     groups = [
@@ -85,9 +84,7 @@ def _rows(part: list[Figure], family: str) -> list[tuple[Figure, str, Bar]]:
 
 def _label(figure: Figure, family: str) -> str:
     """The figure's name without what its heading says, or all relations have in common."""
-    name, _, last = figure.name.rpartition(": ")
-    relation = name.removeprefix("relation ").removesuffix(f" minus {IDENTITY}")
-    return relation.removeprefix(family) if name else last
+    return figure.subject.removeprefix(family) or figure.quantity
 
 
 def _scale(part: list[Figure]) -> tuple[float, float]:

@@ -6,8 +6,10 @@ about 24 to 25 % overall. The physicians answered 255 questions, without coordin
 """
 
 import json
+from collections.abc import Hashable, Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import pandas as pd
 
@@ -15,6 +17,8 @@ from ..datasets.vqa.taxonomy import PROMPTS, SCENES, TASKS
 from ..results import Result
 
 OVERALL = "overall"
+GROUPS = ("task", "subtask", "scene", "prompt")
+"""Metadata columns by whose values results are published."""
 
 
 @cache
@@ -44,10 +48,10 @@ def compare(result: Result) -> pd.DataFrame:
 
 
 def beside(targets: pd.DataFrame) -> pd.DataFrame:
-    """``compare`` for a table of targets: target, estimate, lower, upper."""
+    """``compare`` for a table of targets, as ``Result.targets``."""
     published, rows = accuracies(), []
     for target in targets.to_dict(orient="records"):
-        place = _place(str(target["target"]))
+        place = _place(target)
         if place is None:
             continue
         kind, what, column = place
@@ -63,18 +67,17 @@ def beside(targets: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*first, *published.index])
 
 
-def _place(target: str) -> tuple[str, str, str] | None:
-    """Kind, name, and published column of a target's name; None where there is none."""
-    name, _, rate = target.partition(": ")
-    if target == "overall error":
+def _place(target: Mapping[Hashable, Any]) -> tuple[str, str, str] | None:
+    """Kind, name, and published column of a row of targets; None where there is none."""
+    if target["kind"] == "overall":
         return OVERALL, OVERALL, OVERALL
-    if rate == "error rate":
+    if target["kind"] == "concept" and target["rate"] == "error rate":
+        name = target["concept"]
         return ("task", name, name) if name in counts() else None
-    for kind in ("task", "subtask", "scene", "prompt"):
-        if rate == "error" and name.startswith(f"{kind} "):
-            what = name.removeprefix(f"{kind} ")
-            column = _names().get(PROMPTS.get(what, ""), "") if kind == "prompt" else what
-            return (kind, what, column) if column in counts() else None
+    if target["kind"] == "group" and target["group"] in GROUPS:
+        group, what = target["group"], target["value"]
+        column = _names().get(PROMPTS.get(what, ""), "") if group == "prompt" else what
+        return (group, what, column) if column in counts() else None
     return None
 
 

@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ..errors import JournalError
+from ..certify.tracks import Track, tracks
 from ..journal import Journal
+from ..journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
 from ..journal.rows import AnswerRow, CallRow, DrawRow, SourceRow
 from ..results import judged, warned
 
 if TYPE_CHECKING:
-    from .history import Track
     from .replay import Replay
     from .standing import Standing
 
@@ -30,7 +30,7 @@ class Asked:
 class Evidence:
     """A journal's content; ``table`` is its outcomes, one row per judged question."""
 
-    facts: dict[str, Any]
+    facts: Facts
     draws: list[DrawRow]
     calls: list[CallRow]
     pictures: dict[int, tuple[bytes, bytes]]
@@ -42,9 +42,7 @@ class Evidence:
     @classmethod
     def of(cls, journal: Journal) -> "Evidence":
         """Raises JournalError where no audit was begun."""
-        facts = journal.facts()
-        if "space" not in facts or "settings" not in facts:
-            raise JournalError("journal: no audit was begun in it, so there is nothing to report")
+        facts = read_facts(journal.facts())
         calls, draws = journal.calls(), journal.draws()
         pictures, sources = journal.pictures(), journal.sources()
         told, warnings = judged(facts, draws, calls), warned(facts, draws, calls, sources)
@@ -52,30 +50,30 @@ class Evidence:
 
     @property
     def concepts(self) -> list[str]:
-        return list(self.facts["space"]["concepts"])
+        return list(self.facts.space.concepts)
 
     @property
     def variants(self) -> list[tuple[str, int]]:
         """Relation and severity, in the order of their numbers."""
-        return [(relation, severity) for relation, severity in self.facts["space"]["variants"]]
+        return list(self.facts.space.variants)
 
     @property
     def relations(self) -> list[str]:
-        return list(dict.fromkeys(relation for relation, _ in self.variants))
+        return self.facts.space.relations
 
     @property
-    def settings(self) -> dict[str, Any]:
-        return dict(self.facts["settings"])
+    def settings(self) -> SettingsFacts:
+        return self.facts.settings
 
     @property
     def adaptive(self) -> bool:
         """Whether earlier answers had a say in what was asked."""
-        return bool(self.settings["strategy"] != "random")
+        return self.settings.strategy != "random"
 
     @property
-    def certificate(self) -> dict[str, Any] | None:
+    def certificate(self) -> CertificateFacts | None:
         """What is certified, to what, and how sure; None in audits that certify nothing."""
-        return self.facts.get("certificate") or None
+        return self.facts.certificate
 
     @property
     def in_words(self) -> bool:
@@ -92,8 +90,8 @@ class Evidence:
         """Seconds of audit until the last thing journaled."""
         times = [d.elapsed for d in self.draws] + [c.elapsed for c in self.calls]
         times += [s.elapsed for s in self.sources]
-        ended = self.facts.get("ended") or {}
-        return float(max([*times, ended.get("elapsed", 0.0)]))
+        ended = self.facts.ended
+        return max([*times, ended.elapsed if ended else 0.0])
 
     @cached_property
     def captioned(self) -> bool:
@@ -118,11 +116,9 @@ class Evidence:
         return replay(self)
 
     @cached_property
-    def history(self) -> "list[Track]":
+    def history(self) -> list[Track]:
         """Every target's interval over the draws, in the order of the certificate."""
-        from .history import history
-
-        return history(self)
+        return tracks(self.certificate, self.draws, self.calls) if self.certificate else []
 
     @cached_property
     def standings(self) -> "list[Standing]":
@@ -133,8 +129,8 @@ class Evidence:
 
     def asked(self, question: int) -> Asked:
         """What the question of this number is about."""
-        image, concept = divmod(question, len(self.concepts))
-        relation, severity = self.variants[image % len(self.variants)]
+        _, variant, concept = self.facts.space.numbering.parts(question)
+        relation, severity = self.variants[variant]
         return Asked(self.concepts[concept], relation, severity)
 
     def change(self, relation: str, severity: int) -> str:

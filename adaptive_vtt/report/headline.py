@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..engine.canaries import repeated
+from ..journal.facts import CertificateFacts
 from ..journal.rows import EXCLUDED
 from .certified import words
 from .evidence import Evidence
@@ -45,10 +46,10 @@ def section(evidence: Evidence) -> Section:
 
 def _status(evidence: Evidence) -> dict[str, Any]:
     """Whether and why it stopped, and how many calls still wait."""
-    ended = evidence.facts.get("ended")
+    ended = evidence.facts.ended
     return {
         "stopped": ended is not None,
-        "reason": (ended or {}).get("reason") or "no reason was given",
+        "reason": (ended.reason if ended else None) or "no reason was given",
         "waiting": len(evidence.draws) - len(evidence.calls),
     }
 
@@ -68,9 +69,9 @@ def _standing(evidence: Evidence) -> dict[str, Any] | None:
     }
 
 
-def _lacking(standing: Standing, certificate: dict[str, Any]) -> str:
+def _lacking(standing: Standing, certificate: CertificateFacts) -> str:
     """What an open target still takes."""
-    if certificate["half_width"] is not None and not standing.certified:
+    if certificate.half_width is not None and not standing.certified:
         if standing.more_calls is None:
             return f"±{precise(standing.half_width)} so far"
         return f"about {amount(standing.more_calls)} more calls"
@@ -95,7 +96,7 @@ def _certified_tiles(evidence: Evidence) -> list[Tile]:
 
 def _tiles(evidence: Evidence) -> list[Tile]:
     table = evidence.table
-    asked, size = len(table), evidence.facts["space"]["size"]
+    asked, size = len(table), evidence.facts.space.size
     answered = int(table["answer"].notna().sum())
     excluded = int(table["unanswered"].str.startswith(EXCLUDED, na=False).sum())
     calls = len(evidence.calls) + len(evidence.sources)
@@ -114,14 +115,14 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     if again := repeated(evidence.sources, evidence.calls):
         note = f"of {amount(again.answers)} answers asked again to notice a model that changes"
         tiles.append(Tile("Canaries that differ", amount(again.differ), note))
-    if lost := evidence.facts.get("interrupted"):
+    if lost := evidence.facts.interrupted:
         note = "on their way when the audit was interrupted; perhaps paid for twice"
         tiles.append(Tile("Asked again", amount(lost), note))
     return tiles
 
 
 def _calls_note(evidence: Evidence) -> str:
-    every = "every concept at once" if evidence.settings["answers"] == "all" else "one question"
+    every = "every concept at once" if evidence.settings.answers == "all" else "one question"
     about = len([row for row in evidence.sources if not row.canary])
     note = f"{amount(about)} of them about source images" if about else f"each answers {every}"
     again = len(evidence.sources) - about
@@ -129,17 +130,17 @@ def _calls_note(evidence: Evidence) -> str:
 
 
 def _settings(evidence: Evidence) -> list[tuple[str, str]]:
-    space, settings = evidence.facts["space"], evidence.settings
-    options = ", ".join(f"{k} {v}" for k, v in settings["strategy_options"].items())
+    space, settings = evidence.facts.space, evidence.settings
+    options = ", ".join(f"{k} {v}" for k, v in settings.strategy_options.items())
     return [
-        ("Model", settings["model"]),
-        ("Dataset", f"{space['dataset']}, {amount(space['samples'])} samples"),
+        ("Model", settings.model),
+        ("Dataset", f"{space.dataset}, {amount(space.samples)} samples"),
         ("Concepts", ", ".join(evidence.concepts)),
         ("Relations", ", ".join(evidence.relations)),
-        ("Strategy", settings["strategy"] + (f" ({options})" if options else "")),
-        ("Stops at", "; ".join(evidence.facts.get("stop", [])) or "no rule: until all is asked"),
-        ("Seed", str(settings["seed"])),
-        ("Uniform share of the law", percent(settings["floor"])),
-        ("Candidates per draw", f"at most {amount(settings['candidates'])}"),
+        ("Strategy", settings.strategy + (f" ({options})" if options else "")),
+        ("Stops at", "; ".join(evidence.facts.stop) or "no rule: until all is asked"),
+        ("Seed", str(settings.seed)),
+        ("Uniform share of the law", percent(settings.floor)),
+        ("Candidates per draw", f"at most {amount(settings.candidates)}"),
         ("Head of the journal", evidence.head),
     ]

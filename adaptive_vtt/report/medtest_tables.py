@@ -5,23 +5,23 @@ Tables 14 and 16: the original, the average over relations, and the difference. 
 those without the four vague questions, which ``datasets.from_medvqa`` leaves out by default.
 """
 
-import re
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ..datasets.vqa.medvqa_questions import INSTRUMENTS, NAMES
-from ..engine.settings import rendering_seed
 from ..errors import InputError, unknown
 from ..journal import Journal
+from ..journal.facts import read_facts
 from ..oracles.words import ACCEPT, ContainsTruth
 from ..results import Result
 from ..space import QuestionSpace
-from ..types import IDENTITY, Unanswered
+from ..types import ERROR, IDENTITY, Unanswered
 
 ORIGINAL, AVERAGE = "Original", "Average"
-_TARGET = re.compile(r"relation (?P<relation>.+?), (?P<concept>.+): error(?: rate)?")
+RATES = (ERROR, "error rate")
+"""Rates whose complement is an accuracy."""
 FIGURES = ("estimate", "lower", "upper")
 
 
@@ -39,11 +39,10 @@ def by_relation(
     column = {"estimate": "estimate", "lower": "upper", "upper": "lower"}[figure]
     cells: dict[str, dict[str, float]] = {}
     for target in result.targets.to_dict(orient="records"):
-        match = _TARGET.fullmatch(str(target["target"]))
-        if match:
-            relation = match["relation"].removeprefix("medtest/")
+        if target["kind"] == "relation-concept" and target["rate"] in RATES:
+            relation = target["relation"].removeprefix("medtest/")
             name = ORIGINAL if relation == IDENTITY else relation
-            cells.setdefault(name, {})[match["concept"]] = 1 - float(target[column])
+            cells.setdefault(name, {})[target["concept"]] = 1 - float(target[column])
     if not cells:
         raise InputError("tables: expected targets 'relation-sides', found none in the result")
     table = pd.DataFrame(cells)
@@ -73,7 +72,7 @@ def instrument_readings(
     reading: accept, accuracy among the answers in the journal (a raw figure, with no
     certificate) and answers. ``space``: the audit's own, as names come from its follow-ups.
     """
-    seed = rendering_seed(journal.facts())
+    seed = read_facts(journal.facts()).rendering_seed
     said = [
         (row.question, row.said)
         for call in journal.calls()

@@ -52,7 +52,7 @@ def render(journal: Journal) -> str:
         fragment(
             "page.html",
             settings=evidence.settings,
-            dataset=evidence.facts["space"]["dataset"],
+            dataset=evidence.facts.space.dataset,
             sections=[part for make in SECTIONS if (part := make(evidence)) is not None],
             style=_ours("page.css"),
             scripts=[_plotly(), _ours("page.js"), _ours("charts.js"), _ours("certified.js")],

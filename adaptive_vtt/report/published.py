@@ -1,6 +1,6 @@
 """EndoBench: the audit's accuracies beside the published ones."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pandas as pd
 
@@ -30,7 +30,7 @@ def section(evidence: Evidence) -> Section | None:
     if not evidence.standings or not tasks.issuperset(evidence.concepts):
         return None
     targets = pd.DataFrame(
-        [{"target": s.name, "estimate": s.estimate, "lower": s.lower, "upper": s.upper}
+        [{**asdict(s.id), "estimate": s.estimate, "lower": s.lower, "upper": s.upper}
          for s in evidence.standings]
     )  # fmt: skip
     table, models = beside(targets), _models()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..types import Floats
 from .evidence import Evidence
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 CHECKPOINTS = 200
 """Uncertainty is measured at most so often."""
 
-Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 
@@ -40,7 +40,7 @@ def replay(evidence: Evidence) -> Replay:
     """Learns all answers in draw order."""
     from ..surrogates import AnswerGP
 
-    form = evidence.facts["settings"].get("form", "std")
+    form = evidence.settings.form
     gp = AnswerGP(len(evidence.concepts), form=form, device="cpu")
     calls, questions = _checkpoints(evidence)
     measured = list(_measured(gp, evidence, questions))
@@ -71,7 +71,7 @@ def _measured(gp: "AnswerGP", evidence: Evidence, questions: Counts) -> Iterator
     concepts = np.asarray(concept, dtype=np.int64)
     truths = np.asarray(table["truth"], dtype=np.int64)
     coordinates = np.asarray(table["coordinate"], dtype=np.float64)
-    left = np.array(evidence.facts["space"]["cell_counts"], dtype=np.int64)
+    left = np.array(evidence.facts.space.cell_counts, dtype=np.int64)
     start = 0
     for end in questions.tolist():
         part = slice(start, end)

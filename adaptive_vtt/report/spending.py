@@ -25,7 +25,7 @@ class Trouble:
 
 def section(evidence: Evidence) -> Section | None:
     """Cost over calls and time, failures by kind; None where all was free and all answered."""
-    troubles, statistics = _troubles(evidence), evidence.facts.get("endpoint") or {}
+    troubles, statistics = _troubles(evidence), evidence.facts.endpoint or {}
     if evidence.cost == 0 and not troubles and not statistics:
         return None
     views = {axis: _figure(evidence, axis) for axis in ("calls", "seconds")}
@@ -34,8 +34,8 @@ def section(evidence: Evidence) -> Section | None:
         chart=chart("spending-chart", views, "Cost over calls") if evidence.cost else "",
         cost=evidence.cost,
         money=money,
-        cap=evidence.facts.get("max_cost"),
-        lost=evidence.facts.get("interrupted", 0),
+        cap=evidence.facts.max_cost,
+        lost=evidence.facts.interrupted,
         calls=len(evidence.calls) + len(evidence.sources),
         troubles=troubles,
         asked=len(evidence.table),
@@ -83,7 +83,7 @@ def _figure(evidence: Evidence, axis: str) -> dict[str, Any]:
         "yaxis": {"title": {"text": "cost"}, "rangemode": "tozero"},
         "showlegend": False,
     }
-    cap = evidence.facts.get("max_cost")
+    cap = evidence.facts.max_cost
     if cap is not None:
         pen = {"color": "var(--third)", "width": 1.5, "dash": "dash"}
         ends = {"x0": 0, "x1": 1, "y0": cap, "y1": cap}

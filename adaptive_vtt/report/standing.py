@@ -2,14 +2,17 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..types import IDENTITY, SIDES
+from ..certify.tracks import Track
+from ..types import IDENTITY, SIDES, TargetId
 from .beliefs import implied_rates
 from .evidence import Evidence
-from .history import Track
+
+if TYPE_CHECKING:
+    from ..journal.facts import CertificateFacts
 
 RATES = {
     "miss rate": "Miss rate: error where the concept is present",
@@ -45,7 +48,7 @@ class Standing:
     """
 
     place: int
-    name: str
+    id: TargetId
     kind: str
     label: str
     size: int
@@ -63,6 +66,10 @@ class Standing:
     variance_ratio: float | None
     effective: float | None
     more_calls: int | None
+
+    @property
+    def name(self) -> str:
+        return self.id.name
 
     @property
     def half_width(self) -> float:
@@ -83,15 +90,21 @@ def standings(evidence: Evidence) -> list[Standing]:
     certificate = evidence.certificate
     if certificate is None:
         return []
-    names, believed = _names(evidence), implied_rates(evidence)
-    stated = {row["target"]: row for row in _stated(evidence)}
-    found = []
-    for k, (target, track) in enumerate(zip(certificate["targets"], evidence.history, strict=True)):
-        kind, label, cell = names.get(target, ("other", target, None))
-        belief = believed.get(cell) if cell is not None else None
-        name, row = (target, kind, label), stated.get(target, {})
-        found.append(_standing(k, name, certificate, track, belief, row))
-    return found
+    believed, family = _believed(evidence), shared(evidence.relations)
+    stated = _stated(evidence) or [{}] * len(certificate.ids)
+    return [
+        _standing(
+            k,
+            (target, _kind(target), _label(target, evidence, family)),
+            certificate,
+            track,
+            believed.get(target),
+            row,
+        )
+        for k, (target, track, row) in enumerate(
+            zip(certificate.ids, evidence.history, stated, strict=True)
+        )
+    ]
 
 
 def ordered(found: list[Standing]) -> list[tuple[str, list[Standing]]]:
@@ -102,16 +115,16 @@ def ordered(found: list[Standing]) -> list[tuple[str, list[Standing]]]:
 
 def _standing(
     place: int,
-    name: tuple[str, str, str],
-    certificate: dict[str, Any],
+    name: tuple[TargetId, str, str],
+    certificate: "CertificateFacts",
     track: Track,
     belief: float | None,
     stated: dict[str, Any],
 ) -> Standing:
     lower = float(stated.get("lower", track.lower[-1]))
     upper = float(stated.get("upper", track.upper[-1]))
-    certified = stated.get("certified", (upper - lower) / 2 <= certificate["aim"])
-    width, limit = certificate["half_width"], certificate["at_most"]
+    certified = stated.get("certified", (upper - lower) / 2 <= certificate.aim)
+    width, limit = certificate.half_width, certificate.at_most
     reached = np.ones(len(track.lower), bool)
     if width is not None:
         reached &= track.half_width <= width
@@ -123,7 +136,7 @@ def _standing(
     return Standing(
         place,
         *name,
-        size=certificate["sizes"][place],
+        size=certificate.sizes[place],
         questions=int(track.questions[-1]),
         estimate=stated.get("estimate", track.estimate),
         lower=lower,
@@ -143,7 +156,7 @@ def _standing(
 
 def _stated(evidence: Evidence) -> list[dict[str, Any]]:
     """What the engine said of every target when the audit ended; [] while it is running."""
-    return (evidence.facts.get("intervals") or []) if evidence.facts.get("ended") else []
+    return (evidence.facts.intervals or []) if evidence.facts.ended is not None else []
 
 
 def _side(lower: float, upper: float, limit: float | None) -> str | None:
@@ -152,29 +165,40 @@ def _side(lower: float, upper: float, limit: float | None) -> str | None:
     return "above" if lower > limit else "below"
 
 
-def _names(evidence: Evidence) -> dict[str, tuple[str, str, tuple[int, int] | None]]:
-    """Kind, label, and concept and side, of every target the engine makes by itself."""
-    names: dict[str, tuple[str, str, tuple[int, int] | None]] = {}
-    names["overall error"] = ("overall", "overall error", None)
-    names["misclassification rate"] = ("overall", "misclassification rate", None)
-    family = shared(evidence.relations)
-    # where classes are compared with each other, beliefs about one of them imply no rate
-    compared = evidence.settings.get("oracle", {}).get("name") == "TopClass"
-    for relation, severity in evidence.variants:
-        names[f"relation {relation}: error"] = ("relation", relation.removeprefix(family), None)
-        name = f"relation {relation} severity {severity}: error"
-        label = evidence.change(relation, severity).removeprefix(family)
-        names[name] = ("severity", label, None)
-    for i, concept in enumerate(evidence.concepts):
-        for rate in RATES:
-            cell = (i, SIDES[rate]) if rate in SIDES and not compared else None
-            names[f"{concept}: {rate}"] = (rate, concept, cell)
-        for relation in evidence.relations:
-            for rate in ("error", *RATES):
-                label = f"{relation.removeprefix(family)}, {concept}"
-                kind = f"relation, {rate}"
-                names[f"relation {relation}, {concept}: {rate}"] = (kind, label, None)
-    return names
+def _kind(target: TargetId) -> str:
+    """The key of KINDS under which the page shows a target."""
+    if target.kind in ("overall", "misclassified"):
+        return "overall"
+    kind = {"concept": target.rate, "relation-concept": f"relation, {target.rate}"}.get(
+        target.kind, target.kind
+    )
+    return kind if kind in KINDS else "other"
+
+
+def _label(target: TargetId, evidence: Evidence, family: str) -> str:
+    """The target's name without what its heading says, or all relations have in common."""
+    relation = (target.relation or "").removeprefix(family)
+    if _kind(target) == "other":
+        return target.name
+    if target.kind == "severity":
+        return evidence.change(target.relation or "", target.severity or 0).removeprefix(family)
+    return {
+        "concept": str(target.concept),
+        "relation": relation,
+        "relation-concept": f"{relation}, {target.concept}",
+    }.get(target.kind, target.name)
+
+
+def _believed(evidence: Evidence) -> dict[TargetId, float]:
+    """What the answer GPs' error rates say of concepts' sides; nothing where classes are compared
+    with each other, as beliefs about one of them imply no rate."""
+    if evidence.facts.space.concepts_are == "classes":
+        return {}
+    names = {side: rate for rate, side in SIDES.items()}
+    return {
+        TargetId("concept", evidence.concepts[concept], side, names[side]): rate
+        for (concept, side), rate in implied_rates(evidence).items()
+    }
 
 
 def shared(relations: list[str]) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..types import Floats
 from .evidence import Evidence
-from .replay import Floats
 from .section import Section, chart, fragment, plot_text
 
 TAU = re.compile(r"(mean|max) uncertainty at most ([0-9.e-]+) of its prior")
@@ -24,7 +24,7 @@ def section(evidence: Evidence) -> Section | None:
     html = fragment(
         "uncertainty.html",
         concepts=evidence.concepts,
-        rules=evidence.facts.get("stop", []),
+        rules=evidence.facts.stop,
         last=float(level[-1]),
         chart=chart("uncertainty-chart", views, "Uncertainty over questions asked"),
     )
@@ -82,7 +82,7 @@ def _trace(
 
 def _levels(evidence: Evidence) -> list[tuple[str, float]]:
     """The thresholds that stopping rules name, as (mean or max, share of the prior)."""
-    rules = " ".join(evidence.facts.get("stop", []))
+    rules = " ".join(evidence.facts.stop)
     return [(over, float(tau)) for over, tau in TAU.findall(rules)]
 
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from ..certify.tracks import Counts
+from ..journal.facts import CertificateFacts
+from ..types import Floats
 from .evidence import Evidence
-from .history import Counts, Floats
 from .section import Section, chart, fragment, plot_text
 from .standing import Standing, ordered
 
@@ -21,7 +23,7 @@ def section(evidence: Evidence) -> Section | None:
     if certificate is None:
         return None
     found = [s for _, part in ordered(evidence.standings) for s in part]
-    views = {view: _figure(evidence, found, view) for view in ("linear", "log")}
+    views = {view: _figure(evidence, certificate, found, view) for view in ("linear", "log")}
     html = fragment(
         "widths.html",
         certificate=certificate,
@@ -32,7 +34,9 @@ def section(evidence: Evidence) -> Section | None:
     return Section("Width over calls", "widths", html)
 
 
-def _figure(evidence: Evidence, found: list[Standing], scale: str) -> dict[str, Any]:
+def _figure(
+    evidence: Evidence, certificate: CertificateFacts, found: list[Standing], scale: str
+) -> dict[str, Any]:
     calls = len(evidence.history[0].lower) - 1
     moments = np.unique(np.linspace(0, calls, CHECKPOINTS).round().astype(np.int64))
     widths = np.stack([t.half_width[moments] for t in evidence.history])
@@ -42,12 +46,11 @@ def _figure(evidence: Evidence, found: list[Standing], scale: str) -> dict[str, 
     else:
         axis |= {"tickvals": [0.01, 0.02, 0.05, 0.1, 0.2, 0.5], "dtick": None}
         axis["range"] = [float(np.log10(max(widths.min(), 1e-3) / 1.15)), float(np.log10(0.56))]
-    aim = (evidence.certificate or {})["aim"]
     layout = {
         "xaxis": {"title": {"text": "calls answered so far"}, "rangemode": "tozero"},
         "yaxis": axis,
-        "shapes": [_line(aim)],
-        "annotations": [_label(evidence, aim, scale)],
+        "shapes": [_line(certificate.aim)],
+        "annotations": [_label(certificate, scale)],
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
     }
     return {"data": _traces(moments, widths, found), "layout": layout}
@@ -81,8 +84,8 @@ def _line(aim: float) -> dict[str, Any]:
     return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": aim, "y1": aim, "line": pen}
 
 
-def _label(evidence: Evidence, aim: float, scale: str) -> dict[str, Any]:
-    stops = (evidence.certificate or {})["half_width"] is not None
+def _label(certificate: CertificateFacts, scale: str) -> dict[str, Any]:
+    aim, stops = certificate.aim, certificate.half_width is not None
     return {
         "text": f"asked for: ±{aim:g}" if stops else f"bets aim at ±{aim:g}",
         "font": {"color": "var(--third)"},

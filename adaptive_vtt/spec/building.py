@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ..audit import Audit
 from ..datasets import Dataset
@@ -13,7 +13,7 @@ from ..models.local.recorded_captions import RecordedCaptions
 from ..space import QuestionSpace
 from ..strategies import Named, named
 from ..surrogates import embed
-from ..types import Answer, Prompt, Unanswered
+from ..types import Answer, CallMode, Prompt, Unanswered
 from ..utils.files import hash_file
 from . import Spec
 from .models import PlugInSection, PythonSection
@@ -112,7 +112,7 @@ class NotImported(ModelDefaults):
     def __init__(self, section: PythonSection | PlugInSection) -> None:
         code = section.target if isinstance(section, PythonSection) else section.kind
         self.name = section.name or code
-        self.answers: Literal["one", "all"] = section.per_call or "all"
+        self.answers: CallMode = section.per_call or "all"
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         raise ModelError(f"model {self.name!r}: was not imported, to plan; it cannot be asked")

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from ..datasets.base import Dataset, DatasetDefaults
 from ..datasets.table import TableDataset, from_table
 from ..errors import unknown
 from ..models.base import ModelDefaults
-from ..types import Answer, Indices, Prompt, Sample, Truths, Unanswered
+from ..types import Answer, CallMode, Indices, Prompt, Sample, Truths, Unanswered
 from ..utils.random_streams import generator
 
 if TYPE_CHECKING:
@@ -103,9 +103,7 @@ class ScriptedModel(ModelDefaults):
     needs_image = False
     most_cost = 1.0
 
-    def __init__(
-        self, *, answers: Literal["one", "all"] = "all", seed: int = 0, refuse: float = 0.0
-    ) -> None:
+    def __init__(self, *, answers: CallMode = "all", seed: int = 0, refuse: float = 0.0) -> None:
         self.answers = answers
         self.name = "scripted"
         self.asked: list[tuple[str, str, int, tuple[str, ...]]] = []

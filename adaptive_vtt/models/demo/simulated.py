@@ -1,13 +1,12 @@
 """Models whose quality is set by hand: the paper's simulated methods under evaluation."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 
 from ...datasets.base import Dataset
 from ...errors import unknown
-from ...types import UNKNOWN, Answer, Prompt, Unanswered
+from ...types import UNKNOWN, Answer, CallMode, Prompt, Unanswered
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
 
@@ -32,7 +31,7 @@ class Simulated(ModelDefaults):
         accuracy: Mapping[str, float],
         *,
         seed: int = 0,
-        answers: Literal["one", "all"] = "one",
+        answers: CallMode = "one",
         name: str = "simulated",
     ) -> None:
         self.answers = answers
@@ -49,7 +48,7 @@ class Simulated(ModelDefaults):
         dataset: Dataset,
         *,
         seed: int = 0,
-        answers: Literal["one", "all"] = "one",
+        answers: CallMode = "one",
     ) -> "Simulated":
         """The paper's three: unbiased (70 % everywhere), biased (90 % on the concept that is
         present most often, 50 % on others), negatively-biased (50 % and 90 %)."""

@@ -17,20 +17,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from ...datasets.synthetic.scenery.seeing import ColourSight, Sight, Sighting
 from ...datasets.synthetic.scenery.sentences import Item, compose
 from ...datasets.synthetic.scenery.words import EVERYDAY, Vocabulary
 from ...errors import InputError, unknown
-from ...types import Answer, Image, Prompt, Unanswered
+from ...types import Answer, CallMode, Floats, Image, Prompt, Unanswered
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
-
-Floats = npt.NDArray[np.float64]
 
 _TYPICAL = 0.015
 """Share of the picture's area at which the size factor of the omission rate is 1. It is chosen so
@@ -70,7 +66,7 @@ class TemplateCaptioner(ModelDefaults):
     Raises InputError for a share that is none.
     """
 
-    answers: Literal["one", "all"] = "one"
+    answers: CallMode = "one"
     name = "template captioner"
     most_cost: float
 

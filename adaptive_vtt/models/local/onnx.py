@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError, one_line, unknown
-from ...types import Answer, Prompt, Unanswered
+from ...types import Answer, CallMode, Prompt, Unanswered
 from ..base import ModelDefaults
 from .tensors import Activation, InputShape, Outputs, Preprocessing
 
@@ -30,7 +30,7 @@ class OnnxModel(ModelDefaults):
     Needs onnxruntime (pip install 'adaptive-vtt[onnx]').
     """
 
-    answers: Literal["one", "all"] = "all"
+    answers: CallMode = "all"
 
     def __init__(
         self,

@@ -2,11 +2,11 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...types import Answer, Image, Prompt, Unanswered
+from ...types import Answer, CallMode, Image, Prompt, Unanswered
 from ..base import ModelDefaults
 from ..checking import to_answers
 
@@ -21,7 +21,7 @@ class PythonModel(ModelDefaults):
     captioner n texts.
     """
 
-    answers: Literal["one", "all"] = "all"
+    answers: CallMode = "all"
 
     def __init__(self, function: Callable[[list[Image]], Any], name: str | None = None) -> None:
         self.function = function
@@ -40,7 +40,7 @@ class TorchModel(ModelDefaults):
     batch does not fit the GPU's memory ``batch_size`` is halved, and stays so.
     """
 
-    answers: Literal["one", "all"] = "all"
+    answers: CallMode = "all"
 
     def __init__(
         self,

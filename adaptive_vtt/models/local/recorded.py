@@ -2,13 +2,12 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from ...errors import InputError
-from ...types import Answer, Prompt, Unanswered
+from ...types import Answer, CallMode, Prompt, Unanswered
 from ..base import ModelDefaults
 
 KEYS = ("sample", "relation", "severity")
@@ -29,7 +28,7 @@ class Recorded(ModelDefaults):
         self,
         answers: pd.DataFrame,
         *,
-        per_call: Literal["one", "all"] = "all",
+        per_call: CallMode = "all",
         name: str = "recorded",
     ) -> None:
         self.answers = per_call

@@ -3,14 +3,14 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
 from ...datasets.base import Dataset
 from ...errors import InputError, one_line
 from ...relations.base import Variant
-from ...types import IDENTITY, Answer, Prompt, Unanswered
+from ...types import IDENTITY, Answer, CallMode, Prompt, Unanswered
 from ...utils.tables import check_width, original
 from ..base import ModelDefaults
 
@@ -27,7 +27,7 @@ class RecordedCaptions(ModelDefaults):
     for, a caption that was not recorded; ``where`` is named in it.
     """
 
-    answers: Literal["one", "all"] = "one"
+    answers: CallMode = "one"
     needs_image = False
 
     def __init__(

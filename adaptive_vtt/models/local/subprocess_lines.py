@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 
 from ...errors import InputError, ModelError
 from ...journal.answer_json import writable
-from ...types import Answer, Prompt, Unanswered, Value
+from ...types import Answer, CallMode, Prompt, Unanswered, Value
 from ...utils.image_codec import png
 from ...utils.image_files import as_mask
 from ..base import ModelDefaults
@@ -44,7 +44,7 @@ class SubprocessModel(ModelDefaults):
         command: str | Sequence[str],
         *,
         name: str | None = None,
-        answers: Literal["one", "all"] = "all",
+        answers: CallMode = "all",
         timeout: float = 60.0,
         directory: Path | None = None,
         max_reply_bytes: int = MAX_REPLY_BYTES,
@@ -55,7 +55,7 @@ class SubprocessModel(ModelDefaults):
         if not self._command:
             raise InputError("model.command: expected a program, got nothing")
         self.name = name or Path(self._command[0]).name
-        self.answers: Literal["one", "all"] = answers
+        self.answers: CallMode = answers
         self._timeout, self._directory, self._longest = timeout, directory, max_reply_bytes
         self._answered = False
         self._program: _Program | None = None

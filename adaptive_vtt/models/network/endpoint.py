@@ -25,11 +25,11 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from ...errors import AvttError, InputError, ModelError, one_line
 from ...journal.answer_json import writable
-from ...types import Answer, Prompt, Unanswered, Value
+from ...types import Answer, CallMode, Prompt, Unanswered, Value
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
 from ..checking import check_answer
@@ -72,7 +72,7 @@ class Endpoint(ModelDefaults):
         *,
         name: str,
         host: str,
-        answers: Literal["one", "all"] = "all",
+        answers: CallMode = "all",
         limits: Limits | None = None,
         retries: Retries | None = None,
         prices: Prices | None = None,
@@ -83,7 +83,7 @@ class Endpoint(ModelDefaults):
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.name, self.host = name, host
-        self.answers: Literal["one", "all"] = answers
+        self.answers: CallMode = answers
         self.limits = limits or Limits()
         self.retries = retries or Retries()
         self.prices = prices or Prices()

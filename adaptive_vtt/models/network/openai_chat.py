@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from ...errors import InputError
-from ...types import Prompt, Unanswered, Value
+from ...types import CallMode, Prompt, Unanswered, Value
 from ..replies import NO_ANSWER, REFUSED
 from .attempts import Reply, Trouble, of_status, reading
 from .chat_replies import p_yes, stated, yes_or_no
@@ -58,7 +58,7 @@ class OpenAIChat(Endpoint):
         base_url: str | None = None,
         key: str | None = None,
         template: Template = TEMPLATES["zero-shot"],
-        answers: Literal["one", "all"] = "one",
+        answers: CallMode = "one",
         yes_from: YesFrom = "auto",
         encoding: Encoding | None = None,
         detail: Literal["auto", "low", "high"] | None = None,

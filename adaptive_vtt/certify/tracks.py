@@ -1,0 +1,89 @@
+"""How every target's interval shrank, draw by draw: the engine's own game, played again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..journal.rows import CallRow, DrawRow
+from ..types import Floats
+from .certifier import Move
+from .game import Game
+
+if TYPE_CHECKING:
+    from ..journal.facts import CertificateFacts
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Track:
+    """One target after 0 ... T answered draws: ``lower``, ``upper``, ``questions`` (T + 1,).
+
+    ``mean`` is that of the losses seen, NaN before any.
+    """
+
+    lower: Floats
+    upper: Floats
+    questions: Counts
+    estimate: float
+    mean: float
+
+    @property
+    def half_width(self) -> Floats:
+        """(T + 1,): half the length of the interval."""
+        return (self.upper - self.lower) / 2
+
+
+def tracks(
+    certificate: "CertificateFacts", draws: Sequence[DrawRow], calls: Sequence[CallRow]
+) -> list[Track]:
+    """One per target, in the order of the certificate, from a journal's rows.
+
+    Draws count up to the first whose call is not answered, as nothing later is learnt from yet.
+    """
+    game = Game(np.array(certificate.sizes, float), certificate.aim, certificate.alpha)
+    losses = _losses(calls, certificate.both)
+    answered = {c.call for c in calls}
+    lower, upper = [game.sequences.lower], [game.sequences.upper]
+    questions = [np.zeros(len(certificate.sizes), np.int64)]
+    for draw in draws:
+        if draw.call not in answered:
+            break
+        least, most, count = _came_back(draw, losses)
+        game.play(Move.of(draw.moves), least, most, count)
+        lower.append(game.sequences.lower)
+        upper.append(game.sequences.upper)
+        questions.append(questions[-1] + count)
+    estimate = game.estimate
+    with np.errstate(invalid="ignore"):
+        mean = (game.least + game.most) / 2 / questions[-1]
+    ends, counts = np.array([lower, upper]), np.stack(questions, axis=1)
+    return [
+        Track(ends[0, :, k], ends[1, :, k], counts[k], float(estimate[k]), float(mean[k]))
+        for k in range(len(certificate.sizes))
+    ]
+
+
+def _losses(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float]]:
+    """Question -> the loss at least and at most."""
+    found = {}
+    for call in calls:
+        for row in call.answers:
+            loss, open_ = row.loss or 0.0, row.answer is None and (both or row.excluded)
+            found[row.question] = (0.0, 1.0) if open_ else (loss, loss)
+    return found
+
+
+def _came_back(
+    draw: DrawRow, losses: Mapping[int, tuple[float, float]]
+) -> tuple[Floats, Floats, Counts]:
+    """Per target the sum of the draw's losses at least, and at most, and how many there are."""
+    ends = [[losses[q] for q in move.members] for move in draw.moves]
+    return (
+        np.array([sum(least for least, _ in of) for of in ends], float),
+        np.array([sum(most for _, most in of) for of in ends], float),
+        np.array([len(of) for of in ends], np.int64),
+    )

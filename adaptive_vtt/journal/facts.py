@@ -1,0 +1,171 @@
+"""A journal's facts with names and types: what the rest of the program reads.
+
+``Journal.facts`` gives them as stored, JSON by name. ``read_facts`` checks them, once, and fills in
+what journals of earlier versions leave unsaid; facts it does not know are passed over.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ..errors import JournalError
+from ..types import SIDES, CallMode, ConceptsAre, Numbering, TargetId
+from .old_facts import concepts_of_oracle, target_ids
+
+
+class _Fact(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+class SpaceFacts(_Fact):
+    """The question space. ``variants``: relation and severity; ``cell_counts`` C x 2: questions
+    per concept and truth; ``seed``: of its follow-ups, None in journals of versions before it;
+    ``concepts_are``: see ``OracleDefaults``."""
+
+    fingerprint: str
+    dataset: str
+    samples: int
+    concepts: tuple[str, ...]
+    variants: tuple[tuple[str, int], ...]
+    size: int
+    cell_counts: tuple[tuple[int, int], ...]
+    seed: int | None = None
+    concepts_are: ConceptsAre = "other"
+
+    @property
+    def relations(self) -> list[str]:
+        """Each once, in the order of the variants."""
+        return list(dict.fromkeys(relation for relation, _ in self.variants))
+
+    @property
+    def numbering(self) -> Numbering:
+        """How its questions are numbered."""
+        return Numbering(len(self.variants), len(self.concepts))
+
+
+class OracleFacts(_Fact):
+    """``rates``: what the mean losses of a concept are called, and which truth each is about;
+    ``regime``: how replies in words are read, None where there are none."""
+
+    name: str = ""
+    rates: dict[str, int] = dict(SIDES)
+    regime: str | None = None
+
+
+class SettingsFacts(_Fact):
+    """What the audit was begun with; see the arguments of ``Audit``."""
+
+    strategy: str
+    strategy_options: dict[str, Any] = {}
+    seed: int
+    floor: float
+    candidates: int
+    form: Literal["std", "variance"] = "std"
+    answers: CallMode
+    model: str
+    oracle: OracleFacts = OracleFacts()
+
+
+class BetFacts(_Fact):
+    """The constants of the betting game; see ``certify.sequences``."""
+
+    cap: float
+    eagerness: float
+    prior: float
+    most_skew: float
+
+
+class CertificateFacts(_Fact):
+    """What is certified, to what, and how sure. Per target its name, its size (questions) and its
+    identity; ``aim`` is the half-width that bets aim at."""
+
+    half_width: float | None
+    at_most: float | None
+    aim: float
+    confidence: float
+    unanswered: Literal["loss", "both"]
+    targets: tuple[str, ...]
+    sizes: tuple[int, ...]
+    ids: tuple[TargetId, ...]
+    bets: BetFacts
+
+    @property
+    def alpha(self) -> float:
+        """The probability with which one target's interval may fail."""
+        return (1 - self.confidence) / len(self.sizes)
+
+    @property
+    def both(self) -> bool:
+        """Whether an unanswered loss counts as 0 in lower bounds and as 1 in upper ones."""
+        return self.unanswered == "both"
+
+
+class EndedFacts(_Fact):
+    """Why the audit ended, and after how many seconds."""
+
+    reason: str | None = None
+    elapsed: float = 0.0
+
+
+class Facts(_Fact):
+    """All that is read of a journal in which an audit was begun.
+
+    ``intervals``: a row per target as of the end, in the order of the certificate;
+    ``population``: see ``certify.population``; ``stop``: the rules in words; ``interrupted``: calls
+    that may have been paid for twice; ``endpoint``: what the model's client counted; ``spec`` and
+    ``base``: SPEC.toml, None where Python began the audit, and the folder its paths start at.
+    """
+
+    space: SpaceFacts
+    settings: SettingsFacts
+    certificate: CertificateFacts | None = None
+    population: dict[str, Any] | None = None
+    intervals: list[dict[str, Any]] | None = None
+    ended: EndedFacts | None = None
+    key: str | int | None = None
+    model_changed: bool = False
+    stop: tuple[str, ...] = ()
+    max_cost: float | None = None
+    interrupted: int = 0
+    endpoint: dict[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+    spec: dict[str, Any] | None = None
+    base: str = "."
+
+    @property
+    def rendering_seed(self) -> int:
+        """The seed of its follow-ups: its space's, or, in journals of versions before spaces had
+        one, the audit's."""
+        return self.settings.seed if self.space.seed is None else self.space.seed
+
+
+def read_facts(raw: Mapping[str, Any]) -> Facts:
+    """The facts of ``Journal.facts``.
+
+    Raises JournalError where no audit was begun, or a fact is not what it should be.
+    """
+    if "space" not in raw or "settings" not in raw:
+        raise JournalError("journal: no audit was begun in it")
+    try:
+        return Facts.model_validate(_filled(raw))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise JournalError(
+            f"journal: the fact {where!r} is damaged: {first['msg'].lower()}, got "
+            f"{str(first['input'])[:60]!r}; restore the journal from a copy"
+        ) from None
+
+
+def _filled(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """With what journals of earlier versions leave unsaid."""
+    found = dict(raw)
+    space, settings, certificate = (raw.get(n) for n in ("space", "settings", "certificate"))
+    if not (isinstance(space, dict) and isinstance(settings, dict)):
+        return found
+    if "concepts_are" not in space:
+        found["space"] = {**space, "concepts_are": concepts_of_oracle(settings)}
+    if isinstance(certificate, dict) and "ids" not in certificate:
+        found["certificate"] = {**certificate, "ids": target_ids(certificate, space, settings)}
+    return found

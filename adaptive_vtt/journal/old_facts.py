@@ -1,0 +1,56 @@
+"""What journals of earlier versions say in names alone. Nothing else reads meaning out of a name.
+
+They called targets by their display names and oracles by their classes.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..types import ERROR, SIDES, TargetId
+
+_GROUP = re.compile(r"(?P<group>\S+) (?P<value>.+): error")
+_CONCEPTS_ARE = {"TopClass": "classes", "Correctness": "labels"}
+
+
+def concepts_of_oracle(settings: Mapping[str, Any]) -> str:
+    """What the concepts of an oracle are, from its class's name."""
+    oracle = settings.get("oracle") or {}
+    return _CONCEPTS_ARE.get(str(oracle.get("name")), "other")
+
+
+def target_ids(
+    certificate: Mapping[str, Any], space: Mapping[str, Any], settings: Mapping[str, Any]
+) -> list[TargetId]:
+    """The identities of targets of which a certificate has only the names.
+
+    Names of filters may look like any other; where one does, it is taken for that.
+    """
+    rates = (settings.get("oracle") or {}).get("rates", SIDES)
+    made = _made(space.get("concepts", ()), space.get("variants", ()), rates)
+    known = {target.name: target for target in made}
+    return [known.get(name) or _other(str(name)) for name in certificate.get("targets", ())]
+
+
+def _made(
+    concepts: Sequence[str], variants: Sequence[tuple[str, int]], rates: Mapping[str, int]
+) -> Iterator[TargetId]:
+    """Every target that is made without the user's naming it."""
+    yield from (TargetId("overall"), TargetId("misclassified"))
+    for relation, severity in variants:
+        yield TargetId("relation", relation=relation)
+        yield TargetId("severity", relation=relation, severity=severity)
+    for concept in concepts:
+        for rate, side in rates.items():
+            yield TargetId("concept", concept, side, rate)
+        for relation in dict.fromkeys(relation for relation, _ in variants):
+            for rate, about in {ERROR: None, **rates}.items():
+                yield TargetId("relation-concept", concept, about, rate, relation)
+
+
+def _other(name: str) -> TargetId:
+    """A value of a metadata column, or a filter."""
+    found = _GROUP.fullmatch(name)
+    if found is None:
+        return TargetId("filter", filter=name)
+    return TargetId("group", group=found["group"], value=found["value"])

@@ -1,0 +1,211 @@
+"""What journals say is read with types; of older journals, also what they say in names alone."""
+
+import gzip
+import json
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify import named_targets
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.errors import JournalError
+from adaptive_vtt.journal import MemoryJournal, read_journal
+from adaptive_vtt.journal.facts import Facts, read_facts
+from adaptive_vtt.journal.old_facts import target_ids
+from adaptive_vtt.oracles import Consistency, Correctness, Ordinal, TopClass
+from adaptive_vtt.report import render
+from adaptive_vtt.results import summarise
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Numbering, TargetId
+
+OLD = Path(__file__).parent / "golden" / "journal3.db.gz"
+FAMILIES = [
+    "overall", "concepts", "relations", "severities", "relation-concepts", "relation-sides",
+    "group:site", "mine",
+]  # fmt: skip
+WHERE = {"mine": {"relation": ["rotation"], "truth": [1]}}
+
+
+def space() -> QuestionSpace:
+    labels = pd.DataFrame({"a b": [0, 1, 0, 1], "c: d": [1, 0, 0, 1]})
+    metadata = pd.DataFrame({"site": ["north east", "south", "south", "1"]})
+    dataset = from_table(None, labels, metadata=metadata)
+    return QuestionSpace(dataset, ["identity", "rotation"], severities=[1, 2])
+
+
+def audited(budget: int = 8, journal: MemoryJournal | None = None) -> MemoryJournal:
+    journal = MemoryJournal() if journal is None else journal
+    Audit(
+        space(), ScriptedModel(), budget=budget, half_width=0.2, targets=FAMILIES, where=WHERE,
+        journal=journal, seed=3, surrogate=False,
+    ).run()  # fmt: skip
+    return journal
+
+
+def of_names_only(journal: MemoryJournal) -> MemoryJournal:
+    """As a version before ids would have written it."""
+    old, facts = MemoryJournal(), journal.facts()
+    del facts["certificate"]["ids"], facts["space"]["concepts_are"]
+    old.set_facts(**facts)
+    old.add_draws(journal.draws())
+    old.add_calls(journal.calls())
+    return old
+
+
+# -- targets -----------------------------------------------------------------------------------
+
+
+def test_names_are_made_of_ids_and_old_names_read_back_to_the_same_ids() -> None:
+    made = [target.id for target in named_targets(space(), FAMILIES, WHERE)]
+    assert len(set(made)) == len(made)
+    facts = audited(1).facts()
+    names = [target.name for target in made]
+    assert facts["certificate"]["targets"] == names
+    assert target_ids({"targets": names}, facts["space"], facts["settings"]) == made
+    assert [TargetId(**row) for row in facts["certificate"]["ids"]] == made
+    assert {target.kind for target in made} == {
+        "overall", "concept", "relation", "severity", "relation-concept", "group", "filter",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        (TargetId("overall"), "overall error"),
+        (TargetId("misclassified"), "misclassification rate"),
+        (TargetId("concept", "c", 1, "miss rate"), "c: miss rate"),
+        (TargetId("relation", relation="r"), "relation r: error"),
+        (TargetId("severity", relation="r", severity=2), "relation r severity 2: error"),
+        (TargetId("relation-concept", "c", 0, "EFR", "r"), "relation r, c: EFR"),
+        (TargetId("group", group="site", value="x"), "site x: error"),
+        (TargetId("filter", filter="mine"), "mine"),
+    ],
+)
+def test_the_name_of_every_kind_of_target(target: TargetId, name: str) -> None:
+    assert target.name == name
+    assert TargetId(**target.as_dict()) == target
+
+
+def test_results_say_what_each_target_is_about() -> None:
+    journal = audited()
+    result = summarise(journal)
+    rows = json.loads(json.dumps(result.as_dict(), allow_nan=False))["targets"]
+    certificate = read_facts(journal.facts()).certificate
+    assert certificate is not None
+    for row, target in zip(rows, certificate.ids, strict=True):
+        assert row["target"] == target.name
+        assert {name: row[name] for name in target.as_dict()} == target.as_dict()
+    plain = MemoryJournal()
+    Audit(space(), ScriptedModel(), budget=4, journal=plain).run()
+    kinds = summarise(plain).targets["kind"].tolist()
+    assert kinds[0] == "overall"
+    assert set(kinds) == {"overall", "concept", "relation"}
+
+
+# -- older journals ----------------------------------------------------------------------------
+
+
+def test_a_journal_without_ids_says_what_one_with_them_says() -> None:
+    journal = audited()
+    old = of_names_only(journal)
+    assert read_facts(old.facts()) == read_facts(journal.facts())
+    assert summarise(old).as_dict()["targets"] == summarise(journal).as_dict()["targets"]
+    assert render(old).replace(old.head, "") == render(journal).replace(journal.head, "")
+    assert verify(old) == verify(journal)
+
+
+def test_a_journal_without_ids_goes_on_with_the_same_draws() -> None:
+    whole, old = audited(16), of_names_only(audited(8))
+    audited(16, old)
+    assert [draw.call for draw in old.draws()] == [draw.call for draw in whole.draws()]
+    verify(old)
+
+
+def test_a_journal_of_schema_3_is_read_verified_and_reported(tmp_path: Path) -> None:
+    (tmp_path / "journal.db").write_bytes(gzip.decompress(OLD.read_bytes()))
+    with closing(read_journal(tmp_path / "journal.db")) as journal:
+        facts = read_facts(journal.facts())
+        assert facts.certificate is not None
+        assert facts.certificate.ids == (TargetId("overall"),)
+        assert (facts.key, facts.space.seed, facts.rendering_seed) == (None, None, 5)
+        verify(journal)
+        assert "overall error" in render(journal)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "said"),
+    [
+        (TopClass(), "classes"),
+        (Correctness(), "labels"),
+        (Ordinal(), "other"),
+        (Consistency(), "other"),
+    ],
+)
+def test_what_concepts_are_is_said_by_the_oracle_and_known_of_older_journals(
+    oracle: Any, said: str
+) -> None:
+    def named(facts: dict[str, Any]) -> None:
+        facts["settings"]["oracle"]["name"] = type(oracle).__name__
+        del facts["space"]["concepts_are"]
+
+    assert oracle.concepts_are == said
+    assert changed(named).space.concepts_are == said
+
+
+# -- damage ------------------------------------------------------------------------------------
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> Facts:
+    facts = audited(1).facts()
+    change(facts)
+    return read_facts(facts)
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (lambda f: f.pop("space"), "no audit was begun"),
+        (lambda f: f.update(space=7), "fact 'space' is damaged: .* got '7'"),
+        (lambda f: f["space"].pop("variants"), "fact 'space.variants' is damaged"),
+        (lambda f: f["settings"].update(seed="x"), "fact 'settings.seed' is damaged"),
+        (lambda f: f["certificate"].update(aim=float("nan")), "fact 'certificate.aim' is damaged"),
+        (lambda f: f["certificate"].update(targets=None), "fact 'certificate.targets' is damaged"),
+        (lambda f: f["certificate"]["ids"][0].update(kind="?"), r"'certificate.ids.0.kind' is dam"),
+        (lambda f: f.update(ended=[]), "fact 'ended' is damaged"),
+    ],
+)
+def test_a_damaged_fact_is_named(change: Callable[[dict[str, Any]], object], where: str) -> None:
+    with pytest.raises(JournalError, match=where):
+        changed(change)
+
+
+def test_facts_that_nobody_knows_are_passed_over() -> None:
+    facts = audited(1).facts()
+    assert read_facts({**facts, "unheard_of": {"a": 1}}) == read_facts(facts)
+
+
+# -- numbers of questions ----------------------------------------------------------------------
+
+
+def test_numbers_of_questions_there_and_back() -> None:
+    codec = Numbering(variants=5, concepts=3)
+    numbers = np.arange(4 * 5 * 3)
+    assert np.array_equal(codec.number(*codec.parts(numbers)), numbers)
+    for number in numbers.tolist():
+        sample, variant, concept = codec.parts(number)
+        assert (variant < 5, concept < 3) == (True, True)
+        assert codec.number(sample, variant, concept) == number
+        assert codec.image_parts(codec.image_of(number)) == (sample, variant)
+        assert type(sample) is type(concept) is int
+
+
+def test_the_space_numbers_as_the_codec_does() -> None:
+    made = QuestionSpace(tiny_dataset(4, 3), ["identity", "rotation"])
+    assert made.numbering == Numbering(len(made.variants), 3)
