@@ -88,7 +88,7 @@ class Live:
 
     def _tell_malformed(self) -> None:
         """What was wrong with the first malformed reply, once: a path may be mistaken."""
-        statistics: Mapping[str, Any] = getattr(self._audit.model, "statistics", dict)()
+        statistics: Mapping[str, Any] = self._audit.model.statistics() or {}
         if not self._told and (first := statistics.get("first_malformed")):
             self._told = True
             self.console.print(f"trouble: the first malformed reply: {first}", markup=False)
