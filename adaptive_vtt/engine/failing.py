@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import InputError, ModelError
 from ..journal.rows import CallRow
-from ..models.base import ModelUnderTest
+from ..models.base import ModelDefaults
 from ..models.checking import name_of
 from ..types import Answer, Unanswered
 
@@ -22,7 +22,7 @@ class Failing:
     Raises InputError for a share outside (0, 1].
     """
 
-    def __init__(self, share: float | None, model: ModelUnderTest) -> None:
+    def __init__(self, share: float | None, model: ModelDefaults) -> None:
         if share is not None and not 0 < share <= 1:
             raise InputError(f"fail_on_error: expected a share above 0 and up to 1, got {share}")
         self._share, self._model = share, model
@@ -56,7 +56,7 @@ class Failing:
 
     def _error(self, why: str) -> ModelError:
         reason, _ = self._reasons.most_common(1)[0]
-        statistics: Mapping[str, Any] = getattr(self._model, "statistics", dict)()
+        statistics: Mapping[str, Any] = self._model.statistics() or {}
         first = statistics.get("first_malformed")
         said = f"{reason[:80]}{f', the first: {first}' if first else ''}"
         return ModelError(
