@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import InputError, unknown
+from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
@@ -56,7 +56,7 @@ class Certify:
     unanswered: Literal["loss", "both"] = "loss"
     surrogate: bool = True
     proxies: Mapping[str, ProxySource] | None = None
-    prior_journal: Path | str | None = None
+    prior_journal: PriorSource | None = None
 
     @property
     def certifies(self) -> bool:

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar
 
 from ..certify.plan import Certify, Filters
 from ..errors import InputError, unknown
+from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..stopping import StoppingRule, limits_of
 from ..strategies import Named, Strategy, named
@@ -116,7 +116,7 @@ class Shorthands(TypedDict, total=False):
     unanswered: Literal["loss", "both"]
     surrogate: bool
     proxies: Mapping[str, ProxySource] | None
-    prior_journal: Path | str | None
+    prior_journal: PriorSource | None
     strategy: str | Strategy
     floor: float | None
     candidates: int

@@ -11,6 +11,9 @@ import numpy as np
 from ..types import Floats, Indices
 from .opening import read_journal
 
+PriorSource = Path | str
+"""Where the journal of an earlier audit is: its file."""
+
 
 @dataclass(frozen=True)
 class Prior:
@@ -27,7 +30,7 @@ class Prior:
     losses: Floats
 
 
-def read_prior(path: Path | str) -> Prior:
+def read_prior(path: PriorSource) -> Prior:
     """The audit in a journal file; raises JournalError where there is none."""
     with closing(read_journal(path)) as journal:
         facts = journal.facts()
