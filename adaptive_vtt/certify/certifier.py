@@ -24,17 +24,15 @@ difference, as far as its own bound allows (``tilt``).
 Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both".
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..journal import FIGURES
-from ..journal.rows import MoveRow
 from ..space import QuestionSpace
 from ..types import Bools, CallMode, Floats, Indices
 from .game import Game
+from .game import Move as Move
 from .targets import Target, calls, largest, member, size
 
 CLIP = 0.02
@@ -54,51 +52,6 @@ RANGE = 1.0
 at most CAP over the range, ln(1/alpha) / (CAP w)."""
 PRIOR = 20.0
 """Draws that the first guess of the variance ratio, 1, counts as."""
-
-
-@dataclass(frozen=True)
-class Move:
-    """What a draw fixes for K targets before its call is sent; arrays are (K,).
-
-    ``active``: m > 0. ``low_base`` and ``high_base`` are r times the sum of F, for a+ and
-    a-; ``low_predicted`` and ``high_predicted`` are F_I; ``scale`` is r / q(I). ``lo`` <=
-    N a+ - S and N a- - S <= ``hi``. ``foreseen`` is the likely variance of N a. ``tilt`` is
-    what moving every f by one adds to N a; it lies within +- ``tilt_bound``. ``uniform`` is
-    what ``scale`` would be were the law's mass on the target spread evenly over it. The
-    last four are for the draw after.
-    """
-
-    active: Bools
-    low_base: Floats
-    high_base: Floats
-    low_predicted: Floats
-    high_predicted: Floats
-    scale: Floats
-    lo: Floats
-    hi: Floats
-    foreseen: Floats
-    tilt: Floats
-    tilt_bound: Floats
-    uniform: Floats
-    next_down: Floats
-    next_up: Floats
-    next_tilt: Floats
-    next_foreseen: Floats
-
-    def rows(self, questions: Indices, inside: Bools) -> tuple[MoveRow, ...]:
-        """One row per target for the journal; ``inside`` K x n says whose the questions are."""
-        figures = np.stack([getattr(self, name) for name in FIGURES], axis=1)
-        return tuple(
-            MoveRow(k, tuple(questions[inside[k]].tolist()), bool(self.active[k]), tuple(row))
-            for k, row in enumerate(figures.tolist())
-        )
-
-    @classmethod
-    def of(cls, rows: tuple[MoveRow, ...]) -> "Move":
-        """The move that ``rows`` tell of."""
-        table = np.array([row.figures for row in rows])
-        active = np.array([row.active for row in rows])
-        return cls(active, **dict(zip(FIGURES, table.T, strict=True)))
 
 
 class Certifier(Game):

@@ -1,15 +1,59 @@
 """The betting game of K targets: what their draws' losses make of their intervals."""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ..types import Bools, Floats
+from ..journal import FIGURES
+from ..journal.rows import MoveRow
+from ..types import Bools, Floats, Indices
 from .sequences import Sequences
 
-if TYPE_CHECKING:
-    from .certifier import Move
+
+@dataclass(frozen=True)
+class Move:
+    """What a draw fixes for K targets before its call is sent; arrays are (K,).
+
+    ``active``: m > 0. ``low_base`` and ``high_base`` are r times the sum of F, for a+ and
+    a-; ``low_predicted`` and ``high_predicted`` are F_I; ``scale`` is r / q(I). ``lo`` <=
+    N a+ - S and N a- - S <= ``hi``. ``foreseen`` is the likely variance of N a. ``tilt`` is
+    what moving every f by one adds to N a; it lies within +- ``tilt_bound``. ``uniform`` is
+    what ``scale`` would be were the law's mass on the target spread evenly over it. The
+    last four are for the draw after.
+    """
+
+    active: Bools
+    low_base: Floats
+    high_base: Floats
+    low_predicted: Floats
+    high_predicted: Floats
+    scale: Floats
+    lo: Floats
+    hi: Floats
+    foreseen: Floats
+    tilt: Floats
+    tilt_bound: Floats
+    uniform: Floats
+    next_down: Floats
+    next_up: Floats
+    next_tilt: Floats
+    next_foreseen: Floats
+
+    def rows(self, questions: Indices, inside: Bools) -> tuple[MoveRow, ...]:
+        """One row per target for the journal; ``inside`` K x n says whose the questions are."""
+        figures = np.stack([getattr(self, name) for name in FIGURES], axis=1)
+        return tuple(
+            MoveRow(k, tuple(questions[inside[k]].tolist()), bool(self.active[k]), tuple(row))
+            for k, row in enumerate(figures.tolist())
+        )
+
+    @classmethod
+    def of(cls, rows: tuple[MoveRow, ...]) -> "Move":
+        """The move that ``rows`` tell of."""
+        table = np.array([row.figures for row in rows])
+        active = np.array([row.active for row in rows])
+        return cls(active, **dict(zip(FIGURES, table.T, strict=True)))
 
 
 class Game:
@@ -26,7 +70,7 @@ class Game:
         self.least = np.zeros(len(sizes))  # S, unanswered losses as 0
         self.most = np.zeros(len(sizes))  # S, unanswered losses as 1
 
-    def play(self, move: "Move", low: Floats, high: Floats, count: npt.NDArray[np.int64]) -> None:
+    def play(self, move: Move, low: Floats, high: Floats, count: npt.NDArray[np.int64]) -> None:
         """One draw: its ``move``, the sums of its losses at least and at most, and how many there
         are. Draws must be played in their order."""
         a_low = self.least + move.low_base + move.scale * (low - move.low_predicted)

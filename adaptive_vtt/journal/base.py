@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from .chain import Link
-from .rows import CallRow, DrawRow, FactRow, SourceRow
+from .rows import CallRow, DrawRow, FactRow, Link, SourceRow
 
 
 class Journal(Protocol):

@@ -9,28 +9,17 @@ was rewritten from its first row on, which the chain alone cannot.
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 from ..errors import JournalError
+from .base import Journal
 from .rows import CallRow, DrawRow, FactRow, SourceRow
-
-if TYPE_CHECKING:
-    from .base import Journal
+from .rows import Link as Link
 
 SIZE = 16
 """Bytes per seal: 32 hexadecimal digits, short enough to copy by hand."""
 Row = FactRow | DrawRow | CallRow | SourceRow
-
-
-@dataclass(frozen=True)
-class Link:
-    """A row's place in the chain. ``kind``: "fact", "draw", "call" or "source"; ``row``: its
-    number among those (of a call and a source, the number of the call and the source)."""
-
-    kind: str
-    row: int
-    seal: str
 
 
 class Chain:
@@ -59,7 +48,7 @@ def name_of(row: Row) -> tuple[str, int]:
     return "source", row.source
 
 
-def check_chain(journal: "Journal", draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> None:
+def check_chain(journal: Journal, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> None:
     """Raises JournalError naming the first row that is missing, was added, or was altered.
 
     ``draws`` and ``calls`` are all that ``journal`` holds; they are long, so they are read once.
@@ -83,7 +72,7 @@ def check_chain(journal: "Journal", draws: Sequence[DrawRow], calls: Sequence[Ca
 
 
 def _rows(
-    journal: "Journal", draws: Sequence[DrawRow], calls: Sequence[CallRow]
+    journal: Journal, draws: Sequence[DrawRow], calls: Sequence[CallRow]
 ) -> dict[tuple[str, int], Row]:
     pictures = journal.pictures()
     whole = [replace(c, pictures=pictures[c.call]) if c.call in pictures else c for c in calls]

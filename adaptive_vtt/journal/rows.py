@@ -90,3 +90,13 @@ class SourceRow:
     def canary(self) -> bool:
         """Whether it is the answer to a call asked again."""
         return self.source < 0
+
+
+@dataclass(frozen=True)
+class Link:
+    """A row's place in the chain. ``kind``: "fact", "draw", "call" or "source"; ``row``: its
+    number among those (of a call and a source, the number of the call and the source)."""
+
+    kind: str
+    row: int
+    seal: str

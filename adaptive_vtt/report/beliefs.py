@@ -42,31 +42,6 @@ def section(evidence: Evidence) -> Section | None:
     return Section("Answers per concept", "beliefs", html)
 
 
-def implied_rates(evidence: Evidence) -> dict[tuple[int, int], float]:
-    """(concept, side) -> the error rate the answer GP implies; sides never answered are left out.
-
-    It is the share of the posterior mean's mass in the wrong one of the side's two quarters:
-    FP / (TN + FP) where absent (0), FN / (TP + FN) where present (1). The line in the middle
-    belongs to both sides; it is shared out as the answers that fell there were.
-    """
-    replay, told = evidence.replay, evidence.table[evidence.table["answer"].notna()]
-    mass, middle = np.maximum(replay.mean, 0.0), replay.mean.shape[1] // 2
-    places = {name: i for i, name in enumerate(evidence.concepts)}
-    rates = {}
-    groups: Any = told.groupby(["concept", "truth"], sort=False)  # the stubs know no tuples
-    for (name, side), part in groups:
-        place, at = places[name], part["coordinate"].to_numpy(float)
-        among = replay.counts[place, middle]
-        share = (np.abs(at - 0.5) <= 0.5 / (2 * middle)).sum() / among if among else 0.5
-        # outwards from the middle: wrong answers first, then right ones
-        half = mass[place, middle:] if side else mass[place, middle::-1]
-        half = half * np.where(np.arange(middle + 1) == 0, min(share, 1.0), 1.0)
-        wrong = half[: middle // 2].sum() + half[middle // 2] / 2
-        if half.sum() > 0:
-            rates[place, int(side)] = float(wrong / half.sum())
-    return rates
-
-
 def _curves(evidence: Evidence) -> dict[str, Any]:
     """Per concept mean, standard deviation, [bin, count] of bins hit, and [tn, fp, fn, tp]."""
     replay = evidence.replay

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..types import Floats
-from .evidence import Evidence
+from .content import Content
 
 if TYPE_CHECKING:
     from ..surrogates import AnswerGP
@@ -36,14 +36,14 @@ class Replay:
     counts: Counts
 
 
-def replay(evidence: Evidence) -> Replay:
+def replay(content: Content) -> Replay:
     """Learns all answers in draw order."""
     from ..surrogates import AnswerGP
 
-    form = evidence.settings.form
-    gp = AnswerGP(len(evidence.concepts), form=form, device="cpu")
-    calls, questions = _checkpoints(evidence)
-    measured = list(_measured(gp, evidence, questions))
+    form = content.settings.form
+    gp = AnswerGP(len(content.concepts), form=form, device="cpu")
+    calls, questions = _checkpoints(content)
+    measured = list(_measured(gp, content, questions))
     return Replay(
         calls,
         questions,
@@ -55,23 +55,48 @@ def replay(evidence: Evidence) -> Replay:
     )
 
 
-def _checkpoints(evidence: Evidence) -> tuple[Counts, Counts]:
+def implied_rates(content: Content, learnt: Replay) -> dict[tuple[int, int], float]:
+    """(concept, side) -> the error rate the answer GP implies; sides never answered are left out.
+
+    It is the share of the posterior mean's mass in the wrong one of the side's two quarters:
+    FP / (TN + FP) where absent (0), FN / (TP + FN) where present (1). The line in the middle
+    belongs to both sides; it is shared out as the answers that fell there were.
+    """
+    told = content.table[content.table["answer"].notna()]
+    mass, middle = np.maximum(learnt.mean, 0.0), learnt.mean.shape[1] // 2
+    places = {name: i for i, name in enumerate(content.concepts)}
+    rates = {}
+    groups: Any = told.groupby(["concept", "truth"], sort=False)  # the stubs know no tuples
+    for (name, side), part in groups:
+        place, at = places[name], part["coordinate"].to_numpy(float)
+        among = learnt.counts[place, middle]
+        share = (np.abs(at - 0.5) <= 0.5 / (2 * middle)).sum() / among if among else 0.5
+        # outwards from the middle: wrong answers first, then right ones
+        half = mass[place, middle:] if side else mass[place, middle::-1]
+        half = half * np.where(np.arange(middle + 1) == 0, min(share, 1.0), 1.0)
+        wrong = half[: middle // 2].sum() + half[middle // 2] / 2
+        if half.sum() > 0:
+            rates[place, int(side)] = float(wrong / half.sum())
+    return rates
+
+
+def _checkpoints(content: Content) -> tuple[Counts, Counts]:
     """Calls answered, and questions judged by then, at each checkpoint; 0 and all included."""
-    places = {row.call: row.draw for row in evidence.draws}
-    draws = np.sort([places[c.call] for c in evidence.calls]).astype(np.int64)
-    judged = np.searchsorted(evidence.table["draw"].to_numpy(np.int64), draws, side="right")
+    places = {row.call: row.draw for row in content.draws}
+    draws = np.sort([places[c.call] for c in content.calls]).astype(np.int64)
+    judged = np.searchsorted(content.table["draw"].to_numpy(np.int64), draws, side="right")
     calls = np.unique(np.linspace(0, len(draws), CHECKPOINTS).round().astype(np.int64))
     return calls, np.concatenate([[0], judged])[calls].astype(np.int64)
 
 
-def _measured(gp: "AnswerGP", evidence: Evidence, questions: Counts) -> Iterator[Floats]:
+def _measured(gp: "AnswerGP", content: Content, questions: Counts) -> Iterator[Floats]:
     """C x 2 relative uncertainty after so many questions each."""
-    table = evidence.table
-    concept = table["concept"].map({c: i for i, c in enumerate(evidence.concepts)})
+    table = content.table
+    concept = table["concept"].map({c: i for i, c in enumerate(content.concepts)})
     concepts = np.asarray(concept, dtype=np.int64)
     truths = np.asarray(table["truth"], dtype=np.int64)
     coordinates = np.asarray(table["coordinate"], dtype=np.float64)
-    left = np.array(evidence.facts.space.cell_counts, dtype=np.int64)
+    left = np.array(content.facts.space.cell_counts, dtype=np.int64)
     start = 0
     for end in questions.tolist():
         part = slice(start, end)

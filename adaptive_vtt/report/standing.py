@@ -1,6 +1,7 @@
 """Where every target stands: what is certified of it, and what is believed beside that."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -8,8 +9,7 @@ import numpy as np
 
 from ..certify.tracks import Track
 from ..types import IDENTITY, SIDES, TargetId
-from .beliefs import implied_rates
-from .evidence import Evidence
+from .content import Content
 
 if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts
@@ -85,24 +85,26 @@ class Standing:
         return found
 
 
-def standings(evidence: Evidence) -> list[Standing]:
-    """One per target, in the order of the certificate; [] where nothing is certified."""
-    certificate = evidence.certificate
-    if certificate is None:
-        return []
-    believed, family = _believed(evidence), shared(evidence.relations)
-    stated = _stated(evidence) or [{}] * len(certificate.ids)
+def standings(
+    content: Content, certificate: "CertificateFacts", rates: Mapping[tuple[int, int], float]
+) -> list[Standing]:
+    """One per target, in the order of the certificate.
+
+    ``rates``: (concept, side) -> the error rate that the answer GPs imply, where they do.
+    """
+    believed, family = _believed(content, rates), shared(content.relations)
+    stated = _stated(content) or [{}] * len(certificate.ids)
     return [
         _standing(
             k,
-            (target, _kind(target), _label(target, evidence, family)),
+            (target, _kind(target), _label(target, content, family)),
             certificate,
             track,
             believed.get(target),
             row,
         )
         for k, (target, track, row) in enumerate(
-            zip(certificate.ids, evidence.history, stated, strict=True)
+            zip(certificate.ids, content.history, stated, strict=True)
         )
     ]
 
@@ -154,9 +156,9 @@ def _standing(
     )
 
 
-def _stated(evidence: Evidence) -> list[dict[str, Any]]:
+def _stated(content: Content) -> list[dict[str, Any]]:
     """What the engine said of every target when the audit ended; [] while it is running."""
-    return (evidence.facts.intervals or []) if evidence.facts.ended is not None else []
+    return (content.facts.intervals or []) if content.facts.ended is not None else []
 
 
 def _side(lower: float, upper: float, limit: float | None) -> str | None:
@@ -175,13 +177,13 @@ def _kind(target: TargetId) -> str:
     return kind if kind in KINDS else "other"
 
 
-def _label(target: TargetId, evidence: Evidence, family: str) -> str:
+def _label(target: TargetId, content: Content, family: str) -> str:
     """The target's name without what its heading says, or all relations have in common."""
     relation = (target.relation or "").removeprefix(family)
     if _kind(target) == "other":
         return target.name
     if target.kind == "severity":
-        return evidence.change(target.relation or "", target.severity or 0).removeprefix(family)
+        return content.change(target.relation or "", target.severity or 0).removeprefix(family)
     return {
         "concept": str(target.concept),
         "relation": relation,
@@ -189,15 +191,12 @@ def _label(target: TargetId, evidence: Evidence, family: str) -> str:
     }.get(target.kind, target.name)
 
 
-def _believed(evidence: Evidence) -> dict[TargetId, float]:
-    """What the answer GPs' error rates say of concepts' sides; nothing where classes are compared
-    with each other, as beliefs about one of them imply no rate."""
-    if evidence.facts.space.concepts_are == "classes":
-        return {}
+def _believed(content: Content, rates: Mapping[tuple[int, int], float]) -> dict[TargetId, float]:
+    """The rates by target."""
     names = {side: rate for rate, side in SIDES.items()}
     return {
-        TargetId("concept", evidence.concepts[concept], side, names[side]): rate
-        for (concept, side), rate in implied_rates(evidence).items()
+        TargetId("concept", content.concepts[concept], side, names[side]): rate
+        for (concept, side), rate in rates.items()
     }
 
 

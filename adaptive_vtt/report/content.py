@@ -1,0 +1,121 @@
+"""What the journal says, read once."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import pandas as pd
+
+from ..certify.tracks import Track, tracks
+from ..journal import Journal
+from ..journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
+from ..journal.rows import AnswerRow, CallRow, DrawRow, SourceRow
+from ..results import judged, warned
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question in words, as far as its number tells."""
+
+    concept: str
+    relation: str
+    severity: int
+
+
+@dataclass(frozen=True)
+class Content:
+    """A journal's content; ``table`` is its outcomes, one row per judged question."""
+
+    facts: Facts
+    draws: list[DrawRow]
+    calls: list[CallRow]
+    pictures: dict[int, tuple[bytes, bytes]]
+    table: pd.DataFrame
+    sources: list[SourceRow] = field(default_factory=list)
+    head: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, journal: Journal) -> Self:
+        """Raises JournalError where no audit was begun."""
+        facts = read_facts(journal.facts())
+        calls, draws = journal.calls(), journal.draws()
+        pictures, sources = journal.pictures(), journal.sources()
+        told, warnings = judged(facts, draws, calls), warned(facts, draws, calls, sources)
+        return cls(facts, draws, calls, pictures, told, sources, journal.head, warnings)
+
+    @property
+    def concepts(self) -> list[str]:
+        return list(self.facts.space.concepts)
+
+    @property
+    def variants(self) -> list[tuple[str, int]]:
+        """Relation and severity, in the order of their numbers."""
+        return list(self.facts.space.variants)
+
+    @property
+    def relations(self) -> list[str]:
+        return self.facts.space.relations
+
+    @property
+    def settings(self) -> SettingsFacts:
+        return self.facts.settings
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether earlier answers had a say in what was asked."""
+        return self.settings.strategy != "random"
+
+    @property
+    def certificate(self) -> CertificateFacts | None:
+        """What is certified, to what, and how sure; None in audits that certify nothing."""
+        return self.facts.certificate
+
+    @property
+    def in_words(self) -> bool:
+        """Whether answers are words, of which neither P(yes) nor its sides mean anything."""
+        return any(a.said is not None for call in self.calls for a in call.answers)
+
+    @property
+    def cost(self) -> float:
+        """What all answers cost, those about source images included."""
+        return sum(c.cost for c in self.calls) + sum(s.cost for s in self.sources)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of audit until the last thing journaled."""
+        times = [d.elapsed for d in self.draws] + [c.elapsed for c in self.calls]
+        times += [s.elapsed for s in self.sources]
+        ended = self.facts.ended
+        return max([*times, ended.elapsed if ended else 0.0])
+
+    @cached_property
+    def captioned(self) -> bool:
+        """Whether answers are captions whose objects were checked."""
+        return any("objects" in (a.details or {}) for c in self.calls for a in c.answers)
+
+    @cached_property
+    def samples(self) -> dict[int, str]:
+        """The source image's id by call."""
+        return {row.call: row.sample for row in self.draws}
+
+    @cached_property
+    def answers(self) -> dict[int, AnswerRow]:
+        """Every answered question by its number."""
+        return {a.question: a for call in self.calls for a in call.answers}
+
+    @cached_property
+    def history(self) -> list[Track]:
+        """Every target's interval over the draws, in the order of the certificate."""
+        return tracks(self.certificate, self.draws, self.calls) if self.certificate else []
+
+    def asked(self, question: int) -> Asked:
+        """What the question of this number is about."""
+        _, variant, concept = self.facts.space.numbering.parts(question)
+        relation, severity = self.variants[variant]
+        return Asked(self.concepts[concept], relation, severity)
+
+    def change(self, relation: str, severity: int) -> str:
+        """Relation and severity as one name; the severity only where there is a choice."""
+        alone = sum(name == relation for name, _ in self.variants) == 1
+        return relation if alone else f"{relation} {severity}"
