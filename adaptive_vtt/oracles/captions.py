@@ -165,8 +165,11 @@ class ReducedCaptions(CaptionOracle):
     def _by_detection(self, names: Sequence[str], boxes: Sequence[Box]) -> list[Located]:
         return by_detection(names, boxes if self.detection else (), self.same)
 
-    def _located(self, sample: Sample, caption: str, heard: Heard) -> tuple[Located, ...]:
-        """The objects of the source's ``caption``, each where it is."""
+    def _located(self, sample: Sample, heard: Heard) -> tuple[Located, ...]:
+        """The objects of the source's caption, each where it is; none where there is no caption."""
+        caption = caption_of(heard.answer, sample.id)
+        if caption is None:
+            return ()
         hidden = {
             place: self.reader.objects(said)
             for place, said in heard.versions.items()
@@ -196,7 +199,7 @@ class ReducedCaptions(CaptionOracle):
         height, width = sample.image.shape[:2]
         reduction = follow_up.details["reduction"]
         located, visible, status = [], [], []
-        for one in self._located(sample, caption, heard):
+        for one in self._located(sample, heard):
             mask = mask_of(one.boxes, height, width)
             seen = float(visible_shares([mask], [reduction])[0, 0]) if mask.any() else None
             located.append(one)
