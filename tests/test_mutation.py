@@ -70,7 +70,10 @@ def test_mutants_listed_as_equivalent_are_still_there() -> None:
     for module, line, change in mutation.equivalents():
         source = (mutation.ROOT / "adaptive_vtt" / f"{module}.py").read_text()
         assert line in (text.strip() for text in source.splitlines()), (module, line)
-        assert change in changes(f"{line} pass" if line.endswith(":") else line), (module, change)
+        assert change in changes(f"{line}\n    pass" if line.startswith("if ") else line), (
+            module,
+            change,
+        )
 
 
 def test_equivalent_mutants_count_for_nothing() -> None:
