@@ -32,7 +32,6 @@ REGISTRY = Registry(
     ("observe", "posterior"),
     {
         "answer-gp": f"{__name__}.answer_gp:AnswerGP",
-        "predictability": f"{__name__}.predictability:Predictability",
         "question-gp": f"{__name__}.question_gp:QuestionGP",
     },
 )

@@ -201,7 +201,9 @@ def test_dataset_toml_reads_the_folder_back_both_ways(tmp_path: Path) -> None:
     for section, kind in ((text, "table"), (commented, "masks")):
         table = tomllib.loads(section)
         assert table["dataset"]["kind"] == kind
-        space = build_space(parse_spec({**table, "model": {}}, "test"), tmp_path / "out")
+        space = build_space(
+            parse_spec({**table, "model": {"target": "model.py:predict"}}, "test"), tmp_path / "out"
+        )
         assert space.concepts == ("säge",)
         assert len(space.dataset) == 2
 

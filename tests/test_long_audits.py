@@ -10,8 +10,8 @@ import torch
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import verify as verifying
+from adaptive_vtt.certify import verify_draws
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.engine.law import Law
 from adaptive_vtt.experiments import long_audits
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.report.page import render
@@ -68,7 +68,7 @@ def test_a_journal_is_read_once_for_each_use(journal: Counting, use: Any) -> Non
 
 
 def test_verify_unpacks_every_law_once(journal: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
-    unpacked = spied(monkeypatch, Law, "unpack")
+    unpacked = spied(monkeypatch, verify_draws, "unpack")
     verify(journal)
     assert len(unpacked) == len(journal.draws()) == 30
 

@@ -497,7 +497,9 @@ ODD = {
     "nothing asked": lambda: unfinished(0),
     "nothing answered": lambda: unfinished(3),
     "some refused": lambda: audit(tiny_dataset(), ScriptedModel(refuse=0.2), budget=40),
-    "all refused": lambda: audit(tiny_dataset(), ScriptedModel(refuse=1.0), budget=20),
+    "all refused": lambda: audit(
+        tiny_dataset(), ScriptedModel(refuse=1.0), budget=20, fail_on_error=1
+    ),
     "one concept, one relation": lambda: audit(
         tiny_dataset(concepts=1), ScriptedModel(), ["identity"], budget=5
     ),
@@ -511,7 +513,12 @@ ODD_CERTIFIED = {
     "nothing asked": lambda: unfinished(0, half_width=0.1),
     "nothing answered": lambda: unfinished(3, at_most=0.2),
     "all refused": lambda: audit(
-        tiny_dataset(), ScriptedModel(refuse=1.0), budget=20, half_width=0.1, unanswered="both"
+        tiny_dataset(),
+        ScriptedModel(refuse=1.0),
+        budget=20,
+        half_width=0.1,
+        unanswered="both",
+        fail_on_error=1,
     ),
     "one target": lambda: many_targets(2, targets=["overall"]),
     "100 targets": lambda: many_targets(targets=["concepts"]),

@@ -148,7 +148,7 @@ def test_audit_ends_once_it_is_certain_enough(space: QuestionSpace) -> None:
 
 
 def test_certainty_counts_unanswered_questions_for_nothing(space: QuestionSpace) -> None:
-    audit = Audit(space, ScriptedModel(refuse=1.0), stop=UncertaintyBelow(0.9))
+    audit = Audit(space, ScriptedModel(refuse=1.0), stop=UncertaintyBelow(0.9), fail_on_error=1)
     assert audit.run().reason == "every question was asked"
 
 

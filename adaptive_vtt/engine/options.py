@@ -117,7 +117,7 @@ class Shorthands(TypedDict, total=False):
     surrogate: bool
     proxies: Mapping[str, ProxySource] | None
     prior_journal: PriorSource | None
-    strategy: str | Strategy
+    strategy: str | Strategy | Named
     floor: float | None
     candidates: int
     batch: int

@@ -22,12 +22,18 @@ if sys.platform == "win32":
         finally:
             os.lseek(file, 0, os.SEEK_SET)
 
+    def _free(file: int) -> None:
+        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
+
     HELD: tuple[type[OSError], ...] = (PermissionError, OSError)
 else:
     import fcntl
 
     def _take(file: int) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _free(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)
 
     HELD = (BlockingIOError,)
 
@@ -40,6 +46,7 @@ class Lock:
 
     def __init__(self, journal: Path) -> None:
         path = journal.with_name(f"{journal.name}.lock")
+        self._owner = os.getpid()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
         try:
             _take(self._file)
@@ -56,9 +63,16 @@ class Lock:
         _HELD.add(self)
 
     def release(self) -> None:
-        """Lets others write; once, or more than once."""
+        """Lets others write; once, or more than once.
+
+        A child that was forked a moment ago may still share the file: closing it here would
+        leave the lock with the child, so its owner gives it up first. A child only closes.
+        """
         file, self._file = self._file, -1
         if file >= 0:
+            with suppress(OSError):
+                if self._owner == os.getpid():
+                    _free(file)
             with suppress(OSError):
                 os.close(file)
 

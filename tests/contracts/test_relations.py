@@ -24,7 +24,7 @@ from adaptive_vtt.utils.random_streams import generator
 
 from .registered import assert_covered
 
-REDUCING = {"reic/crop", "reic/stretch", "reic/rotate"}
+REDUCING = ("reic/crop", "reic/stretch", "reic/rotate")
 """For captions alone: another size, and no order of severities; see test_reic.py."""
 ALL = [name for name in relations.names() if name not in REDUCING]
 

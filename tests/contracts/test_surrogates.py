@@ -44,11 +44,11 @@ def question_gp(shared: bool) -> Callable[[], QuestionGP]:
 
 CASES: dict[str, tuple[Callable[[], Any], Callable[[Sequence[int]], Any]]] = {
     **{
-        f"AnswerGP, {form}, {repeats}": (answer_gp(form, repeats), answer_points)
+        f"answer-gp, {form}, {repeats}": (answer_gp(form, repeats), answer_points)
         for form, repeats in product(("std", "variance"), ("bins", "questions"))
     },
-    "QuestionGP, one call a question": (question_gp(False), losses),
-    "QuestionGP, one call an image": (question_gp(True), losses),
+    "question-gp, one call a question": (question_gp(False), losses),
+    "question-gp, one call an image": (question_gp(True), losses),
 }
 
 
@@ -60,7 +60,7 @@ class TestSurrogates(SurrogateContract):
     @pytest.fixture(autouse=True, params=CASES)
     def chosen(self, request: pytest.FixtureRequest) -> None:
         self._make, self._points = CASES[request.param]
-        if request.param.startswith("QuestionGP"):  # F is fitted at 1, 2, 3 ... units
+        if request.param.startswith("question-gp"):  # F is fitted at 1, 2, 3 ... units
             self.shrinks, self.batches_alike, self.tolerance = False, False, 1e-6
 
     def make(self) -> Any:
@@ -78,7 +78,7 @@ PAIRS = st.tuples(
     st.integers(0, CONCEPTS - 1), st.sampled_from([0.0, 0.25, 0.5, 0.504, 1.0]) | st.floats(0, 1)
 )
 EVERYWHERE = [(c, a / 20) for c in range(CONCEPTS) for a in range(21)]
-ANSWER_GPS = [make for name, (make, _) in CASES.items() if name.startswith("AnswerGP")]
+ANSWER_GPS = [make for name, (make, _) in CASES.items() if name.startswith("answer-gp")]
 
 
 def points(pairs: Sequence[tuple[int, float]]) -> AnswerPoints:
