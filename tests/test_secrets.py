@@ -234,9 +234,10 @@ def test_what_is_no_key_is_taken(model: dict[str, Any]) -> None:
 
 
 def test_a_spec_in_python_may_hold_no_key_either() -> None:
+    model = {"kind": "http", "url": "http://127.0.0.1", "request": {}, "response": "p"}
     table = {
         "dataset": {"kind": "phantom", "count": 3},
-        "model": {"kind": "http", "headers": {"x-own": "a"}},
+        "model": {**model, "headers": {"x-own": "a"}},
     }
     with pytest.raises(InputError, match=r"^here: model\.headers\.x-own: expected '\$\{NAME\}'"):
         parse_spec(table, "here")
