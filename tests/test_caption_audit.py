@@ -130,6 +130,7 @@ def test_images_without_boxes_are_counted_and_nothing_is_expected_of_them() -> N
 # -- certificates ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [(0,), pytest.param((1, 2), marks=pytest.mark.slow)])
 def test_certified_violation_rates_hold_and_can_be_verified(seeds: tuple[int, ...]) -> None:
     spaced, model = space(6), faulty()

@@ -61,6 +61,7 @@ def test_reic_takes_three_of_each_relation_and_finishes_an_image_before_the_next
         assert np.unique(relation[variants], return_counts=True)[1].tolist() == [3, 3, 3]
 
 
+@pytest.mark.slow
 def test_distinct_violations_finds_more_than_random() -> None:
     found = {name: 0 for name in ("random", "distinct-violations")}
     for name in found:

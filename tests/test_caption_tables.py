@@ -355,6 +355,7 @@ def test_a_watch_takes_off_the_models_time(monkeypatch: pytest.MonkeyPatch) -> N
 # -- the run ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_all_tables_are_printed_and_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

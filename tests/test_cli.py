@@ -137,6 +137,7 @@ def test_report_rebuilds_everything_from_the_journal_alone(start, tmp_path):
     assert (out / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_compare_counts_calls_per_strategy(start, tmp_path):
     out = tmp_path / "cmp"
     spec = str(start / "SPEC.toml")
@@ -313,6 +314,7 @@ def test_a_folder_that_cannot_be_written(start, capsys, tmp_path):
     assert "cannot be opened" in line
 
 
+@pytest.mark.slow
 def test_a_full_disk_loses_nothing_that_was_answered(start, tmp_path):
     out = tmp_path / "r"
 

@@ -142,6 +142,7 @@ def check_page(path: Path) -> None:
     assert "<script src=" not in page  # opens without a network
 
 
+@pytest.mark.slow
 def test_figure4_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figure4.main(["--quick", "--repeats", "1", "--out", str(tmp_path)])
     table = pd.read_csv(tmp_path / "figure4.csv")

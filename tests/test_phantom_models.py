@@ -140,6 +140,7 @@ def test_masks_are_turned_with_their_images() -> None:
 # -- retraining ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", retraining.TASKS)
 def test_the_table_has_every_relation_before_and_after(task: str) -> None:
     chosen = retraining.TASKS[task]

@@ -269,6 +269,7 @@ def test_a_captioner_without_faults_names_what_is_there() -> None:
         assert {kind for _, kind in told.named} == set(there(index))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("omission", "least", "most"), [(0.0, 0.0, 0.0), (0.5, 0.1, 1.0)])
 def test_reic_finds_faults_on_the_phantom_where_there_are_any(
     omission: float, least: float, most: float
