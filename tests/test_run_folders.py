@@ -258,3 +258,12 @@ def test_a_signal_ends_with_a_sentence_that_says_how_to_go_on(
     with closing(read_journal(out / "journal.db")) as journal:
         assert journal.facts()["interrupted"] <= 1
     SQLiteJournal(out / "journal.db").close()  # nobody holds the lock
+
+
+def test_the_demo_with_its_comparison_can_be_verified(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("audit", "--demo", "--budget", "5", "--out", str(tmp_path / "demo")) == 0
+    assert json.loads((tmp_path / "demo" / "uniform.json").read_text())["calls"] == 50
+    assert run("verify", str(tmp_path / "demo")) == 0
+    assert "all 16 intervals follow" in capsys.readouterr().out
