@@ -54,7 +54,7 @@ class ModelSection(Section):
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
         """The model; relative paths start at ``base``. ``captions``: whether answers are."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} defines no build")
 
     def file(self) -> str | None:
         """The file that holds the model, by which its version is told; None where none does."""
