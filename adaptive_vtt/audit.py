@@ -113,22 +113,45 @@ class Audit:
         prior = None if certify.prior_journal is None else read_prior(certify.prior_journal)
         proxies = Proxies(space, rendered, certify.proxies or {}, prior, memory)
         settings = describe_settings(
-            space, model, sampling, chosen, seed=seed_for(sampling.seed, facts), floor=floor,
-            surrogate=certify.surrogate, proxies=proxies.names,
-        )  # fmt: skip
+            space,
+            model,
+            sampling,
+            chosen,
+            seed=seed_for(sampling.seed, facts),
+            floor=floor,
+            surrogate=certify.surrogate,
+            proxies=proxies.names,
+        )
         self._origin = Origin.of(
-            facts, model, proxies.prior_key, settings=settings, space=space.fingerprint,
-            plan=certify.meaning(), proxies=proxies.content,
-        )  # fmt: skip
+            facts,
+            model,
+            proxies.prior_key,
+            settings=settings,
+            space=space.fingerprint,
+            plan=certify.meaning(),
+            proxies=proxies.content,
+        )
         key = self._origin.key
         belief = fresh_belief(
-            certify, space, model.answers, seed=key, device=device, proxies=proxies,
-            memory=memory, form=sampling.form, history=sampling.history,
-        )  # fmt: skip
+            certify,
+            space,
+            model.answers,
+            seed=key,
+            device=device,
+            proxies=proxies,
+            memory=memory,
+            form=sampling.form,
+            history=sampling.history,
+        )
         self._selector = Selector(
-            space, chosen, seed=key, floor=floor, candidates=sampling.candidates,
-            answers=model.answers, belief=belief,
-        )  # fmt: skip
+            space,
+            chosen,
+            seed=key,
+            floor=floor,
+            candidates=sampling.candidates,
+            answers=model.answers,
+            belief=belief,
+        )
         self._judge, self._queue = Judge(space, model.answers, rendered), CallQueue()
         lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
         self._draw_order = DrawOrder(self._selector, certify.unanswered == "both", lag)
@@ -253,10 +276,14 @@ class Audit:
         uncertainty = self._selector.open_uncertainty()
         certifier, next_calls = self._selector.certifier, self._source_queue.most
         state = State(
-            len(self._draw_order.calls) + self._source_queue.calls, self._draw_order.questions,
-            self._seconds(), uncertainty, next_calls=next_calls, cost=self.cost,
+            len(self._draw_order.calls) + self._source_queue.calls,
+            self._draw_order.questions,
+            self._seconds(),
+            uncertainty,
+            next_calls=next_calls,
+            cost=self.cost,
             reserved=self._budget.reserved(len(self._queue) + next_calls),
-        )  # fmt: skip
+        )
         return replace(state, **certifier.standing()) if certifier else state
 
     def close(self) -> None:
@@ -363,10 +390,15 @@ class Audit:
         self._budget.recall(facts)  # of a journal that was set aside, too
         if "space" not in facts:
             self.journal.set_facts(
-                space=describe_space(self.space), settings=settings, stop=self.rules,
-                certificate=certificate, population=describe_population(certifier),
-                **self._origin.facts(), **self._budget.facts(), **notes,
-            )  # fmt: skip
+                space=describe_space(self.space),
+                settings=settings,
+                stop=self.rules,
+                certificate=certificate,
+                population=describe_population(certifier),
+                **self._origin.facts(),
+                **self._budget.facts(),
+                **notes,
+            )
             return
         answered = lambda: bool(self.journal.calls() or self.journal.sources())  # noqa: E731
         same_audit(facts, self.space, {**settings, "certificate": certificate}, answered)

@@ -102,14 +102,37 @@ def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> 
             _, variant, concept = numbering.parts(row.question)
             relation, severity = variants[variant]
             records.append(
-                (drawn.draw, row.call, row.question, drawn.sample, relation, severity,
-                 concepts[concept], row.truth, row.answer, row.unanswered, row.loss,
-                 row.coordinate, call.elapsed)
-            )  # fmt: skip
+                (
+                    drawn.draw,
+                    row.call,
+                    row.question,
+                    drawn.sample,
+                    relation,
+                    severity,
+                    concepts[concept],
+                    row.truth,
+                    row.answer,
+                    row.unanswered,
+                    row.loss,
+                    row.coordinate,
+                    call.elapsed,
+                )
+            )
     columns = [
-        "draw", "call", "question", "sample", "relation", "severity", "concept", "truth",
-        "answer", "unanswered", "loss", "coordinate", "elapsed",
-    ]  # fmt: skip
+        "draw",
+        "call",
+        "question",
+        "sample",
+        "relation",
+        "severity",
+        "concept",
+        "truth",
+        "answer",
+        "unanswered",
+        "loss",
+        "coordinate",
+        "elapsed",
+    ]
     table = pd.DataFrame.from_records(records, columns=columns)
     return table.astype({"answer": float, "coordinate": float, "loss": float})
 
@@ -123,9 +146,12 @@ def confusion(table: pd.DataFrame, by: str | Sequence[str]) -> pd.DataFrame:
     true, said = table["truth"] == 1, table["answer"].notna()
     yes = true ^ (table["loss"] >= 0.5)  # as the oracle saw it, whatever its threshold
     parts = table[keys].assign(
-        tn=said & ~yes & ~true, fp=said & yes & ~true, fn=said & ~yes & true,
-        tp=said & yes & true, unanswered=~said,
-    )  # fmt: skip
+        tn=said & ~yes & ~true,
+        fp=said & yes & ~true,
+        fn=said & ~yes & true,
+        tp=said & yes & true,
+        unanswered=~said,
+    )
     counts = parts.groupby(keys, sort=False).sum()
     return counts.join(_metrics(counts))
 

@@ -119,9 +119,12 @@ class QuestionSpace:
         asked = [self.asked[k] for k in self.asked_by]
         applies = self.oracle.applies
         found = np.array(
-            [[v.relation.applies(c) and applies(v.relation, c) for c in asked]
-             for v in self.variants], dtype=bool,
-        )  # fmt: skip
+            [
+                [v.relation.applies(c) and applies(v.relation, c) for c in asked]
+                for v in self.variants
+            ],
+            dtype=bool,
+        )
         if self.oracle.needs_source:  # the source image is what all others are compared with
             found[[v.relation.name == IDENTITY for v in self.variants]] = False
         return found

@@ -196,9 +196,15 @@ ERROR = "error"
 """What the mean loss of any other target is called."""
 
 TargetKind = Literal[
-    "overall", "misclassified", "concept", "relation", "severity", "relation-concept", "group",
+    "overall",
+    "misclassified",
+    "concept",
+    "relation",
+    "severity",
+    "relation-concept",
+    "group",
     "filter",
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True)

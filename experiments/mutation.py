@@ -41,9 +41,20 @@ QUICK = 2
 PATIENCE = 4.0
 """A mutant whose tests take this many times as long as without it, and 20 s, hangs."""
 LIBRARIES = (
-    "torch", "gpytorch", "botorch.acquisition", "scipy.stats", "pandas", "cv2", "httpx",
-    "hypothesis", "pytest", "pydantic", "typer.testing", "plotly.io", "jinja2",
-)  # fmt: skip
+    "torch",
+    "gpytorch",
+    "botorch.acquisition",
+    "scipy.stats",
+    "pandas",
+    "cv2",
+    "httpx",
+    "hypothesis",
+    "pytest",
+    "pydantic",
+    "typer.testing",
+    "plotly.io",
+    "jinja2",
+)
 LEFT_BEHIND = (".git", ".venv*", "runs", "bench", "__pycache__", ".*_cache", ".hypothesis")
 
 _AUDITS = ("ask_and_tell", "stopping", "mutants", "audit", "sources", "resuming")

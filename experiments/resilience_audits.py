@@ -29,11 +29,19 @@ from adaptive_vtt.utils.files import write_text
 ASKED = "AVTT_CAMPAIGN_ASKED"
 """The environment variable that names the log of a Python model."""
 LATE = (
-    "httpx", "openai", "plotly.graph_objects", "torch", "torch.fx.experimental.symbolic_shapes",
-    "adaptive_vtt.audit", "adaptive_vtt.cli.progress", "adaptive_vtt.cli.run_folder",
-    "adaptive_vtt.models.network.http_json", "adaptive_vtt.models.network.openai_chat",
-    "adaptive_vtt.report.page", "adaptive_vtt.spec.building",
-)  # fmt: skip
+    "httpx",
+    "openai",
+    "plotly.graph_objects",
+    "torch",
+    "torch.fx.experimental.symbolic_shapes",
+    "adaptive_vtt.audit",
+    "adaptive_vtt.cli.progress",
+    "adaptive_vtt.cli.run_folder",
+    "adaptive_vtt.models.network.http_json",
+    "adaptive_vtt.models.network.openai_chat",
+    "adaptive_vtt.report.page",
+    "adaptive_vtt.spec.building",
+)
 """Modules that commands import when they need them: a second or more of every run."""
 PATIENCE = 120.0
 """Seconds after which a process that has not ended counts as hanging, and is killed."""

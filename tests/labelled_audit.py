@@ -61,9 +61,13 @@ def space() -> QuestionSpace:
 def fill(journal: Journal, space: QuestionSpace, cases: list[Any] = CASES) -> Journal:
     """An audit of the first follow-up of each image; ``cases`` are the answers' details."""
     settings = {
-        "seed": 3, "strategy": "random", "model": "test", "floor": 0.0, "candidates": 1,
+        "seed": 3,
+        "strategy": "random",
+        "model": "test",
+        "floor": 0.0,
+        "candidates": 1,
         "answers": "one",
-    }  # fmt: skip
+    }
     journal.set_facts(space=describe_space(space), settings=settings)
     step = len(space.variants)
     rows = [

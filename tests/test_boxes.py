@@ -51,11 +51,23 @@ def coco(folder: Path, change: Callable[[dict[str, Any]], Any] | None = None) ->
     kinds = [{"id": 3, "name": "dog"}, {"id": 1, "name": "person"}, {"id": 2, "name": "kite"}]
     crowd = {"size": [20, 30], "counts": [40, 5, 555]}
     things = [
-        {"id": 70, "image_id": 7, "category_id": 3, "bbox": [2, 4, 10, 10], "iscrowd": 0,
-         "segmentation": SQUARE},
-        {"id": 71, "image_id": 7, "category_id": 1, "bbox": [0, 0, 30, 20], "iscrowd": 1,
-         "segmentation": crowd},
-    ]  # fmt: skip
+        {
+            "id": 70,
+            "image_id": 7,
+            "category_id": 3,
+            "bbox": [2, 4, 10, 10],
+            "iscrowd": 0,
+            "segmentation": SQUARE,
+        },
+        {
+            "id": 71,
+            "image_id": 7,
+            "category_id": 1,
+            "bbox": [0, 0, 30, 20],
+            "iscrowd": 1,
+            "segmentation": crowd,
+        },
+    ]
     content = {"images": images, "categories": kinds, "annotations": things}
     if change is not None:
         change(content)

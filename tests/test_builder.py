@@ -32,8 +32,15 @@ def built(scenes: Phantom) -> list[Built]:
 
 def test_every_kind_is_made(built: list[Built]) -> None:
     assert {one.kind for one in built} == {
-        "presence", "type", "counting", "grounding", "selection", "box", "contour", "coordinate",
-    }  # fmt: skip
+        "presence",
+        "type",
+        "counting",
+        "grounding",
+        "selection",
+        "box",
+        "contour",
+        "coordinate",
+    }
     for one in built:
         assert len(set(one.made.options)) == len(one.made.options) >= 2
         assert "{" not in one.made.question

@@ -69,9 +69,10 @@ def test_asking_lazily_about_hidden_boxes_comes_to_what_asking_about_all_does() 
             lazy |= {place: captioner.caption(made[place].make()) for place in more}
         every = {p: captioner.caption(v.make()) for p, v in oracle.versions(sample, None).items()}
         assert oracle._located(sample, Heard(caption, lazy)) == (
-            oracle._located(sample, Heard(caption, every)) if lazy else
-            oracle._located(sample, Heard(caption, {}))
-        )  # fmt: skip
+            oracle._located(sample, Heard(caption, every))
+            if lazy
+            else oracle._located(sample, Heard(caption, {}))
+        )
         compared += len(lazy) > 0
         assert len(lazy) <= len(every)
     assert compared > 2

@@ -87,8 +87,9 @@ def test_what_was_heard_is_not_asked_again(run: tuple[list[Step], Counting]) -> 
 
 
 def test_exact_names_cost_no_version_but_for_names_of_nothing() -> None:
-    captioner = TemplateCaptioner(omission=0, misclassification=0, fabrication=0, synonyms=0,
-                                  setting=0)  # fmt: skip
+    captioner = TemplateCaptioner(
+        omission=0, misclassification=0, fabrication=0, synonyms=0, setting=0
+    )
     dataset = scenes(3, size=SIZE)
     for index in range(3):
         assert listen(ReducedCaptions(), captioner, dataset.sample(index)).versions == {}
@@ -96,8 +97,9 @@ def test_exact_names_cost_no_version_but_for_names_of_nothing() -> None:
 
 def test_images_come_in_an_order_of_the_seed() -> None:
     def order(seed: int) -> list[int]:
-        steps = scheme(scenes(6, size=SIZE), TemplateCaptioner(), ReducedCaptions(),
-                       follow_ups=1, seed=seed)  # fmt: skip
+        steps = scheme(
+            scenes(6, size=SIZE), TemplateCaptioner(), ReducedCaptions(), follow_ups=1, seed=seed
+        )
         return [step.sample for step in steps if step.kind == "crop"]
 
     assert order(1) == order(1)
@@ -189,8 +191,9 @@ def test_a_violation_of_an_object_counts_once_an_image() -> None:
 
 def told(*named: tuple[str, str | None]) -> Told:
     """A caption that calls things so: (word, kind); None: nothing is there."""
-    taken = {kind: KINDS_OF_WORDS[word] for word, kind in named
-             if kind and KINDS_OF_WORDS[word] != kind}  # fmt: skip
+    taken = {
+        kind: KINDS_OF_WORDS[word] for word, kind in named if kind and KINDS_OF_WORDS[word] != kind
+    }
     return Told("", (), named, (), MappingProxyType(taken), ())
 
 
@@ -268,9 +271,12 @@ def test_a_captioner_without_faults_is_wrong_about_no_name() -> None:
 
 
 def test_every_word_is_a_name_of_one_kind() -> None:
-    forms = [form for words in WORDS.values()
-             for pair in ((words.singular, words.plural), *words.others)
-             for form in set(pair)]  # fmt: skip
+    forms = [
+        form
+        for words in WORDS.values()
+        for pair in ((words.singular, words.plural), *words.others)
+        for form in set(pair)
+    ]
     assert len(forms) == len(set(forms)) == len(KINDS_OF_WORDS)
 
 
@@ -280,8 +286,17 @@ def test_every_word_is_a_name_of_one_kind() -> None:
 def test_reports_are_right_where_there_is_an_error_and_silence_where_there_is_no_violation() -> (
     None
 ):
-    told_of = step(0, [finding("dog", 1), finding("cat", 1), finding("kite", 1),
-                       finding("room", 1), finding("bus", 2), finding("tree", None)])  # fmt: skip
+    told_of = step(
+        0,
+        [
+            finding("dog", 1),
+            finding("cat", 1),
+            finding("kite", 1),
+            finding("room", 1),
+            finding("bus", 2),
+            finding("tree", None),
+        ],
+    )
     units = [
         Unit("dog", False, False, "2.2", True),
         Unit("cat", False, False, "1.1", False),
@@ -293,13 +308,21 @@ def test_reports_are_right_where_there_is_an_error_and_silence_where_there_is_no
     ]
     frame = verdicts([told_of], {place(told_of): units})
     assert confusion(frame) | {"accuracy": 0} == {
-        "TP": 2, "FN": 1, "FP": 3, "TN": 2, "accuracy": 0,
-        "precision": 40.0, "recall": 66.7, "F1": 50.0,
-    }  # fmt: skip
+        "TP": 2,
+        "FN": 1,
+        "FP": 3,
+        "TN": 2,
+        "accuracy": 0,
+        "precision": 40.0,
+        "recall": 66.7,
+        "F1": 50.0,
+    }
     causes = frame.set_index("name")["cause"]
     assert causes[["kite", "room", "bus"]].tolist() == [
-        "other words", "place named", "still to be seen"
-    ]  # fmt: skip
+        "other words",
+        "place named",
+        "still to be seen",
+    ]
 
 
 def test_scores_of_a_row_of_the_papers_table() -> None:
@@ -307,8 +330,11 @@ def test_scores_of_a_row_of_the_papers_table() -> None:
     rows = [key for key, count in cells.items() for _ in range(count)]
     found = confusion(pd.DataFrame(rows, columns=["real", "reported"]))
     assert [found[name] for name in ("accuracy", "precision", "recall", "F1")] == [
-        93.8, 89.4, 74.7, 81.4
-    ]  # fmt: skip
+        93.8,
+        89.4,
+        74.7,
+        81.4,
+    ]
 
 
 def test_a_fallible_detector_misses_and_mislabels_at_its_rates() -> None:

@@ -363,20 +363,33 @@ def test_verify_agrees_with_the_engine(finished: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("UPDATE answers SET loss = 1 - loss WHERE question = (SELECT min(question) FROM answers)",
-         "an answer, .* of call [0-9]+ was altered"),
-        ("UPDATE moves SET scale = scale * 1.01 WHERE draw = 3 AND target = 0",
-         "draw 3 was altered"),
+        (
+            "UPDATE answers SET loss = 1 - loss WHERE question ="
+            " (SELECT min(question) FROM answers)",
+            "an answer, .* of call [0-9]+ was altered",
+        ),
+        (
+            "UPDATE moves SET scale = scale * 1.01 WHERE draw = 3 AND target = 0",
+            "draw 3 was altered",
+        ),
         ("UPDATE draws SET probability = probability / 2 WHERE draw = 5", "draw 5 was altered"),
-        ("DELETE FROM moves WHERE draw = 4; DELETE FROM answers WHERE call = (SELECT call FROM"
-         " draws WHERE draw = 4); DELETE FROM calls WHERE call = (SELECT call FROM draws WHERE"
-         " draw = 4); DELETE FROM draws WHERE draw = 4", "draw 4 is missing"),
-        ("DELETE FROM answers WHERE question = (SELECT max(question) FROM answers)",
-         "an answer, .* of call [0-9]+ was altered"),
-        ("UPDATE facts SET value = replace(value, '\"lower\": 0.', '\"lower\": 0.1') WHERE name ="
-         " 'intervals'", "the fact 'intervals' was altered"),
+        (
+            "DELETE FROM moves WHERE draw = 4; DELETE FROM answers WHERE call = (SELECT call FROM"
+            " draws WHERE draw = 4); DELETE FROM calls WHERE call = (SELECT call FROM draws WHERE"
+            " draw = 4); DELETE FROM draws WHERE draw = 4",
+            "draw 4 is missing",
+        ),
+        (
+            "DELETE FROM answers WHERE question = (SELECT max(question) FROM answers)",
+            "an answer, .* of call [0-9]+ was altered",
+        ),
+        (
+            "UPDATE facts SET value = replace(value, '\"lower\": 0.', '\"lower\": 0.1')"
+            " WHERE name = 'intervals'",
+            "the fact 'intervals' was altered",
+        ),
     ],
-)  # fmt: skip
+)
 def test_verify_names_what_was_tampered_with(finished: Path, change: str, message: str) -> None:
     with sqlite3.connect(finished) as database:
         database.executescript(change)
@@ -422,8 +435,13 @@ def test_verify_refuses_figures_that_the_rows_do_not_come_to(finished: Path, fie
 def test_the_public_names_of_the_design_work() -> None:
     space, model, _ = recorded(2)
     result = avtt.Audit(
-        space, model, strategy="uncertainty+unpredictability", budget=50, half_width=0.05,
-        confidence=0.95, seed=0,
-    ).run()  # fmt: skip
+        space,
+        model,
+        strategy="uncertainty+unpredictability",
+        budget=50,
+        half_width=0.05,
+        confidence=0.95,
+        seed=0,
+    ).run()
     wanted = {"target", "estimate", "lower", "upper", "half_width", "certified", "questions"}
     assert wanted <= set(result.targets.columns)

@@ -106,12 +106,12 @@ def test_a_model_that_breaks_midway_can_be_resumed_to_the_undisturbed_result(sta
     assert run("audit", spec, "--out", str(tmp_path / "whole"), "--seed", "0") == 0
     (start / "model.py").write_text(
         good.replace(
-            '    answers = np.empty((len(images), 2))',
+            "    answers = np.empty((len(images), 2))",
             "    predict.calls = getattr(predict, 'calls', 0) + 1\n"
             "    if predict.calls > 7:\n        raise RuntimeError('out of money')\n"
             "    answers = np.empty((len(images), 2))",
         )
-    )  # fmt: skip
+    )
     assert run("audit", spec, "--out", str(tmp_path / "broken"), "--seed", "0") == 2
     (start / "model.py").write_text(good)
     assert run("resume", str(tmp_path / "broken")) == 0
@@ -162,9 +162,20 @@ def test_relations_are_listed_and_previewed(start, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "command",
-    [(), ("audit",), ("resume",), ("report",), ("compare",), ("init",), ("relations",),
-     ("relations", "list"), ("relations", "preview"), ("label",), ("pictures",)],
-)  # fmt: skip
+    [
+        (),
+        ("audit",),
+        ("resume",),
+        ("report",),
+        ("compare",),
+        ("init",),
+        ("relations",),
+        ("relations", "list"),
+        ("relations", "preview"),
+        ("label",),
+        ("pictures",),
+    ],
+)
 def test_every_command_has_help_with_an_example_and_stands_in_the_readme(command, capsys):
     assert run(*command, "--help") == 0
     text = capsys.readouterr().out
@@ -203,14 +214,14 @@ def test_spec_that_is_no_toml(start, capsys):
         ("# severities = []", "severities = [6]", "expected some of [0, 1, 2, 3, 4, 5]"),
         ("# concepts = []", 'concepts = ["rond"]', "unknown concept 'rond'"),
         ("# concepts = []", 'concepts = ["rond"]', "did you mean 'round'?"),
-        ("# kind = \"python\"", 'kind = "pyton"', "model.kind: unknown value 'pyton'"),
+        ('# kind = "python"', 'kind = "pyton"', "model.kind: unknown value 'pyton'"),
         ("# uncertainty = 0.5", "uncertainty = 2.0", "expected less than or equal to 1, got 2.0"),
         ("model.py:predict", "model.py:predic", "unknown name 'predic'"),
         ("model.py:predict", "modell.py:predict", "modell.py' does not exist"),
         ("model.py:predict", "model.py", "expected 'package.module:name' or 'file.py:name'"),
         ("[dataset]", "[datasett]", "unknown field 'datasett'"),
     ],
-)  # fmt: skip
+)
 def test_wrong_spec(start, capsys, tmp_path, old, new, sentence):
     spec = edit(start, old, new)
     if new == "[datasett]":  # a missing section may be named first; both are one sentence

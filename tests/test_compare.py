@@ -143,11 +143,20 @@ def test_calls_of_a_huge_space_are_counted_and_not_listed():
 def planted(strategy: str, seed: int, calls: int | None, *, missed: bool, last: float) -> Any:
     """A run to half-width .1 that ended after 100 calls with estimate ``last``."""
     return {
-        "strategy": strategy, "seed": seed, "calls": 100, "reason": "", "seconds": 0.001,
-        "calls_to": [[0.3, 10], [0.2, 30], [0.1, calls]], "at": [1, 50, 100],
-        "half_width": [0.5, 0.2, 0.1], "certified": [True], "variance_ratio": 0.5,
-        "estimates": {"certified": [[0.5], [0.4], [last]]}, "held": True, "missed": missed,
-    }  # fmt: skip
+        "strategy": strategy,
+        "seed": seed,
+        "calls": 100,
+        "reason": "",
+        "seconds": 0.001,
+        "calls_to": [[0.3, 10], [0.2, 30], [0.1, calls]],
+        "at": [1, 50, 100],
+        "half_width": [0.5, 0.2, 0.1],
+        "certified": [True],
+        "variance_ratio": 0.5,
+        "estimates": {"certified": [[0.5], [0.4], [last]]},
+        "held": True,
+        "missed": missed,
+    }
 
 
 def planted_runs() -> list[Any]:
@@ -198,9 +207,12 @@ def test_running_means_and_plug_in_by_hand():
     assert np.isnan(running_means(inside, losses, draw, 1)[1])
     assert running_means(inside, losses, draw, 3) == pytest.approx([1 / 3, 1])
     found = plug_in(
-        np.array([2.0, 1.0]), np.array([4.0, 0.0]), np.array([10.0, 5.0]),
-        np.array([[True, True], [False, False]]), np.array([0.25, 0.75]),
-    )  # fmt: skip
+        np.array([2.0, 1.0]),
+        np.array([4.0, 0.0]),
+        np.array([10.0, 5.0]),
+        np.array([[True, True], [False, False]]),
+        np.array([0.25, 0.75]),
+    )
     assert found == pytest.approx([(2 + 4 * 0.5) / 10, 0.2])
 
 
@@ -220,9 +232,13 @@ def test_lure_is_the_formula_of_the_paper():
     left = np.array([[total], [part]]) - np.cumsum(hit, axis=1) + hit
     even = left / np.maximum(np.stack([np.ones(10), masses]), 1e-300)
     found = lure(
-        hit * loss[drawn], hit, scale=np.tile(1 / np.array(chances), (2, 1)), even=even,
-        calls=np.array([total, part]), sizes=np.array([total, part]),
-    )  # fmt: skip
+        hit * loss[drawn],
+        hit,
+        scale=np.tile(1 / np.array(chances), (2, 1)),
+        even=even,
+        calls=np.array([total, part]),
+        sizes=np.array([total, part]),
+    )
 
     def by_paper(n: int, losses: Any, q: Any) -> float:
         count = len(losses)
@@ -243,9 +259,13 @@ def test_lure_is_the_formula_of_the_paper():
             )
         assert np.isnan(found[1, count - 1]) == (not mine)
     everything = lure(
-        np.array([[1.0, 0.0]]), np.ones((1, 2), bool), scale=np.array([[5.0, 1.0]]),
-        even=np.array([[2.0, 1.0]]), calls=np.array([2.0]), sizes=np.array([2.0]),
-    )  # fmt: skip
+        np.array([[1.0, 0.0]]),
+        np.ones((1, 2), bool),
+        scale=np.array([[5.0, 1.0]]),
+        even=np.array([[2.0, 1.0]]),
+        calls=np.array([2.0]),
+        sizes=np.array([2.0]),
+    )
     assert everything[0, -1] == pytest.approx(0.5)
 
 
@@ -255,9 +275,14 @@ def test_peeking_by_hand():
 
     def look(truth: float, goal: float) -> Any:
         return peek(
-            inside, losses, draw, truth=np.array([truth]), sizes=np.array([1000.0]), goal=goal,
+            inside,
+            losses,
+            draw,
+            truth=np.array([truth]),
+            sizes=np.array([1000.0]),
+            goal=goal,
             alpha=0.05,
-        )  # fmt: skip
+        )
 
     # 1.96 sqrt(.25 / (n - 1)) is .1 at n = 98: even counts have mean 1/2
     stopped = look(0.5, 0.1)
@@ -370,8 +395,21 @@ def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys
     out = tmp_path / "out"
     spec = str(tmp_path / "SPEC.toml")
     options = ["--strategies", "uniform", "--repeats", "1", "--budget", "20"]
-    assert run("compare", spec, *options, "--half-width", "0.4", "--targets", "overall",
-               "--exhaust", "--out", str(out)) == 0  # fmt: skip
+    assert (
+        run(
+            "compare",
+            spec,
+            *options,
+            "--half-width",
+            "0.4",
+            "--targets",
+            "overall",
+            "--exhaust",
+            "--out",
+            str(out),
+        )
+        == 0
+    )
     shown = capsys.readouterr().out
     assert "errors of estimates made from the same draws" in " ".join(shown.split())
     assert max(len(line) for line in shown.splitlines() if line.startswith("│")) <= 80
@@ -452,8 +490,12 @@ def test_a_peer_that_is_missing_is_named(monkeypatch):
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
     monkeypatch.setattr(peers, "import_module", missing)
-    monkeypatch.setattr(peers, "pool", lambda seed: peers.Bench(
-        "tiny", np.zeros((4, 1)), np.zeros((4, 1)), np.zeros((4, 1, 1)), ("blur",), (0,), (1,)
-    ))  # fmt: skip
+    monkeypatch.setattr(
+        peers,
+        "pool",
+        lambda seed: peers.Bench(
+            "tiny", np.zeros((4, 1)), np.zeros((4, 1)), np.zeros((4, 1, 1)), ("blur",), (0,), (1,)
+        ),
+    )
     assert peers.run(("ville, iid", 0)) == "not installed: ville"
     assert peers.run(("proeval", 0)) == "not installed: proeval.sampler"

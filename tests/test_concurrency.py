@@ -294,9 +294,13 @@ def test_a_filter_that_means_something_else_is_another_audit(tmp_path: Path) -> 
         where = {"mine": {"relation": [relation]}}
         made = QuestionSpace(tiny_dataset(12, 2), ["identity", "rotation", "gaussian_noise"])
         return Audit(
-            made, ScriptedModel(), half_width=0.2, targets=["mine"], where=where,
+            made,
+            ScriptedModel(),
+            half_width=0.2,
+            targets=["mine"],
+            where=where,
             journal=tmp_path / "j.db",
-        )  # fmt: skip
+        )
 
     begin("rotation").close()
     with pytest.raises(JournalError, match="was begun with certificate"):

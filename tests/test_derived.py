@@ -277,8 +277,10 @@ def test_kappa_is_exact_over_the_corners_of_a_box(classes: int, seed: int) -> No
     miss, alarm = (around(rng.random(classes), rng, 1.0) for _ in range(2))
     values = []
     for corner in np.ndindex(*(2,) * (2 * classes)):
-        ends = [np.where(c, b.upper, b.lower) for c, b in
-                zip(np.reshape(corner, (2, classes)), (miss, alarm), strict=True)]  # fmt: skip
+        ends = [
+            np.where(c, b.upper, b.lower)
+            for c, b in zip(np.reshape(corner, (2, classes)), (miss, alarm), strict=True)
+        ]
         values.append(kappa(sizes, *map(point, ends)).estimate)
     bounds = kappa(sizes, miss, alarm)
     assert (bounds.lower, bounds.upper) == pytest.approx((min(values), max(values)), abs=1e-9)
@@ -314,10 +316,14 @@ def test_classes_known_of_some_images_only_have_no_precision() -> None:
 
 
 def test_balanced_error_of_labels_is_the_mean_over_both_sides() -> None:
-    rates = exact({
-        "relation identity, a: miss rate": 0.2, "relation identity, a: false-alarm rate": 0.4,
-        "relation identity, b: miss rate": 0.6, "relation identity, b: false-alarm rate": 0.0,
-    })  # fmt: skip
+    rates = exact(
+        {
+            "relation identity, a: miss rate": 0.2,
+            "relation identity, a: false-alarm rate": 0.4,
+            "relation identity, b: miss rate": 0.6,
+            "relation identity, b: false-alarm rate": 0.0,
+        }
+    )
     both = found(facts([[5, 5], [5, 5]], concepts_are="labels"), rates)
     assert both.loc["relation identity: BE", "estimate"] == pytest.approx(0.3)
     classes = found(facts([[5, 5], [5, 5]]), rates)
@@ -350,8 +356,9 @@ def test_alexnet_measured_by_itself_is_1(flag: str) -> None:
 
 
 def test_published_means_of_alexnet() -> None:
-    tables = {flag: found(known, exact(rates)) for flag in alexnet()
-              for known, rates in [audited(flag)]}  # fmt: skip
+    tables = {
+        flag: found(known, exact(rates)) for flag in alexnet() for known, rates in [audited(flag)]
+    }
     clean = np.mean([t.loc["relation identity: BE", "estimate"] for t in tables.values()])
     corrupted = np.mean([t.loc["all relations: BE", "estimate"] for t in tables.values()])
     assert round(100 * (1 - clean), 2) == 78.70
@@ -364,8 +371,9 @@ def test_divisors_that_are_negative_or_tiny_are_flagged() -> None:
     for flag in alexnet():
         known, rates = audited(flag)
         notes = found(known, exact(rates))["note"]
-        flagged.update({name: note for name, note in notes.items() if "medmnistc/" in str(name)
-                        and note})  # fmt: skip
+        flagged.update(
+            {name: note for name, note in notes.items() if "medmnistc/" in str(name) and note}
+        )
         some = any(flag in str(name) for name in flagged)
         assert bool(notes["all relations: rBE"]) == some
     turned = [name for name, note in flagged.items() if "sign is turned" in note]
@@ -375,11 +383,22 @@ def test_divisors_that_are_negative_or_tiny_are_flagged() -> None:
     assert {str(name).split("/", 1)[1] for name in flagged if name not in turned} == {
         f"{pair}: rBE"
         for pair in (
-            "pathmnist/bubble", "bloodmnist/saturate", "breastmnist/contrast_down",
-            *(f"chestmnist/{c}" for c in ("brightness_up", "brightness_down", "contrast_up",
-                                          "contrast_down", "gamma_corr_up", "gamma_corr_down")),
+            "pathmnist/bubble",
+            "bloodmnist/saturate",
+            "breastmnist/contrast_down",
+            *(
+                f"chestmnist/{c}"
+                for c in (
+                    "brightness_up",
+                    "brightness_down",
+                    "contrast_up",
+                    "contrast_down",
+                    "gamma_corr_up",
+                    "gamma_corr_down",
+                )
+            ),
         )
-    }  # fmt: skip
+    }
 
 
 def test_a_negative_divisor_turns_the_interval_round_and_a_clean_error_of_0_is_a_number() -> None:

@@ -39,11 +39,24 @@ def picture(seed: int, side: int = 40) -> str:
 def row(number: int, **cells: str) -> dict[str, str]:
     task = TASKS[number % 3]
     plain = {
-        "index": str(number), "image": picture(number), "image_path": f"image_{number}.jpg",
-        "question": f"What is this ({number})?", "category": task.category, "task": task.name,
-        "subtask": task.name, "scene": list(SCENES)[number % 2], "answer": "B", "dataset": "Kid",
-        "gt": "two", "A": "one", "B": "two", "C": "three", "D": "four", "E": "", "F": "",
-    }  # fmt: skip
+        "index": str(number),
+        "image": picture(number),
+        "image_path": f"image_{number}.jpg",
+        "question": f"What is this ({number})?",
+        "category": task.category,
+        "task": task.name,
+        "subtask": task.name,
+        "scene": list(SCENES)[number % 2],
+        "answer": "B",
+        "dataset": "Kid",
+        "gt": "two",
+        "A": "one",
+        "B": "two",
+        "C": "three",
+        "D": "four",
+        "E": "",
+        "F": "",
+    }
     return plain | cells
 
 

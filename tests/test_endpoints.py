@@ -75,10 +75,19 @@ def test_an_answer_costs_what_the_server_counts() -> None:
     with scripted() as endpoint:
         assert ask(endpoint) == Answer((0.9, 0.2), pytest.approx(USUAL))
         assert endpoint.statistics() | {"cost": 0} == {
-            "calls": 1, "attempts": 1, "retries": 0, "failures": {}, "seconds_backing_off": 0,
-            "seconds_pacing": 0, "input_tokens": 100, "output_tokens": 10, "cost": 0,
-            "cost_unconfirmed": 0, "over_bound": 0, "first_malformed": None,
-        }  # fmt: skip
+            "calls": 1,
+            "attempts": 1,
+            "retries": 0,
+            "failures": {},
+            "seconds_backing_off": 0,
+            "seconds_pacing": 0,
+            "input_tokens": 100,
+            "output_tokens": 10,
+            "cost": 0,
+            "cost_unconfirmed": 0,
+            "over_bound": 0,
+            "first_malformed": None,
+        }
 
 
 @pytest.mark.parametrize(

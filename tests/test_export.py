@@ -89,8 +89,12 @@ def test_table_reads_back_with_the_images_and_truths_that_were_judged(tmp_path: 
     assert written == Exported(8, 8, {})
     assert found.concepts == ("polyp", "text")
     truths = {found.sample_id(i): found.sample(i).truth for i in range(len(found))}
-    expected = {"a": {"polyp": 1, "text": 0}, "b": {"polyp": 0, "text": 1}, "c": {"polyp": 1},
-                "d": {"text": 1}}  # fmt: skip
+    expected = {
+        "a": {"polyp": 1, "text": 0},
+        "b": {"polyp": 0, "text": 1},
+        "c": {"polyp": 1},
+        "d": {"text": 1},
+    }
     assert truths == {
         f"{sample}--{change}": truth
         for sample, truth in expected.items()
@@ -110,8 +114,16 @@ def test_failures_are_listed_as_they_were_judged(tmp_path: Path) -> None:
     exported(audit, tmp_path / "out")
     found = pd.read_csv(tmp_path / "out/failures.csv")
     assert [*found.columns] == [
-        "id", "sample", "relation", "severity", "concept", "truth", "answer", "loss", "draw",
-    ]  # fmt: skip
+        "id",
+        "sample",
+        "relation",
+        "severity",
+        "concept",
+        "truth",
+        "answer",
+        "loss",
+        "draw",
+    ]
     draws = {(d.sample, d.question % 2): d.draw for d in audit.journal.draws()}
     expected = sorted(
         (draws[sample, k], f"{sample}--{name}-{k}", sample, name, k)
@@ -168,8 +180,9 @@ def test_concept_without_masks_gets_no_black_ones(tmp_path: Path) -> None:
     written = exported(audited(space, lambda images: [[1, 1]] * len(images)), tmp_path / "out")
     assert written == Exported(4, 4, {"polyp": 2})
     assert {n for n in names(tmp_path / "out") if n.startswith("masks/")} == {
-        "masks/polyp/a--identity-0.png", "masks/polyp/c--identity-0.png",
-    }  # fmt: skip
+        "masks/polyp/a--identity-0.png",
+        "masks/polyp/c--identity-0.png",
+    }
     # masks that are not there for all images cannot be read as a folder of masks
     assert "masks" not in (tmp_path / "out/dataset.toml").read_text()
 
@@ -191,9 +204,10 @@ def test_mask_audits_are_labelled_by_the_concepts_of_the_data(tmp_path: Path) ->
 
 def test_dataset_toml_reads_the_folder_back_both_ways(tmp_path: Path) -> None:
     dataset = from_table(
-        IMAGES, pd.DataFrame({"säge": [1, 0, 1, 0]}, index=[*"abcd"]),
+        IMAGES,
+        pd.DataFrame({"säge": [1, 0, 1, 0]}, index=[*"abcd"]),
         masks={"säge": [MASK, None, MASK, None]},
-    )  # fmt: skip
+    )
     audit = audited(QuestionSpace(dataset), lambda images: [[0.0]] * len(images))
     exported(audit, tmp_path / "out")
     text = (tmp_path / "out/dataset.toml").read_text(encoding="utf-8")

@@ -27,9 +27,15 @@ from adaptive_vtt.types import Numbering, TargetId
 
 OLD = Path(__file__).parent / "golden" / "journal3.db.gz"
 FAMILIES = [
-    "overall", "concepts", "relations", "severities", "relation-concepts", "relation-sides",
-    "group:site", "mine",
-]  # fmt: skip
+    "overall",
+    "concepts",
+    "relations",
+    "severities",
+    "relation-concepts",
+    "relation-sides",
+    "group:site",
+    "mine",
+]
 WHERE = {"mine": {"relation": ["rotation"], "truth": [1]}}
 
 
@@ -43,9 +49,16 @@ def space() -> QuestionSpace:
 def audited(budget: int = 8, journal: MemoryJournal | None = None) -> MemoryJournal:
     journal = MemoryJournal() if journal is None else journal
     Audit(
-        space(), ScriptedModel(), budget=budget, half_width=0.2, targets=FAMILIES, where=WHERE,
-        journal=journal, seed=3, surrogate=False,
-    ).run()  # fmt: skip
+        space(),
+        ScriptedModel(),
+        budget=budget,
+        half_width=0.2,
+        targets=FAMILIES,
+        where=WHERE,
+        journal=journal,
+        seed=3,
+        surrogate=False,
+    ).run()
     return journal
 
 
@@ -71,8 +84,14 @@ def test_names_are_made_of_ids_and_old_names_read_back_to_the_same_ids() -> None
     assert target_ids({"targets": names}, facts["space"], facts["settings"]) == made
     assert [TargetId(**row) for row in facts["certificate"]["ids"]] == made
     assert {target.kind for target in made} == {
-        "overall", "concept", "relation", "severity", "relation-concept", "group", "filter",
-    }  # fmt: skip
+        "overall",
+        "concept",
+        "relation",
+        "severity",
+        "relation-concept",
+        "group",
+        "filter",
+    }
 
 
 @pytest.mark.parametrize(

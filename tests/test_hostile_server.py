@@ -83,17 +83,24 @@ MALFORMED: dict[str, tuple[bytes, float]] = {
 
 def chat(url: str, **options: Any) -> OpenAIChat:
     chosen: dict[str, Any] = {
-        "prices": PRICES, "max_input_tokens": 1000, "max_tokens": 50, "yes_from": "words",
-        "retries": Retries(times=1, first_wait=0.001), **options,
-    }  # fmt: skip
+        "prices": PRICES,
+        "max_input_tokens": 1000,
+        "max_tokens": 50,
+        "yes_from": "words",
+        "retries": Retries(times=1, first_wait=0.001),
+        **options,
+    }
     return OpenAIChat("m", base_url=url, **chosen)
 
 
 def http(url: str, **options: Any) -> HttpJson:
     chosen: dict[str, Any] = {
-        "request": {"image": "{image_base64}", "of": "{concept}"}, "response": "p",
-        "prices": Prices(per_call=1.0), "retries": Retries(times=1, first_wait=0.001), **options,
-    }  # fmt: skip
+        "request": {"image": "{image_base64}", "of": "{concept}"},
+        "response": "p",
+        "prices": Prices(per_call=1.0),
+        "retries": Retries(times=1, first_wait=0.001),
+        **options,
+    }
     return HttpJson(url, **chosen)
 
 
@@ -274,8 +281,11 @@ def test_terminal_and_report_name_the_first_malformed_reply(
 
 
 def test_tensors_that_are_none_are_malformed_replies() -> None:
-    about = {"name": "m", "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 3, -1, -1]}],
-             "outputs": [{"name": "p"}]}  # fmt: skip
+    about = {
+        "name": "m",
+        "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 3, -1, -1]}],
+        "outputs": [{"name": "p"}],
+    }
     replies = [b"[1]", b'{"outputs": [{"name": "p", "shape": [1, 1], "data": [NaN]}]}', LESS_DEEP]
     for body in replies:
         with serving(
@@ -329,9 +339,13 @@ def test_more_containers_than_memory_should_hold_are_not_parsed() -> None:
 
 
 leaves = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
     st.sampled_from(["Yes", "no", "\ud800", 10**400, -1, 1.5]),
-)  # fmt: skip
+)
 anything = st.recursive(
     leaves,
     lambda part: (
@@ -496,10 +510,13 @@ def test_calls_drawn_ahead_are_not_sent_once_the_server_counts_more_than_was_dec
 
     with serving(answer) as url:
         model = http(
-            url, prices=Prices(input=1.0, output=0.0, tokens=1), input_tokens="n",
+            url,
+            prices=Prices(input=1.0, output=0.0, tokens=1),
+            input_tokens="n",
             most_input_tokens=100,
-            retries=Retries(times=0), limits=Limits(in_flight=flight),
-        )  # fmt: skip
+            retries=Retries(times=0),
+            limits=Limits(in_flight=flight),
+        )
         with Audit(space(), model, strategy="random", max_cost=800.0) as audit:
             audit.run()
             assert (len(given), audit.cost) == (flight, flight * 400.0)
@@ -534,9 +551,13 @@ def test_too_many_unanswered_calls_end_the_audit_and_it_goes_on_when_mended() ->
             assert audit.journal.facts()["endpoint"]["failures"]["malformed reply"] > 0
             broken = False
             with Audit(
-                space(40), chat(url), strategy="random", budget=60, fail_on_error=0.2,
+                space(40),
+                chat(url),
+                strategy="random",
+                budget=60,
+                fail_on_error=0.2,
                 journal=audit.journal,
-            ) as again:  # fmt: skip
+            ) as again:
                 assert again.run().calls == 60
 
 
@@ -544,10 +565,16 @@ def test_a_spec_sets_the_bound_of_replies_and_the_share_of_failures(tmp_path: Pa
     with serving(lambda *_: said(b'{"p": ' + b" " * 5000 + b"0.5}")) as url:
         chosen = {
             "dataset": {"kind": "phantom", "count": 30, "size": 64},
-            "model": {"kind": "http", "url": url, "request": {"q": "{concept}"}, "response": "p",
-                      "retries": 0, "max_reply_bytes": 1000},
+            "model": {
+                "kind": "http",
+                "url": url,
+                "request": {"q": "{concept}"},
+                "response": "p",
+                "retries": 0,
+                "max_reply_bytes": 1000,
+            },
             "audit": {"strategy": "random", "budget": 60, "fail_on_error": 0.5},
-        }  # fmt: skip
+        }
         audit = build_audit(Spec.model_validate(chosen), tmp_path)
         with audit, pytest.raises(ModelError, match=r"(\d+) of \1 .*most often: reply too long"):
             audit.run()

@@ -9,10 +9,22 @@ from adaptive_vtt.relations.corruptions import Corruption, weather
 from adaptive_vtt.types import Image, Sample
 
 STANDARD = {
-    "gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur",
-    "zoom_blur", "snow", "frost", "fog", "brightness", "contrast", "elastic_transform",
-    "pixelate", "jpeg_compression",
-}  # fmt: skip
+    "gaussian_noise",
+    "shot_noise",
+    "impulse_noise",
+    "defocus_blur",
+    "glass_blur",
+    "motion_blur",
+    "zoom_blur",
+    "snow",
+    "frost",
+    "fog",
+    "brightness",
+    "contrast",
+    "elastic_transform",
+    "pixelate",
+    "jpeg_compression",
+}
 
 
 def one(name: str) -> Corruption:

@@ -74,8 +74,18 @@ def tiff(way: int = 1, image: np.ndarray = STORED, extra: int | None = None) -> 
     """An uncompressed TIFF; ``extra`` is what its fourth channel is (2: alpha)."""
     height, width, channels = image.shape
     bits = image.dtype.itemsize * 8
-    tags = {256: width, 257: height, 258: None, 259: 1, 262: 2, 273: 8, 274: way, 277: channels,
-            278: height, 279: image.nbytes}  # fmt: skip
+    tags = {
+        256: width,
+        257: height,
+        258: None,
+        259: 1,
+        262: 2,
+        273: 8,
+        274: way,
+        277: channels,
+        278: height,
+        279: image.nbytes,
+    }
     if extra is not None:
         tags[338] = extra
     at = 8 + image.nbytes

@@ -10,20 +10,41 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = (
     # 0: what every room may use
-    "errors", "types", "utils",
+    "errors",
+    "types",
+    "utils",
     # 1: what an audit is put together from
-    "journal", "relations", "datasets", "models", "captions", "oracles", "surrogates",
+    "journal",
+    "relations",
+    "datasets",
+    "models",
+    "captions",
+    "oracles",
+    "surrogates",
     # 2: the questions, and when to end
-    "space", "stopping",
+    "space",
+    "stopping",
     # 3: what intervals hold, and what to ask
-    "certify", "strategies",
+    "certify",
+    "strategies",
     # 4 and 5: the loop, and who drives it
-    "engine", "cautions", "results", "audit",
+    "engine",
+    "cautions",
+    "results",
+    "audit",
     # 6: what is made of an audit
-    "augment", "report", "export", "labelling", "benchmark", "demo_server", "testing",
+    "augment",
+    "report",
+    "export",
+    "labelling",
+    "benchmark",
+    "demo_server",
+    "testing",
     # 7 and 8: what users write and type
-    "spec", "cli", "experiments",
-)  # fmt: skip
+    "spec",
+    "cli",
+    "experiments",
+)
 """Rooms of the package, lowest first; a room may import those before it and itself."""
 
 

@@ -22,10 +22,19 @@ GOLDEN = dict(np.load(Path(__file__).parent / "golden" / "medmnistc.npz"))
 PICTURE: Image = GOLDEN["image"]
 SEVERITIES = (1, 2, 3, 4, 5)
 PAIRS = {
-    "pathmnist": 11, "bloodmnist": 11, "dermamnist": 15, "retinamnist": 8, "tissuemnist": 8,
-    "octmnist": 6, "breastmnist": 7, "chestmnist": 13, "pneumoniamnist": 13, "organamnist": 13,
-    "organcmnist": 13, "organsmnist": 13,
-}  # fmt: skip
+    "pathmnist": 11,
+    "bloodmnist": 11,
+    "dermamnist": 15,
+    "retinamnist": 8,
+    "tissuemnist": 8,
+    "octmnist": 6,
+    "breastmnist": 7,
+    "chestmnist": 13,
+    "pneumoniamnist": 13,
+    "organamnist": 13,
+    "organcmnist": 13,
+    "organsmnist": 13,
+}
 
 
 @cache
@@ -158,8 +167,18 @@ def test_repaired_blood_profile_has_more_marks_at_each_severity() -> None:
     assert [m for m, _ in profile("bloodmnist")["stain_deposit"].ladder] == [1, 2, 3, 3, 3]
 
 
-@pytest.mark.parametrize("name", ["gaussian_noise", "impulse_noise", "shot_noise", "pixelate",
-                                  "brightness_up", "contrast_up", "characters"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gaussian_noise",
+        "impulse_noise",
+        "shot_noise",
+        "pixelate",
+        "brightness_up",
+        "contrast_up",
+        "characters",
+    ],
+)
 @pytest.mark.parametrize("channels", [1, 3])
 def test_batch_is_one_image_after_the_other(name: str, channels: int) -> None:
     relation = profile("dermamnist")[name]

@@ -66,9 +66,16 @@ def moved(name: str, sample: Sample, severity: int, seed: int = 0) -> Levels:
 def test_the_family_is_the_nine_of_the_thesis() -> None:
     names = [relation.name for relation in relations.resolve(["medtest"])]
     assert names == [
-        "medtest/saturation", "medtest/contrast", "medtest/white_balance", "medtest/specularity",
-        "medtest/blur", "medtest/instrument", "medtest/feces", "medtest/blood", "medtest/text",
-    ]  # fmt: skip
+        "medtest/saturation",
+        "medtest/contrast",
+        "medtest/white_balance",
+        "medtest/specularity",
+        "medtest/blur",
+        "medtest/instrument",
+        "medtest/feces",
+        "medtest/blood",
+        "medtest/text",
+    ]
     assert all(relation.severities == (1, 2, 3, 4, 5) for relation in NINE.values())
 
 

@@ -42,9 +42,16 @@ WORDINGS = (
     "Where in the image is the instrument?",
 )
 ANSWERS: dict[int, list[str]] = {
-    2: ["Z-line"], 3: ["Polyp snare"], 6: ["1"], 9: ["No"], 10: ["Yes"], 11: ["Pink", "Red"],
-    13: [""], 15: ["Colonoscopy"], 18: ["Lower-rigth"],
-}  # fmt: skip
+    2: ["Z-line"],
+    3: ["Polyp snare"],
+    6: ["1"],
+    9: ["No"],
+    10: ["Yes"],
+    11: ["Pink", "Red"],
+    13: [""],
+    15: ["Colonoscopy"],
+    18: ["Lower-rigth"],
+}
 
 
 def label(number: int, answer: Any) -> dict[str, Any]:

@@ -165,9 +165,13 @@ class Boxed:
         mask = np.zeros((30, 30), bool)
         mask[2:12, 3:8] = True
         things = (
-            Box("dog", 3, 2, 13, 12), Box("cat", 14, 14.5, 29, 28), Box("bird", 15, 1, 18, 4),
-            Box("horse", 20, 2, 40, 12), Box("cow", 1, 14, 10, 24), Box("sheep", 3, 16, 13, 27),
-        )  # fmt: skip
+            Box("dog", 3, 2, 13, 12),
+            Box("cat", 14, 14.5, 29, 28),
+            Box("bird", 15, 1, 18, 4),
+            Box("horse", 20, 2, 40, 12),
+            Box("cow", 1, 14, 10, 24),
+            Box("sheep", 3, 16, 13, 27),
+        )
         image = np.full((30, 30, 1), index, np.uint8)
         return Sample(str(index), image, {}, masks={"dog": mask}, boxes=things)
 
@@ -175,8 +179,11 @@ class Boxed:
 def test_cut_outs_are_taken_in_order_so_many_of_a_kind_as_masked() -> None:
     found = cut_outs(Boxed(), per_kind=2)  # type: ignore[arg-type]
     assert [(c.label, int(c.image[0, 0, 0])) for c in found] == [
-        ("dog", 0), ("cat", 0), ("dog", 1), ("cat", 1),
-    ]  # fmt: skip
+        ("dog", 0),
+        ("cat", 0),
+        ("dog", 1),
+        ("cat", 1),
+    ]
     dog, cat = found[:2]
     assert dog.alpha.tolist() == [[1.0] * 5 + [0.0] * 5] * 10
     assert cat.alpha.shape == (14, 15)  # whole pixels
@@ -283,13 +290,26 @@ def test_rome_without_an_object_to_spare_says_so() -> None:
 @pytest.mark.parametrize(
     ("one", "several"),
     [
-        ("dog", "dogs"), ("person", "people"), ("sheep", "sheep"), ("bus", "buses"),
-        ("couch", "couches"), ("knife", "knives"), ("mouse", "mice"), ("brush", "brushes"),
-        ("scissors", "scissors"), ("skis", "skis"), ("wine glass", "wine glasses"), ("tv", "tvs"),
-        ("potted plant", "potted plants"), ("butterfly", "butterflies"), ("toy", "toys"),
-        ("box", "boxes"), ("tie", "ties"), ("frisbee", "frisbees"),
+        ("dog", "dogs"),
+        ("person", "people"),
+        ("sheep", "sheep"),
+        ("bus", "buses"),
+        ("couch", "couches"),
+        ("knife", "knives"),
+        ("mouse", "mice"),
+        ("brush", "brushes"),
+        ("scissors", "scissors"),
+        ("skis", "skis"),
+        ("wine glass", "wine glasses"),
+        ("tv", "tvs"),
+        ("potted plant", "potted plants"),
+        ("butterfly", "butterflies"),
+        ("toy", "toys"),
+        ("box", "boxes"),
+        ("tie", "ties"),
+        ("frisbee", "frisbees"),
     ],
-)  # fmt: skip
+)
 def test_plurals(one: str, several: str) -> None:
     assert plural(one) == several
 
@@ -422,8 +442,10 @@ def test_a_caption_that_keeps_the_rules_has_no_loss() -> None:
     assert outcome.details is not None
     assert outcome.details["reduction"] == "insert kite 1,2,30,40 over 12%"
     assert [each["status"] for each in outcome.details["objects"]] == [
-        "retained", "retained", "inserted",
-    ]  # fmt: skip
+        "retained",
+        "retained",
+        "inserted",
+    ]
     assert not any(each["rule"] or each["type"] for each in outcome.details["objects"])
 
 
@@ -438,9 +460,12 @@ def test_a_broken_rule_is_a_loss_and_told_by_class() -> None:
     assert (outcome.loss, outcome.coordinate, outcome.score) == (1, 0.5, 0)
     # bed was never there; the cat is, and was left out; a horse is not; two kites are one too many
     assert types(outcome) == {
-        "bed": (1, "1.1"), "dog": (1, "2.2"), "cat": (1, "2.1"), "horse": (1, "1.2"),
+        "bed": (1, "1.1"),
+        "dog": (1, "2.2"),
+        "cat": (1, "2.1"),
+        "horse": (1, "1.2"),
         "kite": (2, None),
-    }  # fmt: skip
+    }
 
 
 def test_a_removed_object_that_is_still_named_is_a_fabrication() -> None:
@@ -450,9 +475,14 @@ def test_a_removed_object_that_is_still_named_is_a_fabrication() -> None:
     assert outcome.details is not None
     assert outcome.details["reduction"] == "remove dog 5,30,25,50"
     assert outcome.details["objects"][1] == {
-        "name": "dog", "boxes": [[5, 30, 25, 50]], "visible": None, "status": "disappeared",
-        "said": True, "rule": 2, "type": "3",
-    }  # fmt: skip
+        "name": "dog",
+        "boxes": [[5, 30, 25, 50]],
+        "visible": None,
+        "status": "disappeared",
+        "said": True,
+        "rule": 2,
+        "type": "3",
+    }
     assert judged(REMOVED, "a dog and a cat", "a cat").loss == 0
 
 

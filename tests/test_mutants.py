@@ -145,8 +145,9 @@ def test_beliefs_count_answers_by_half_and_losses_by_side() -> None:
     learnt = [Learnt(absent, 0, 1.0, 1.0, 0.5), Learnt(present, 1, 0.25, 0.75, 0.875)]
     belief.learn([*learnt, Learnt(5, 1, 1.0)])
     assert {*zip(*map(np.ndarray.tolist, belief.heard.nonzero()), strict=True)} == {
-        (0, 0, 1, 50), (1, 1, 2, 38),
-    }  # fmt: skip
+        (0, 0, 1, 50),
+        (1, 1, 2, 38),
+    }
     assert belief.tally[0, 0, 1].tolist() == [1, 1.0]
     assert belief.tally[1, 1, 2].tolist() == [2, 1.25]  # unanswered: judged, not heard
     assert [*belief.asked] == [0, 1]

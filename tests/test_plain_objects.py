@@ -26,9 +26,20 @@ from adaptive_vtt.testing import TiledDataset, tiny_dataset
 from adaptive_vtt.types import FollowUp, Sample
 
 MANDATORY = (
-    "name", "concepts", "has_images", "counts", "fingerprint", "sample", "sample_id", "truth",
-    "members", "profile", "profile_row", "metadata_values", "reference",
-)  # fmt: skip
+    "name",
+    "concepts",
+    "has_images",
+    "counts",
+    "fingerprint",
+    "sample",
+    "sample_id",
+    "truth",
+    "members",
+    "profile",
+    "profile_row",
+    "metadata_values",
+    "reference",
+)
 
 
 class PlainModel:

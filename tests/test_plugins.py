@@ -53,8 +53,18 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the example package was installed into."""
     folder = tmp_path_factory.mktemp("installed")
     source = shutil.copytree(PLUGIN, tmp_path_factory.mktemp("source") / "plugin")
-    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation",
-               "--no-index", "--target", str(folder), str(source)]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--target",
+        str(folder),
+        str(source),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder
@@ -152,8 +162,9 @@ def test_list_shows_packages_and_what_cannot_be_used(capsys: pytest.CaptureFixtu
     assert "[avtt-example 0.3.0]" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", ["relations", "datasets", "models", "oracles", "strategies",
-                                  "surrogates"])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind", ["relations", "datasets", "models", "oracles", "strategies", "surrogates"]
+)
 def test_every_part_says_what_it_is(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("list", kind, "--json") == 0
     assert all(entry["about"] for entry in json.loads(capsys.readouterr().out))
@@ -207,14 +218,18 @@ EXAMPLES = re.findall(
 @pytest.mark.parametrize(("name", "code", "spec"), EXAMPLES, ids=[e[0] for e in EXAMPLES])
 def test_the_examples_of_contributing_run(name: str, code: str, spec: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}.py").write_text(code)
-    base = '[dataset]\nkind = "phantom"\ncount = 6\nsize = 64\n[model]\nkind = "simulated"\n' \
-        'target = "unbiased"\n[audit]\nbudget = 4\n'  # fmt: skip
+    base = (
+        '[dataset]\nkind = "phantom"\ncount = 6\nsize = 64\n[model]\nkind = "simulated"\n'
+        'target = "unbiased"\n[audit]\nbudget = 4\n'
+    )
     section = re.search(r"\[(\w+)\]", spec)
     assert section is not None
     rest = re.sub(rf"\[{section[1]}\]\n(?:[^\[].*\n)*", "", base)
     (tmp_path / "SPEC.toml").write_text(rest + spec)
-    assert run("audit", str(tmp_path / "SPEC.toml"), "--budget", "4",
-               "--out", str(tmp_path / "out")) == 0  # fmt: skip
+    assert (
+        run("audit", str(tmp_path / "SPEC.toml"), "--budget", "4", "--out", str(tmp_path / "out"))
+        == 0
+    )
 
 
 def test_contributing_has_an_example_of_every_kind() -> None:

@@ -79,9 +79,12 @@ def test_an_empty_journal_is_refused_by_readers_untouched_and_begun_by_audit(
 
 @pytest.mark.parametrize("tables", [False, True], ids=["killed", "disk full"])
 def test_an_audit_whose_first_write_failed_is_begun_by_the_same_command(
-    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tables: bool,
+    start: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tables: bool,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     out, error = tmp_path / "r", sqlite3.OperationalError("database or disk is full")
     where = "add_fact" if tables else "make"
     with monkeypatch.context() as patch:
@@ -152,14 +155,15 @@ EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "unknown": (edited(grade="A"), "grade is no field of a result"),
     "missing": (lambda r: r.pop("waiting"), "waiting is missing"),
     "estimate": (
-        lambda r: r["targets"][0].update(estimate=0.01), r"targets\[0\]\.estimate: the journal",
+        lambda r: r["targets"][0].update(estimate=0.01),
+        r"targets\[0\]\.estimate: the journal",
     ),
     "certified": (
         lambda r: r["targets"][0].update(certified=True),
         r"targets\[0\]\.certified: the journal comes to false, the file says true",
     ),
     "rows": (lambda r: r["targets"].clear(), "targets: the journal comes to 1 rows, the file has"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("edit", EDITS)

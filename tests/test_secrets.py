@@ -78,9 +78,12 @@ class Server:
             message = {"role": "assistant", "content": "No"}
             choice = {"index": 0, "finish_reason": "stop", "message": message}
             said: Any = {
-                "choices": [choice], "object": "chat.completion", "id": "1", "created": 0,
+                "choices": [choice],
+                "object": "chat.completion",
+                "id": "1",
+                "created": 0,
                 "model": "m",
-            }  # fmt: skip
+            }
         else:
             said = {"p": dict.fromkeys(sent["concepts"], 0.25)}
         return 200, {}, json.dumps(said).encode()
@@ -268,11 +271,15 @@ def test_what_python_writes_out_is_not_repeated(kind: str, status: int) -> None:
             HttpJson(f"{url}/p?own=query-key", request=sent, response="p", headers=own)
             if kind == "http"
             else OpenAIChat(
-                "m", base_url=f"{url}/v1",
-                options={"extra_headers": own, "extra_query": {"own": "query-key"},
-                         "extra_body": sent},
+                "m",
+                base_url=f"{url}/v1",
+                options={
+                    "extra_headers": own,
+                    "extra_query": {"own": "query-key"},
+                    "extra_body": sent,
+                },
             )
-        )  # fmt: skip
+        )
         try:
             said = str(model.ask([prompt]))
         except ModelError as error:

@@ -34,9 +34,15 @@ def model(losses: np.ndarray) -> Recorded:
 
 def audited(losses: np.ndarray, seed: int, calls: int = 100, **options: object) -> Audit:
     audit = Audit(
-        pool(), model(losses), strategy="random", half_width=0.01, targets=["overall"],
-        budget=calls, seed=seed, **options,
-    )  # fmt: skip
+        pool(),
+        model(losses),
+        strategy="random",
+        half_width=0.01,
+        targets=["overall"],
+        budget=calls,
+        seed=seed,
+        **options,
+    )
     audit.run()
     return audit
 

@@ -53,10 +53,15 @@ def chat(url: str, **options: Any) -> Endpoint:
 
 def http(url: str, **options: Any) -> Endpoint:
     return HttpJson(
-        url, request={"q": "{concept}"}, response="choices.0.p",
-        input_tokens="usage.prompt_tokens", output_tokens="usage.completion_tokens",
-        most_input_tokens=INPUT, most_output_tokens=OUTPUT, **options,
-    )  # fmt: skip
+        url,
+        request={"q": "{concept}"},
+        response="choices.0.p",
+        input_tokens="usage.prompt_tokens",
+        output_tokens="usage.completion_tokens",
+        most_input_tokens=INPUT,
+        most_output_tokens=OUTPUT,
+        **options,
+    )
 
 
 MAKERS = pytest.mark.parametrize("make", [chat, http], ids=["openai", "http"])
@@ -82,10 +87,15 @@ def counting(make: Make, usages: list[Any], **options: Any) -> Iterator[Endpoint
 
 
 counts = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3),
-    st.integers(0, 2 * INPUT), st.lists(st.integers(), max_size=2),
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=3),
+    st.integers(0, 2 * INPUT),
+    st.lists(st.integers(), max_size=2),
     st.sampled_from([-1, 0, MOST_TOKENS, MOST_TOKENS + 1, 10**400, 100.0, "7", -1_000_000]),
-)  # fmt: skip
+)
 either = {"prompt_tokens": counts, "completion_tokens": counts}
 usages = st.one_of(
     counts, st.fixed_dictionaries(either), st.fixed_dictionaries({}, optional=either)

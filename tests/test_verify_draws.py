@@ -27,9 +27,11 @@ def journal_of(answers: str = "all", **options: object) -> MemoryJournal:
 
 def checked(journal: MemoryJournal, draws: list, facts: dict | None = None) -> None:
     losses = {
-        a.question: (a.loss, a.loss) for c in journal.calls() for a in c.answers
+        a.question: (a.loss, a.loss)
+        for c in journal.calls()
+        for a in c.answers
         if a.loss is not None
-    }  # fmt: skip
+    }
     calls = {c.call for c in journal.calls()}
     check_draws(read_facts(facts or journal.facts()), draws, calls, losses)
 
@@ -37,9 +39,15 @@ def checked(journal: MemoryJournal, draws: list, facts: dict | None = None) -> N
 @pytest.mark.parametrize("answers", ["one", "all"])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"candidates": 20}, {"strategy": "random"}, {"unanswered": "both"}, {"batch": 4},
-     {"half_width": None}],
-)  # fmt: skip
+    [
+        {},
+        {"candidates": 20},
+        {"strategy": "random"},
+        {"unanswered": "both"},
+        {"batch": 4},
+        {"half_width": None},
+    ],
+)
 def test_every_draw_follows_from_the_key_and_the_law(answers, options):
     journal = journal_of(answers, **options)
     verify(journal)
@@ -84,9 +92,16 @@ def test_another_law_is_noticed():
 
 @pytest.mark.parametrize(
     ("figure", "message"),
-    [(4, "scale should be"), (5, "lo should be"), (6, "hi should be"), (7, "foreseen should be"),
-     (9, "tilt_bound should be"), (8, "tilt passes"), (0, "passes the bounds")],
-)  # fmt: skip
+    [
+        (4, "scale should be"),
+        (5, "lo should be"),
+        (6, "hi should be"),
+        (7, "foreseen should be"),
+        (9, "tilt_bound should be"),
+        (8, "tilt passes"),
+        (0, "passes the bounds"),
+    ],
+)
 def test_a_figure_that_the_past_did_not_fix_is_noticed(figure, message):
     journal = journal_of()
     moves = list(journal.draws()[5].moves)

@@ -110,9 +110,11 @@ class Certifier(Game):
         """What stopping rules read, by the names of ``State``'s fields."""
         sequences = self.sequences
         return {
-            "lower": sequences.lower, "upper": sequences.upper,
-            "emptied": sequences.emptied, "doubtful": self.doubtful,
-        }  # fmt: skip
+            "lower": sequences.lower,
+            "upper": sequences.upper,
+            "emptied": sequences.emptied,
+            "doubtful": self.doubtful,
+        }
 
     def members(self, questions: Indices) -> Bools:
         """K x n: which targets each question belongs to."""

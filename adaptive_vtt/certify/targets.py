@@ -17,9 +17,16 @@ from ..space import QuestionSpace
 from ..types import ERROR, Bools, TargetId
 
 KINDS = (
-    "overall", "misclassified", "concepts", "concept:NAME", "relations", "severities",
-    "relation-concepts", "relation-sides", "group:COLUMN",
-)  # fmt: skip
+    "overall",
+    "misclassified",
+    "concepts",
+    "concept:NAME",
+    "relations",
+    "severities",
+    "relation-concepts",
+    "relation-sides",
+    "group:COLUMN",
+)
 
 
 @dataclass(frozen=True)

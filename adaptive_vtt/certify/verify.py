@@ -244,9 +244,12 @@ def _compare(intervals: list[Interval], stated: list[dict[str, Any]], aim: float
     for found, row in zip(intervals, stated, strict=True):
         width = (found.upper - found.lower) / 2
         ours = {
-            "target": found.target, "lower": found.lower, "upper": found.upper,
-            "estimate": found.estimate, "half_width": width,
-        }  # fmt: skip
+            "target": found.target,
+            "lower": found.lower,
+            "upper": found.upper,
+            "estimate": found.estimate,
+            "half_width": width,
+        }
         if abs(width - aim) > AGREE:  # else rounding decides
             ours["certified"] = width <= aim and not (found.emptied or found.astray)
         wrong = [name for name, value in ours.items() if not _agrees(value, row.get(name))]

@@ -210,9 +210,7 @@ def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[fl
 # -- running, writing, showing ------------------------------------------------------------
 
 
-def _run(
-    run: Callable[[work.Job], work.Run], jobs: list[work.Job], quiet: bool
-) -> list[work.Run]:  # fmt: skip
+def _run(run: Callable[[work.Job], work.Run], jobs: list[work.Job], quiet: bool) -> list[work.Run]:
     with _Bar("auditing", len(jobs), quiet) as advance:
         return work.run_all(run, jobs, lambda: advance(1))
 
@@ -222,9 +220,13 @@ class _Bar:
 
     def __init__(self, what: str, total: int, quiet: bool) -> None:
         self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-            TimeRemainingColumn(), console=Console(stderr=True, quiet=quiet), transient=True,
-        )  # fmt: skip
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True, quiet=quiet),
+            transient=True,
+        )
         self._task = self._progress.add_task(what, total=total)
 
     def __enter__(self) -> Callable[[int], None]:

@@ -48,8 +48,13 @@ def serve(
     out; it mistakes half and makes up a third as much. What is asked does not matter to it,
     nor do ``worse``, ``refusals``, ``rambling``, ``count`` and ``size``.
     """
-    for name, share in (("--error-rate", error_rate), ("--worse", worse), ("--faults", faults),
-                        ("--refusals", refusals), ("--rambling", rambling)):  # fmt: skip
+    for name, share in (
+        ("--error-rate", error_rate),
+        ("--worse", worse),
+        ("--faults", faults),
+        ("--refusals", refusals),
+        ("--rambling", rambling),
+    ):
         if not 0 <= share <= 1:
             raise InputError(f"{name}: expected a share between 0 and 1, got {share}")
     if latency < 0:
@@ -72,9 +77,14 @@ def serve(
 
 
 def _endoscopist(
-    error_rate: float, worse: float, refusals: float, rambling: float, seed: int, count: int,
+    error_rate: float,
+    worse: float,
+    refusals: float,
+    rambling: float,
+    seed: int,
+    count: int,
     size: int,
-) -> _Offer:  # fmt: skip
+) -> _Offer:
     frames = phantom(count, size=size, seed=seed)
     errors = spread_errors(frames.concepts, error_rate)
     brain = DemoBrain(
@@ -91,9 +101,11 @@ def _captioner(error_rate: float, seed: int) -> _Offer:
     from ..models.demo.template_captioner import TemplateCaptioner
 
     captioner = TemplateCaptioner(
-        omission=error_rate, misclassification=error_rate / 2, fabrication=error_rate / 3,
+        omission=error_rate,
+        misclassification=error_rate / 2,
+        fabrication=error_rate / 3,
         seed=seed,
-    )  # fmt: skip
+    )
     brain = CaptionBrain(captioner)
     told = ", ".join(f"{fault} {rate:.1%}" for fault, rate in captioner.rates.items())
     return _Offer(brain, CAPTIONER, 'kind = "scenes", of any count and seed', told, CAPTIONS_SPEC)

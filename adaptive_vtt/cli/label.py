@@ -34,6 +34,12 @@ def label(
     from .label_desk import label as run_label
 
     run_label(
-        directory, inspector=inspector, sample=sample, everything=everything, html=html,
-        take=take, summary=summary, as_json=as_json,
-    )  # fmt: skip
+        directory,
+        inspector=inspector,
+        sample=sample,
+        everything=everything,
+        html=html,
+        take=take,
+        summary=summary,
+        as_json=as_json,
+    )

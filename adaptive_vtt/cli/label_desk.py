@@ -111,8 +111,10 @@ def _ask(journal: Journal, queue: list[Item], folder: Path, inspector: str, html
         write_page(
             path, queue, inspector, mine, _pictures(journal), [facts["space"], facts["settings"]]
         )
-        typer.echo(f"wrote {path}: {len(queue)} objects; 'avtt label DIR --take FILE' takes the "
-                   "labels it saves")  # fmt: skip
+        typer.echo(
+            f"wrote {path}: {len(queue)} objects; 'avtt label DIR --take FILE' takes the "
+            "labels it saves"
+        )
         return
     session = Session(queue, inspector, mine, lambda given: keep(folder, [given]))
     run(session, _pictures(journal), _terminal_key(), Console(highlight=False))
@@ -180,12 +182,16 @@ def _scores_table(figures: Summary) -> Table:
     rows: list[tuple[str, Callable[[Level], Any]]] = [
         ("reported", lambda level: level.reported),
         ("others", lambda level: level.others),
-        *((name.upper(), lambda level, name=name: getattr(level, name)) for name in
-          ("tp", "fp", "fn", "tn")),
+        *(
+            (name.upper(), lambda level, name=name: getattr(level, name))
+            for name in ("tp", "fp", "fn", "tn")
+        ),
         ("undecided", lambda level: level.undecided),
-        *((name, lambda level, name=name: _percent(getattr(level.scores, name)))
-          for name in Scores.__dataclass_fields__),
-    ]  # fmt: skip
+        *(
+            (name, lambda level, name=name: _percent(getattr(level.scores, name)))
+            for name in Scores.__dataclass_fields__
+        ),
+    ]
     table = Table("", "objects", "cases", title="verdicts against labels")
     for name, read in rows:
         table.add_row(name, str(read(figures.objects)), str(read(figures.cases)))

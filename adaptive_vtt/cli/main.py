@@ -28,8 +28,17 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 for command in (
-    audit, resume, report, verify, pictures, label, export, compare, init, serve_demo,
-):  # fmt: skip
+    audit,
+    resume,
+    report,
+    verify,
+    pictures,
+    label,
+    export,
+    compare,
+    init,
+    serve_demo,
+):
     app.command()(command)
 app.command("list")(list_parts)
 app.add_typer(relations.app, name="relations")

@@ -35,7 +35,16 @@ def serve_demo(
     from .demo_endpoint import serve
 
     serve(
-        port=port, key_env=key_env, latency=latency, error_rate=error_rate, worse=worse,
-        faults=faults, refusals=refusals, rambling=rambling, seed=seed, count=count, size=size,
+        port=port,
+        key_env=key_env,
+        latency=latency,
+        error_rate=error_rate,
+        worse=worse,
+        faults=faults,
+        refusals=refusals,
+        rambling=rambling,
+        seed=seed,
+        count=count,
+        size=size,
         captions=captions,
-    )  # fmt: skip
+    )

@@ -94,7 +94,7 @@ def _seal_call(row: CallRow, draw: int, seals: Mapping[str, str]) -> str:
             a.details,
         )
         for a in sorted(row.answers, key=lambda a: a.question)
-    ]  # fmt: skip
+    ]
     return _seal(seals.get(f"draw {draw}", ""), row.call, float(row.cost), answers)
 
 

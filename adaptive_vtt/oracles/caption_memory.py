@@ -308,7 +308,12 @@ class CaptionMemory:
 
 
 _EMPTY = {
-    "_known": 0, "_name": -1, "_size": 0, "_left_out": 0, "_status": NOWHERE, "_nearest": 1,
+    "_known": 0,
+    "_name": -1,
+    "_size": 0,
+    "_left_out": 0,
+    "_status": NOWHERE,
+    "_nearest": 1,
     "_own": 0,
-}  # fmt: skip
+}
 """The arrays that grow with the samples looked at, and what stands in them at first."""

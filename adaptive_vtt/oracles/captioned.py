@@ -13,9 +13,17 @@ from .caption_view import QUESTION, Captioned
 from .consistency import VIOLATIONS
 
 NOTHING: Mapping[str, Any] = {
-    "source": "", "caption": "", "reduction": "", "size": [1, 1], "shown_size": [1, 1],
-    "boxes": [], "objects": [], "unnamed": [], "comparable": False, "versions": 0,
-}  # fmt: skip
+    "source": "",
+    "caption": "",
+    "reduction": "",
+    "size": [1, 1],
+    "shown_size": [1, 1],
+    "boxes": [],
+    "objects": [],
+    "unnamed": [],
+    "comparable": False,
+    "versions": 0,
+}
 """The details of a follow-up that has no caption to describe: every field is there, and empty."""
 NOT_CAPTIONED = Outcome(0.0, excluded="the source image was not captioned", details=NOTHING)
 _FIRST_PERSON = re.compile(r"\s*(i\b|i['’]m|sorry|as an\b|unfortunately|(my )?apologies)", re.I)

@@ -206,9 +206,16 @@ class ReducedCaptions(CaptionOracle):
             visible.append(seen)
             status.append("unlocated" if seen is None else self._status(seen))
         return Expected(
-            caption, tuple(located), tuple(visible), tuple(status), sample.boxes, reduction,
-            (height, width), len(heard.versions), self._unnamed(sample.boxes, located),
-        )  # fmt: skip
+            caption,
+            tuple(located),
+            tuple(visible),
+            tuple(status),
+            sample.boxes,
+            reduction,
+            (height, width),
+            len(heard.versions),
+            self._unnamed(sample.boxes, located),
+        )
 
     def _unnamed(
         self, boxes: Sequence[Box], located: Sequence[Located]
@@ -236,9 +243,13 @@ class ReducedCaptions(CaptionOracle):
         if unread is not None:
             return unread
         findings = check(
-            expected.located, expected.visible, expected.status, self.reader.objects(answer),
-            expected.boxes if self.detection else (), self.same,
-        )  # fmt: skip
+            expected.located,
+            expected.visible,
+            expected.status,
+            self.reader.objects(answer),
+            expected.boxes if self.detection else (),
+            self.same,
+        )
         broken = any(f.rule is not None for f in findings)
         return replace(scored(not broken), details=describe(expected, findings, answer))
 

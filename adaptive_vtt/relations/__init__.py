@@ -18,16 +18,37 @@ from .base import LabelPreserving, Relation, RelationDefaults, adapted_relation
 from .graded import GRADED, Graded, Identity
 
 __all__ = [
-    "REGISTRY", "FollowUp", "Graded", "Identity", "LabelPreserving", "Relation",
-    "RelationDefaults", "adapted_relation", "families", "get", "make", "names", "resolve",
-]  # fmt: skip
+    "REGISTRY",
+    "FollowUp",
+    "Graded",
+    "Identity",
+    "LabelPreserving",
+    "Relation",
+    "RelationDefaults",
+    "adapted_relation",
+    "families",
+    "get",
+    "make",
+    "names",
+    "resolve",
+]
 
 _BUILT_IN: tuple[RelationDefaults, ...] = (Identity(), *GRADED)
 
 _MEDMNIST = (
-    "pathmnist", "bloodmnist", "dermamnist", "retinamnist", "tissuemnist", "octmnist",
-    "breastmnist", "chestmnist", "pneumoniamnist", "organamnist", "organcmnist", "organsmnist",
-)  # fmt: skip
+    "pathmnist",
+    "bloodmnist",
+    "dermamnist",
+    "retinamnist",
+    "tissuemnist",
+    "octmnist",
+    "breastmnist",
+    "chestmnist",
+    "pneumoniamnist",
+    "organamnist",
+    "organcmnist",
+    "organsmnist",
+)
 
 _FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
     **{f"medmnistc/{flag}": ("medmnistc", (flag,)) for flag in _MEDMNIST},

@@ -157,9 +157,15 @@ def _shown(
         return Shown(picture(png) if png else None, [], 1.0)
     height, width = size
     boxes = [
-        Box(100 * left / width, 100 * top / height, 100 * (right - left) / width,
-            100 * (bottom - top) / height, one["name"], one["rule"] is not None)
+        Box(
+            100 * left / width,
+            100 * top / height,
+            100 * (right - left) / width,
+            100 * (bottom - top) / height,
+            one["name"],
+            one["rule"] is not None,
+        )
         for one in objects
         for left, top, right, bottom in one.get(where) or ()
-    ]  # fmt: skip
+    ]
     return Shown(picture(png) if png else None, boxes, width / height)

@@ -30,9 +30,11 @@ def section(evidence: Evidence) -> Section | None:
     if not evidence.standings or not tasks.issuperset(evidence.concepts):
         return None
     targets = pd.DataFrame(
-        [{**asdict(s.id), "estimate": s.estimate, "lower": s.lower, "upper": s.upper}
-         for s in evidence.standings]
-    )  # fmt: skip
+        [
+            {**asdict(s.id), "estimate": s.estimate, "lower": s.lower, "upper": s.upper}
+            for s in evidence.standings
+        ]
+    )
     table, models = beside(targets), _models()
     if table.empty:
         return None
@@ -45,9 +47,11 @@ def section(evidence: Evidence) -> Section | None:
         )
         for r in table.to_dict(orient="records")
     ]
-    return Section("Beside published results", "published", fragment(
-        "published.html", rows=rows, models=models
-    ))  # fmt: skip
+    return Section(
+        "Beside published results",
+        "published",
+        fragment("published.html", rows=rows, models=models),
+    )
 
 
 def _models() -> list[str]:

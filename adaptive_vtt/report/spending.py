@@ -73,10 +73,13 @@ def _figure(evidence: Evidence, axis: str) -> dict[str, Any]:
     x = shown if axis == "calls" else seconds[shown].round(2)
     unit = "calls" if axis == "calls" else "s"
     trace = {
-        "type": "scatter", "mode": "lines", "x": x.tolist(), "y": cost[shown].tolist(),
+        "type": "scatter",
+        "mode": "lines",
+        "x": x.tolist(),
+        "y": cost[shown].tolist(),
         "line": {"color": "var(--accent)", "width": 2.5, "shape": "hv"},
         "hovertemplate": "%{x} " + unit + ": %{y:.4~f}<extra></extra>",
-    }  # fmt: skip
+    }
     titles = {"calls": "calls answered so far", "seconds": "seconds of audit"}
     layout: dict[str, Any] = {
         "xaxis": {"title": {"text": titles[axis]}, "rangemode": "tozero"},

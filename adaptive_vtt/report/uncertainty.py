@@ -71,9 +71,15 @@ def _quietly(reduce: Any, values: Floats, axis: Any) -> Floats:
 
 
 def _trace(
-    x: list[int], y: Floats, name: str, colour: str, *, width: int, dash: str = "solid",
+    x: list[int],
+    y: Floats,
+    name: str,
+    colour: str,
+    *,
+    width: int,
+    dash: str = "solid",
     meta: str | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     line = {"color": f"var(--{colour})", "width": width, "dash": dash}
     trace = {"x": x, "y": y.tolist(), "name": name, "line": line, "hovertemplate": HOVER}
     mode = {"type": "scatter", "mode": "lines+markers" if len(x) < 3 else "lines"}

@@ -75,8 +75,15 @@ def _trace(x: list[int], y: Floats, name: str) -> dict[str, Any]:
     mode = "lines+markers" if len(x) < 3 else "lines"
     line = {"color": "var(--text)", "width": 3}
     hover = "%{x} calls: ±%{y:.3f}"
-    return {"type": "scatter", "mode": mode, "x": x, "y": y.tolist(), "name": name, "line": line,
-            "hovertemplate": hover}  # fmt: skip
+    return {
+        "type": "scatter",
+        "mode": mode,
+        "x": x,
+        "y": y.tolist(),
+        "name": name,
+        "line": line,
+        "hovertemplate": hover,
+    }
 
 
 def _line(aim: float) -> dict[str, Any]:

@@ -17,9 +17,19 @@ from .section import Section
 from .sentences import sentence
 
 __all__ = [
-    "DEMO", "AuditSpec", "CertifySpec", "DatasetSpec", "DetectorSpec", "ModelSpec", "OracleSpec",
-    "SpaceSpec", "Spec", "StopSpec", "parse_spec", "read_spec",
-]  # fmt: skip
+    "DEMO",
+    "AuditSpec",
+    "CertifySpec",
+    "DatasetSpec",
+    "DetectorSpec",
+    "ModelSpec",
+    "OracleSpec",
+    "SpaceSpec",
+    "Spec",
+    "StopSpec",
+    "parse_spec",
+    "read_spec",
+]
 
 
 class Spec(Section):
@@ -45,20 +55,29 @@ DEMO = Spec.model_validate(
         },
         "space": {
             "relations": [
-                "identity", "gaussian_noise", "defocus_blur", "brightness_up",
-                "brightness_down", "contrast_down", "rotation",
+                "identity",
+                "gaussian_noise",
+                "defocus_blur",
+                "brightness_up",
+                "brightness_down",
+                "contrast_down",
+                "rotation",
             ]
         },
         "audit": {"budget": 3000, "seed": 0},
         "certify": {
             "half_width": 0.08,
             "targets": [
-                "overall", "relations", "concept:footwear", "concept:upper body",
-                "concept:long sleeves", "concept:covers legs",
+                "overall",
+                "relations",
+                "concept:footwear",
+                "concept:upper body",
+                "concept:long sleeves",
+                "concept:covers legs",
             ],
         },
     }
-)  # fmt: skip
+)
 
 
 def read_spec(path: Path) -> Spec:

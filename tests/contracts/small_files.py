@@ -54,12 +54,27 @@ def endobench(folder: Path) -> Callable[[], Dataset]:
     pixels = np.random.default_rng(0).integers(0, 256, (24, 24, 3), dtype=np.uint8)
     text = base64.b64encode(cv2.imencode(".jpg", pixels)[1].tobytes()).decode()
     rows = [
-        {"index": k, "image": text, "image_path": f"{k}.jpg", "question": f"What is this ({k})?",
-         "category": TASKS[k % 3].category, "task": TASKS[k % 3].name, "subtask": "any",
-         "scene": "WCE", "answer": "B", "dataset": "Kid", "gt": "two",
-         "A": "one", "B": "two", "C": "three", "D": "four", "E": "", "F": ""}
+        {
+            "index": k,
+            "image": text,
+            "image_path": f"{k}.jpg",
+            "question": f"What is this ({k})?",
+            "category": TASKS[k % 3].category,
+            "task": TASKS[k % 3].name,
+            "subtask": "any",
+            "scene": "WCE",
+            "answer": "B",
+            "dataset": "Kid",
+            "gt": "two",
+            "A": "one",
+            "B": "two",
+            "C": "three",
+            "D": "four",
+            "E": "",
+            "F": "",
+        }
         for k in range(6)
-    ]  # fmt: skip
+    ]
     pd.DataFrame(rows).to_csv(folder / "e.tsv", sep="\t", index=False)
     return lambda: from_endobench(folder / "e.tsv")
 
@@ -82,12 +97,22 @@ def coco(folder: Path) -> Callable[[], Dataset]:
     for name in "ab":
         picture(folder / "images" / f"{name}.png", 20, 30)
     described = {
-        "images": [{"id": k, "file_name": f"{name}.png", "width": 30, "height": 20}
-                   for k, name in enumerate("ab")],
+        "images": [
+            {"id": k, "file_name": f"{name}.png", "width": 30, "height": 20}
+            for k, name in enumerate("ab")
+        ],
         "categories": [{"id": 1, "name": "dog"}, {"id": 2, "name": "kite"}],
-        "annotations": [{"id": 5, "image_id": 0, "category_id": 1, "bbox": [2, 4, 10, 10],
-                         "iscrowd": 0, "segmentation": [[2, 4, 12, 4, 12, 14, 2, 14]]}],
-    }  # fmt: skip
+        "annotations": [
+            {
+                "id": 5,
+                "image_id": 0,
+                "category_id": 1,
+                "bbox": [2, 4, 10, 10],
+                "iscrowd": 0,
+                "segmentation": [[2, 4, 12, 4, 12, 14, 2, 14]],
+            }
+        ],
+    }
     (folder / "instances.json").write_text(json.dumps(described))
     return lambda: from_coco(folder / "instances.json", folder / "images", outlines=True)
 

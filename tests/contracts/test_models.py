@@ -77,8 +77,11 @@ def recorded(per_call: Literal["one", "all"]) -> Recorded:
 
 
 def recorded_captions() -> RecordedCaptions:
-    rows = [(f"s{i}", *of, f"A cup, {i}.") for i in range(4)
-            for of in (("identity", 0), ("brightness_up", 2))]  # fmt: skip
+    rows = [
+        (f"s{i}", *of, f"A cup, {i}.")
+        for i in range(4)
+        for of in (("identity", 0), ("brightness_up", 2))
+    ]
     return RecordedCaptions(
         pd.DataFrame(rows, columns=["sample", "relation", "severity", "caption"])
     )
@@ -324,8 +327,13 @@ def test_cause_of_a_model_error_is_kept() -> None:
 
 def test_prompts_hold_no_truth() -> None:
     assert set(vars(PROMPT)) == {
-        "image", "concepts", "sample_id", "relation", "severity", "asks",
-    }  # fmt: skip
+        "image",
+        "concepts",
+        "sample_id",
+        "relation",
+        "severity",
+        "asks",
+    }
 
 
 # -- recorded and simulated ----------------------------------------------------------------

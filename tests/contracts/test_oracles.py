@@ -110,11 +110,13 @@ CASES = {
     "contains-truth": Case(ContainsTruth, lambda: written("medvqa"), WORDS),
     "captions": Case(ReducedCaptions, drawn, caption, lambda: [*reic.relations(follow_ups=2)]),
     "captions, no boxes hidden": Case(
-        lambda: ReducedCaptions(occlusion=False), drawn, caption,
+        lambda: ReducedCaptions(occlusion=False),
+        drawn,
+        caption,
         lambda: [*reic.relations(follow_ups=2)],
     ),
     "caption-classes": Case(CaptionClasses, drawn, caption, lambda: [ROME()]),
-}  # fmt: skip
+}
 
 
 def test_every_registered_oracle_has_a_case() -> None:

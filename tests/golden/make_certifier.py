@@ -59,10 +59,16 @@ def played(answers: Literal["one", "all"], predicted: bool, error: float) -> lis
         certifier.learn(move, inside[:, here], least * (not missing), np.maximum(least, missing))
         left = left[~here]
         if draw in WATCHED:
-            told.append({"table": certifier.table(), "stakes": [*stakes[:3]],
-                         "ratio": certifier.variance_ratio(), "sum": float(stakes.sum()),
-                         "move": [[*row] for row in (move.lo, move.hi, move.tilt, move.foreseen)],
-                         "stray": [*certifier.sequences.stray]})  # fmt: skip
+            told.append(
+                {
+                    "table": certifier.table(),
+                    "stakes": [*stakes[:3]],
+                    "ratio": certifier.variance_ratio(),
+                    "sum": float(stakes.sum()),
+                    "move": [[*row] for row in (move.lo, move.hi, move.tilt, move.foreseen)],
+                    "stray": [*certifier.sequences.stray],
+                }
+            )
     return told
 
 

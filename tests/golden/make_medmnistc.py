@@ -19,18 +19,30 @@ WINDOWS = ((0, 0), (98, 152))
 SIDE = 24
 ANGLES = (-31.0, 12.0)
 EXACT = {
-    "pixelate": "pathmnist", "jpeg_compression": "pathmnist", "defocus_blur": "dermamnist",
-    "motion_blur": "dermamnist", "zoom_blur": "dermamnist", "gaussian_blur": "tissuemnist",
-    "brightness_up": "pathmnist", "brightness_down": "pathmnist", "contrast_up": "pathmnist",
-    "contrast_down": "pathmnist", "saturate": "pathmnist", "black_corner": "dermamnist",
-    "gamma_corr_up": "chestmnist", "gamma_corr_down": "chestmnist",
-}  # fmt: skip
+    "pixelate": "pathmnist",
+    "jpeg_compression": "pathmnist",
+    "defocus_blur": "dermamnist",
+    "motion_blur": "dermamnist",
+    "zoom_blur": "dermamnist",
+    "gaussian_blur": "tissuemnist",
+    "brightness_up": "pathmnist",
+    "brightness_down": "pathmnist",
+    "contrast_up": "pathmnist",
+    "contrast_down": "pathmnist",
+    "saturate": "pathmnist",
+    "black_corner": "dermamnist",
+    "gamma_corr_up": "chestmnist",
+    "gamma_corr_down": "chestmnist",
+}
 DRAWN = {
-    "gaussian_noise": ("dermamnist", 4), "speckle_noise": ("dermamnist", 4),
-    "impulse_noise": ("dermamnist", 4), "shot_noise": ("dermamnist", 4),
-    "stain_deposit": ("pathmnist", 2000), "bubble": ("pathmnist", 2000),
+    "gaussian_noise": ("dermamnist", 4),
+    "speckle_noise": ("dermamnist", 4),
+    "impulse_noise": ("dermamnist", 4),
+    "shot_noise": ("dermamnist", 4),
+    "stain_deposit": ("pathmnist", 2000),
+    "bubble": ("pathmnist", 2000),
     "characters": ("dermamnist", 2000),
-}  # fmt: skip
+}
 GREY = ("pixelate", "jpeg_compression", "gaussian_blur", "contrast_up", "gamma_corr_up")
 
 
@@ -93,8 +105,13 @@ def drawn(table: dict[str, dict[str, Any]], image: Image) -> dict[str, Any]:
         reference.seed(1)
         corruption = table[flag][name]
 
-        def average(source: Image, severity: int, to_grey: bool = False,
-                    corruption: Any = corruption, draws: int = draws) -> Any:  # fmt: skip
+        def average(
+            source: Image,
+            severity: int,
+            to_grey: bool = False,
+            corruption: Any = corruption,
+            draws: int = draws,
+        ) -> Any:
             rows = []
             for _ in range(draws):
                 after = reference.apply(corruption, source, severity)

@@ -102,8 +102,10 @@ def texts(value: Any, field: str, name: str, place: Place) -> Iterator[Sent]:
 def texts_of_options(options: Mapping[str, Any], field: str = "options") -> Iterator[Sent]:
     """Every text that options of the openai library send."""
     places: dict[str, Place] = {
-        "extra_headers": "header", "extra_query": "query", "extra_body": "body"
-    }  # fmt: skip
+        "extra_headers": "header",
+        "extra_query": "query",
+        "extra_body": "body",
+    }
     for name, value in options.items():
         yield from texts(value, f"{field}.{name}", name, places.get(name, "payload"))
 

@@ -122,6 +122,12 @@ class JournalContract:
     def _content(journal: Journal) -> tuple[Any, ...]:
         journal.check_storage()
         return (
-            journal.facts(), journal.draws(), journal.calls(), journal.pictures(),
-            journal.sources(), journal.fact_rows(), journal.links(), journal.head,
-        )  # fmt: skip
+            journal.facts(),
+            journal.draws(),
+            journal.calls(),
+            journal.pictures(),
+            journal.sources(),
+            journal.fact_rows(),
+            journal.links(),
+            journal.head,
+        )

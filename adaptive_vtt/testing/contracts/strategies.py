@@ -23,8 +23,10 @@ class StrategyContract:
     """``make``: the strategy. ``space``: what is asked about."""
 
     histories: tuple[tuple[float, tuple[float | None, ...]], ...] = (
-        (0.0, ()), (0.2, (None,)), (0.5, (None, 0.0, 0.5, 1.0)),
-    )  # fmt: skip
+        (0.0, ()),
+        (0.2, (None,)),
+        (0.5, (None, 0.0, 0.5, 1.0)),
+    )
     """The share of images asked about before, and what was said: P(yes), or None for nothing."""
     targets: tuple[str, ...] = ("overall", "concepts")
     """What is to be certified."""
