@@ -66,6 +66,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "certify/verify": ("certify_figures", "verify_draws", "journal_chain"),
     "engine/assembly": ("algorithm1", "audit_settings", "audit"),
     "engine/audit_key": ("mutants", "shared_draws", "resuming"),
+    "engine/audit_parts": (*_AUDITS, "resuming", "concurrency"),
     "engine/belief": ("algorithm1", "mutants", "audit", "sources"),
     "engine/budget": ("ask_and_tell", "mutants", "sources", "usage_counts", "concurrency"),
     "engine/call_queue": ("ask_and_tell", "sources", "resuming", "concurrency"),

@@ -138,24 +138,23 @@ class Belief:
         if self.losses is not None and outcomes:
             self.losses.observe(self._losses(outcomes))
         self._remember(outcomes)
-        answered = [o for o in outcomes if o.answer is not None and o.coordinate is not None]
-        if not answered:
-            return
         numbering = self.space.numbering
         half = self._places // 2
-        for outcome in answered:
-            assert outcome.answer is not None
-            assert outcome.coordinate is not None
+        concepts, coordinates = [], []
+        for outcome in outcomes:
+            answer, coordinate = outcome.answer, outcome.coordinate
+            if answer is None or coordinate is None:
+                continue
             image = numbering.image_of(outcome.question)
             sample, variant, concept = numbering.parts(outcome.question)
-            place = round(outcome.coordinate * self._places) - outcome.truth * half
+            place = round(coordinate * self._places) - outcome.truth * half
             self.heard[concept, outcome.truth, variant, min(max(place, 0), half)] += 1
-            self.predictability.observe(image, sample, concept, outcome.truth, outcome.answer)
-        points = AnswerPoints(
-            tensor(np.array([numbering.parts(o.question)[2] for o in answered])),
-            tensor(np.array([o.coordinate for o in answered], np.float64)),
-        )
-        self.answers.observe(points)
+            self.predictability.observe(image, sample, concept, outcome.truth, answer)
+            concepts.append(concept)
+            coordinates.append(coordinate)
+        if concepts:
+            points = AnswerPoints(tensor(np.array(concepts)), tensor(np.array(coordinates, float)))
+            self.answers.observe(points)
 
     def _remember(self, outcomes: Sequence[Learnt]) -> None:
         """Keeps which samples were judged, and which concepts failed on which of them."""
