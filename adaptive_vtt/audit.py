@@ -9,12 +9,12 @@ from typing import Any, Self, Unpack
 from .certify.plan import Certify as Certify
 from .certify.population import describe_population
 from .engine.audit_key import same_key
+from .engine.audit_parts import assembled
 from .engine.belief import Belief
 from .engine.call_queue import Call as Call
 from .engine.options import Limits as Limits
 from .engine.options import Sampling as Sampling
 from .engine.options import Shorthands, grouped
-from .engine.audit_parts import assembled
 from .engine.run_loop import Progress as Progress
 from .engine.run_loop import progress_of, run_model
 from .engine.selector import Draw

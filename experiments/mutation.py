@@ -64,7 +64,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "certify/certifier": _CERTIFIED,
     "certify/targets": ("certify_figures", "derived"),
     "certify/verify": ("certify_figures", "verify_draws", "journal_chain"),
-    "engine/assembly": ("algorithm1", "audit_settings", "audit"),
+    "engine/assembly": ("algorithm1", "audit_settings", "audit", "surrogate_names"),
     "engine/audit_key": ("mutants", "shared_draws", "resuming"),
     "engine/audit_parts": (*_AUDITS, "resuming", "concurrency"),
     "engine/belief": ("algorithm1", "mutants", "audit", "sources"),

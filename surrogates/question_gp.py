@@ -45,6 +45,13 @@ class Questions(Protocol):
     def truth(self) -> Tensor: ...
 
 
+class LossSurrogate(Protocol):
+    """Predicts losses in [0, 1] from the losses of judged questions; see ``Surrogate``."""
+
+    def observe(self, losses: Losses) -> None: ...
+    def posterior(self, candidates: Questions) -> Posterior: ...
+
+
 class QuestionGP:
     """Predicts the loss of any question.
 

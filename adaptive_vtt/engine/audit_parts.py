@@ -11,7 +11,7 @@ from ..journal.prior import read_prior
 from ..journal.rows import DrawRow
 from ..models.base import ConcurrentModel, ModelDefaults
 from ..space import QuestionSpace
-from .assembly import fresh_belief
+from .assembly import fresh_belief, surrogate_in_journal
 from .audit_key import Origin, seed_for
 from .budget import Budget
 from .call_queue import Call, CallQueue
@@ -113,7 +113,7 @@ def assembled(
         chosen,
         seed=seed_for(sampling.seed, facts),
         floor=floor,
-        surrogate=certify.surrogate,
+        surrogate=surrogate_in_journal(certify),
         proxies=proxies.names,
     )
     origin = Origin.of(
