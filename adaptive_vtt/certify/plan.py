@@ -2,20 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ..errors import InputError, unknown
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
+from ..surrogates import Named as NamedSurrogate
 from ..types import CallMode
 from .certifier import Certifier
 from .sequences import CAP, EAGERNESS, MOST_SKEW, PRIOR
 from .targets import fingerprint, named_targets
-
-if TYPE_CHECKING:
-    from ..surrogates import Named
 
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
@@ -58,7 +56,7 @@ class Certify:
     targets: Sequence[str] = DEFAULT_TARGETS
     where: Filters | None = None
     unanswered: Literal["loss", "both"] = "loss"
-    surrogate: "bool | str | Named" = True
+    surrogate: bool | str | NamedSurrogate = True
     proxies: Mapping[str, ProxySource] | None = None
     prior_journal: PriorSource | None = None
 
