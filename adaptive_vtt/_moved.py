@@ -1,4 +1,8 @@
-"""Old dotted paths, for one release: importing one gives the module that took its place."""
+"""Old dotted paths, for one release: importing one gives the module that took its place.
+
+Of a path that is not in the table itself the longest beginning counts: what lay in a package that
+moved as a whole lies in the new one under the same name.
+"""
 
 import sys
 import warnings
@@ -108,6 +112,7 @@ MOVED = {
     "sourcing": "engine.source_calls",
     "tables": "utils.tables",
     "values": "journal.answer_json",
+    "vqa": "datasets.vqa",
     "vqa.boxes": "datasets.vqa.boxes",
     "vqa.building": "datasets.vqa.question_building",
     "vqa.extraction": "oracles.choice_extraction",
@@ -133,10 +138,9 @@ class _Moved(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        old = fullname.removeprefix(f"{self._package}.")
-        if old == fullname or old not in MOVED:
+        new = self._new(fullname)
+        if new is None:
             return None
-        new = f"{self._package}.{MOVED[old]}"
         warnings.warn(
             f"{fullname} is now {new}; the old path goes with the next release",
             DeprecationWarning,
@@ -144,9 +148,19 @@ class _Moved(MetaPathFinder, Loader):
         )
         return ModuleSpec(fullname, self, origin=new)
 
+    def _new(self, fullname: str) -> str | None:
+        """Where the module of this path is now; None where it did not move."""
+        first, *names = fullname.split(".")
+        if first != self._package:
+            return None
+        for count in range(len(names), 0, -1):
+            moved = MOVED.get(".".join(names[:count]))
+            if moved is not None:
+                return ".".join([first, moved, *names[count:]])
+        return None
+
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        old = spec.name.removeprefix(f"{self._package}.")
-        module = import_module(f"{self._package}.{MOVED[old]}")
+        module = import_module(str(spec.origin))
         self._specs[id(module)] = module.__spec__
         return module
 
@@ -158,4 +172,5 @@ class _Moved(MetaPathFinder, Loader):
 def install(package: str) -> None:
     """Lets the old paths below ``package`` be imported."""
     if not any(isinstance(finder, _Moved) for finder in sys.meta_path):
-        sys.meta_path.append(_Moved(package))
+        # first: the path of a package that moved would give its modules once more, under old names
+        sys.meta_path.insert(0, _Moved(package))

@@ -12,7 +12,7 @@ from .certify import Bounds, Certifier, derive
 from .certify.verify import recompute
 from .engine.canaries import Repeated, repeated
 from .journal import Journal
-from .journal.facts import Facts, read_facts
+from .journal.facts import CertificateFacts, Facts, read_facts
 from .journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
 from .oracles.caption_findings import Findings, found
 from .types import TargetId
@@ -181,7 +181,8 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
     table = judged(facts, draws, calls)
     targets, rates = _targets(table, facts.settings.oracle.rates), {}
     if facts.certificate is not None:
-        targets = _certified(facts, certifier, draws, calls)
+        intervals = facts.intervals if certifier is None else certifier.table()
+        targets = _certified(facts.certificate, intervals, draws, calls)
         bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
         rates = dict(zip(facts.certificate.ids, bounds, strict=True))
     canaries = repeated(sources, calls)
@@ -206,19 +207,19 @@ def warned(
     facts: Facts, draws: list[DrawRow], calls: list[CallRow], sources: list[SourceRow]
 ) -> tuple[str, ...]:
     """``Result.warnings`` from the rows of a journal."""
-    targets = _certified(facts, None, draws, calls) if facts.certificate else pd.DataFrame()
+    targets = pd.DataFrame()
+    if facts.certificate is not None:
+        targets = _certified(facts.certificate, facts.intervals, draws, calls)
     return tuple(cautions(facts, targets, repeated(sources, calls)))
 
 
 def _certified(
-    facts: Facts,
-    certifier: Certifier | None,
+    certificate: CertificateFacts,
+    rows: list[dict[str, Any]] | None,
     draws: list[DrawRow],
     calls: list[CallRow],
 ) -> pd.DataFrame:
-    certificate = facts.certificate
-    assert certificate is not None
-    rows = certifier.table() if certifier is not None else facts.intervals
+    """``rows``: a table of intervals; None where they are to be computed from draws and calls."""
     if rows is None:
         aim = certificate.aim
         rows = [

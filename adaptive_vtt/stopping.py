@@ -1,5 +1,6 @@
 """When an audit ends. Rules combine: ``a | b`` ends at the first, ``a & b`` at the last."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -263,6 +264,18 @@ class AllOf(_Combinable):
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.rules))
+
+
+def levels_of(rules: Iterable[StoppingRule]) -> list[tuple[Literal["mean", "max"], float]]:
+    """``over`` and ``tau`` of every UncertaintyBelow among the rules, those joined by "or" and
+    "and" included."""
+    found: list[tuple[Literal["mean", "max"], float]] = []
+    for rule in rules:
+        if isinstance(rule, UncertaintyBelow):
+            found.append((rule.over, rule.tau))
+        elif isinstance(rule, FirstOf | AllOf):
+            found += levels_of(rule.rules)
+    return found
 
 
 def _positive(what: str, value: float) -> None:

@@ -45,6 +45,13 @@ class Questions(Protocol):
     def truth(self) -> Tensor: ...
 
 
+class LossSurrogate(Protocol):
+    """Predicts losses in [0, 1] from the losses of judged questions; see ``Surrogate``."""
+
+    def observe(self, losses: Losses) -> None: ...
+    def posterior(self, candidates: Questions) -> Posterior: ...
+
+
 class QuestionGP:
     """Predicts the loss of any question.
 
@@ -190,12 +197,12 @@ class QuestionGP:
 
     def _grow(self, new: Units, judged: Judged) -> None:
         """Appends one part to the factor."""
-        assert self._grown is not None  # the first answer is a renewal
+        grown = new[:0] if self._grown is None else self._grown
         residual, known = self._residuals(judged, self._rows.size, len(new))
         block = self.kernel.between(new, new)
         block.diagonal().add_(self.kernel.noise)
-        self._rows.append(self.kernel.between(self._grown, new), block, residual, known)
-        self._grown = self._grown.join(new)
+        self._rows.append(self.kernel.between(grown, new), block, residual, known)
+        self._grown = grown.join(new)
 
     def _residuals(self, judged: Judged, start: int, count: int) -> tuple[Tensor, Tensor]:
         """count x C: (loss - F) / sqrt(F (1 - F)), and which of them are known."""

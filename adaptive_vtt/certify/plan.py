@@ -9,6 +9,7 @@ from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
+from ..surrogates import Named as NamedSurrogate
 from ..types import CallMode
 from .certifier import Certifier
 from .sequences import CAP, EAGERNESS, MOST_SKEW, PRIOR
@@ -41,7 +42,8 @@ class Certify:
     - ``unanswered``: "loss" counts an unanswered question as the oracle does, "both" as 0 in
       lower and 1 in upper bounds. Default "loss".
     - ``surrogate``: True predicts losses by the question GP, False by each target's mean alone:
-      faster, wider intervals. Default True.
+      faster, wider intervals. A name is that of another surrogate of losses: one that a package
+      declares, or ``file.py:name``; see CONTRIBUTING.md. Default True.
     - ``proxies``: name -> answers of a cheaper model, as ``engine.proxies.Proxies`` takes them.
       They move effort, never what is certified. Default None: none.
     - ``prior_journal``: path of the journal of an audit of an earlier version of the model on
@@ -54,7 +56,7 @@ class Certify:
     targets: Sequence[str] = DEFAULT_TARGETS
     where: Filters | None = None
     unanswered: Literal["loss", "both"] = "loss"
-    surrogate: bool = True
+    surrogate: bool | str | NamedSurrogate = True
     proxies: Mapping[str, ProxySource] | None = None
     prior_journal: PriorSource | None = None
 

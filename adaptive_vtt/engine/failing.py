@@ -1,7 +1,7 @@
 """When so many calls stay unanswered that asking on only burns the budget."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ..errors import InputError, ModelError
@@ -40,8 +40,11 @@ class Failing:
             else:
                 self._answered = True
 
-    def trust(self, calls: Iterable[CallRow]) -> None:
-        """These were made before: where one was answered, it is known that the model answers."""
+    def trust(self, calls: Collection[CallRow]) -> None:
+        """These were made before: the model was reached then, so that a refusal now may pass; and
+        where one was answered, it is known that the model answers."""
+        if calls:
+            self._model.trusted = True
         self._answered |= any(row.unanswered is None for call in calls for row in call.answers)
 
     def check(self) -> None:

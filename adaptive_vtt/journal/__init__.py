@@ -11,6 +11,7 @@ from .chain import Link, check_chain
 from .in_memory import MemoryJournal
 from .opening import (
     JournalSource,
+    answered,
     begin_anew,
     closed_on_error,
     holds_answers,
@@ -30,6 +31,7 @@ __all__ = [
     "Link",
     "MemoryJournal",
     "SQLiteJournal",
+    "answered",
     "begin_anew",
     "check_chain",
     "closed_on_error",
