@@ -417,7 +417,7 @@ class Audit:
             self._source_queue.recall(source)
             self._budget.pay(source.cost)
         self._judge.pictures = len(self.journal.pictures())
-        draws = self.journal.draws()
+        draws = self.journal.draws(laws=False)
         for row in draws:
             self._draw_order.learn(row.learned)
             self._draw_order.calls.append(row.call)
