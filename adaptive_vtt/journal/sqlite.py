@@ -214,10 +214,11 @@ class SQLiteJournal:
     def calls(self) -> list[CallRow]:
         with self._reading():
             answers: dict[int, list[AnswerRow]] = {}
-            for question, call, *rest, details in self._rows(_ANSWERS):
+            for *row, details in self._rows(_ANSWERS):
                 if details is not None:
-                    details = parsed(details, f"answers, question {question}, details", dict)
-                answers.setdefault(call, []).append(AnswerRow(question, call, *rest, details))
+                    details = parsed(details, f"answers, question {row[0]}, details", dict)
+                row.append(details)
+                answers.setdefault(row[1], []).append(AnswerRow(*row))
             rows = self._read("SELECT call, cost, elapsed FROM calls ORDER BY position")
             return [CallRow(**row, answers=tuple(answers.get(row["call"], []))) for row in rows]
 
