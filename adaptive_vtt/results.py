@@ -85,7 +85,7 @@ def outcomes(journal: Journal) -> pd.DataFrame:
     Columns: draw, call, question, sample, relation, severity, concept, truth, answer (NaN:
     unanswered), unanswered (reason or None), loss, coordinate, elapsed.
     """
-    return judged(read_facts(journal.facts()), journal.draws(), journal.calls())
+    return judged(read_facts(journal.facts()), journal.draws(laws=False), journal.calls())
 
 
 def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> pd.DataFrame:
@@ -177,7 +177,7 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
     taken from the journal, or recomputed from its rows.
     """
     facts, sources = read_facts(journal.facts()), journal.sources()
-    calls, draws = journal.calls(), journal.draws()
+    calls, draws = journal.calls(), journal.draws(laws=False)
     table = judged(facts, draws, calls)
     targets, rates = _targets(table, facts.settings.oracle.rates), {}
     if facts.certificate is not None:

@@ -113,11 +113,12 @@ class QuestionGP:
         asked = self._here(losses)
         first, unit = self._group(asked)
         units = self._units_of(asked)[first]
+        column = asked.concept if self.shared else torch.zeros_like(asked.concept)
         judged = Judged(
-            unit + self._held,
-            asked.variant,
-            asked.concept if self.shared else torch.zeros_like(asked.concept),
-            _side(asked),
+            (unit + self._held).int(),  # half the memory: a long audit keeps many rows
+            asked.variant.int(),
+            column.int(),
+            _side(asked).int(),
             losses.loss.to(self.device, torch.float64),
             self._proxy_features(asked),
         )
@@ -209,7 +210,7 @@ class QuestionGP:
         judged = judged[judged.unit >= start]
         expected = self.mean.expected(judged.variant, judged.side, judged.features)
         residual = (judged.loss - expected) / (expected * (1 - expected)).sqrt()
-        place = (judged.unit - start) * self._columns + judged.column
+        place = (judged.unit - start).long() * self._columns + judged.column
         times = torch.bincount(place, minlength=count * self._columns)
         total = torch.bincount(place, residual, count * self._columns)
         shape = (count, self._columns)

@@ -220,7 +220,7 @@ class Trace:
 
     def _lure(self, inside: Bools, losses: Floats, draw: Indices) -> list[list[float | None]]:
         """The estimates at ``at`` that the draws give without predictions."""
-        moves = [Move.of(row.moves) for row in self._audit.journal.draws()]
+        moves = [Move.of(row.moves) for row in self._audit.journal.draws(laws=False)]
         count, sums = (
             np.array([np.bincount(draw, v, len(moves)) for v in values], float)
             for values in (inside.astype(float), inside * losses)

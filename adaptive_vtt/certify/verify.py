@@ -5,13 +5,14 @@ One target at a time, one draw at a time, as the docstrings of
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import JournalError
-from ..journal import FIGURES, Journal, check_chain
+from ..journal import FIGURES, Journal, check_chain, with_law
 from ..journal.facts import read_facts
 from ..journal.migrations import check_old_seals
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 GRID = [i / 1000 for i in range(1001)]
 BETWEEN = 3.5
 LEAST = 1e-9
+NOTHING = 1e-300
+"""Where a bet has less room than this, or none, nothing can be lost: its cap is out of reach."""
 AGREE = 1e-7
 """Sums taken in another order differ by rounding; by no more than this."""
 
@@ -50,14 +53,15 @@ def verify(journal: Journal) -> list[Interval]:
     elsewhere.
     """
     journal.check_storage()
-    draws, calls = journal.draws(), journal.calls()
+    draws, calls = journal.draws(laws=False), journal.calls()
     check_chain(journal, draws, calls)
     check_old_seals(journal)
     _check_draws(draws, calls)
     facts = read_facts(journal.facts())
     certificate = facts.certificate
     losses = _losses(calls, certificate is not None and certificate.both)
-    check_draws(facts, draws, {c.call for c in calls}, losses)
+    whole = (with_law(journal, draw) for draw in draws)
+    check_draws(facts, whole, {c.call for c in calls}, losses)
     intervals = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
         _compare(intervals, facts.intervals, certificate.aim)
@@ -138,6 +142,7 @@ class _Game:
         self.rising = np.zeros(len(GRID))
         self.falling = np.zeros(len(GRID))
         self.m = np.array(GRID)
+        self.spread = self.m * (1 - self.m)
         self.least = self.most = 0.0
         self.lower, self.upper = 0.0, 1.0
         self.emptied = False
@@ -157,41 +162,40 @@ class _Game:
     def play(self, row: MoveRow, least: float, most: float) -> None:
         """One draw: bets fixed by the past, then the losses."""
         move = dict(zip(FIGURES, row.figures, strict=True))
-        size, foreseen = self.size, move["foreseen"]
+        size, centre = self.size, self.centre()
+        foreseen = move["foreseen"] / size**2
         low = self.least + move["low_base"] + move["scale"] * (least - move["low_predicted"])
         high = self.most + move["high_base"] + move["scale"] * (most - move["high_predicted"])
         low, high = low / size, high / size
         if row.active:
-            away = self.m - self.centre()
-            swing = abs(away) * move["tilt_bound"]
-            bottom = (self.least + move["lo"] - swing) / size
-            top = (self.most + move["hi"] + swing) / size
-            bet = self._bet(foreseen / size**2)
-            with np.errstate(divide="ignore"):
-                up = np.where(self.m > bottom, self.cap / (self.m - bottom), math.inf)
-                down = np.where(self.m < top, self.cap / (top - self.m), math.inf)
-            lean = away * move["tilt"] / size
-            self.rising += np.log1p(np.minimum(bet, up) * (low + lean - self.m))
-            self.falling += np.log1p(-np.minimum(bet, down) * (high + lean - self.m))
-        self._note(row.active, (low + high) / 2, max(foreseen / size**2, LEAST))
-        self._cut()
+            away = self.m - centre
+            swing = abs(away) * (move["tilt_bound"] / size)
+            above = self.m - (self.least + move["lo"]) / size + swing
+            below = (self.most + move["hi"]) / size + swing - self.m
+            bet = self._bet(foreseen, centre)
+            up = np.minimum(bet, self.cap / np.maximum(above, NOTHING))
+            down = np.minimum(bet, self.cap / np.maximum(below, NOTHING))
+            from_mean = away * (move["tilt"] / size) - self.m
+            self.rising += np.log1p(up * (from_mean + low))
+            self.falling += np.log1p(-down * (from_mean + high))
+        self._note(row.active, (low + high) / 2, max(foreseen, LEAST), centre)
+        if row.active:
+            self._cut()
         self.least += least
         self.most += most
 
-    def _bet(self, foreseen: float) -> Any:
-        centre = self.centre()
-        skew = np.clip(
-            self.m * (1 - self.m) / (centre * (1 - centre)), 1 / self.most_skew, self.most_skew
-        )
+    def _bet(self, foreseen: float, centre: float) -> Any:
+        skew = self.spread / (centre * (1 - centre))
+        skew = np.minimum(np.maximum(skew, 1 / self.most_skew), self.most_skew)
         variance = max(foreseen * self.strayed / (self.first + self.plays), LEAST)
         return self.eagerness * self.aim / (variance * skew)
 
-    def _note(self, active: bool, outcome: float, foreseen: float) -> None:
+    def _note(self, active: bool, outcome: float, foreseen: float, centre: float) -> None:
         if self.plays == 0:
             self.prior = self.first / foreseen
-        self.strayed += (outcome - self.centre()) ** 2 / foreseen if active else 1.0
+        self.strayed += (outcome - centre) ** 2 / foreseen if active else 1.0
         if active:
-            weight = self.centre() * (1 - self.centre()) / foreseen
+            weight = centre * (1 - centre) / foreseen
             self.weight += weight
             self.total += weight * outcome
             self.precision += 1 / foreseen
@@ -200,20 +204,27 @@ class _Game:
 
     def _cut(self) -> None:
         """Narrows the interval; means outside never come back, and are bet against no more."""
-        wealth = np.logaddexp(self.rising, self.falling) - math.log(2)
-        left = self.m[wealth < -math.log(self.alpha)]
-        if len(left):
-            self.lower = max(self.lower, float(left[0]) - GRID[1])
-            self.upper = min(self.upper, float(left[-1]) + GRID[1])
-        elif self.upper - self.lower > BETWEEN * GRID[1]:
-            self.emptied = True
+        places = range(len(self.m))
+        first, last = self._left_among(places), self._left_among(reversed(places))
+        if first is None or last is None:
+            self.emptied |= self.upper - self.lower > BETWEEN * GRID[1]
+            return
+        lower, upper = max(self.lower, first - GRID[1]), min(self.upper, last + GRID[1])
+        if (lower, upper) == (self.lower, self.upper):
+            return
+        self.lower, self.upper = lower, upper
         edge = GRID[1] / 2
-        first, last = np.searchsorted(self.m, [self.lower - edge, self.upper + edge])
-        if last - first < len(self.m):
-            possible = slice(first, last)
-            self.m, self.rising, self.falling = (
-                column[possible] for column in (self.m, self.rising, self.falling)
-            )
+        start, stop = np.searchsorted(self.m, [lower - edge, upper + edge])
+        columns = (self.m, self.spread, self.rising, self.falling)
+        self.m, self.spread, self.rising, self.falling = (c[start:stop] for c in columns)
+
+    def _left_among(self, places: Iterable[int]) -> float | None:
+        """The first mean, of those at ``places``, that the two bettors have not ruled out."""
+        for place in places:
+            wealth = np.logaddexp(self.rising[place], self.falling[place]) - math.log(2)
+            if wealth < -math.log(self.alpha):
+                return float(self.m[place])
+        return None
 
     def interval(self, seen: int) -> tuple[float, float]:
         """What the bets leave, and what the questions seen leave."""

@@ -72,7 +72,7 @@ class Parts:
             self.source_queue.recall(source)
             self.budget.pay(source.cost)
         self.judge.pictures = len(journal.pictures())
-        draws = journal.draws()
+        draws = journal.draws(laws=False)
         for row in draws:
             self.draw_order.learn(row.learned)
             self.selector.restore(

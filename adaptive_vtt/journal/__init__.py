@@ -7,7 +7,7 @@ of hashes (chain.py), so that what was altered afterwards can be found.
 """
 
 from .base import Journal
-from .chain import Link, check_chain
+from .chain import Link, check_chain, with_law
 from .in_memory import MemoryJournal
 from .opening import (
     JournalSource,
@@ -40,4 +40,5 @@ __all__ = [
     "opened",
     "read_journal",
     "recall",
+    "with_law",
 ]

@@ -19,7 +19,7 @@ class FactRow:
 
 @dataclass(frozen=True)
 class DrawRow:
-    """One draw as journaled."""
+    """One draw as journaled; ``law`` is empty where it was not read."""
 
     draw: int
     question: int
@@ -33,7 +33,7 @@ class DrawRow:
     moves: tuple["MoveRow", ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MoveRow:
     """What a draw fixed for one target; ``figures`` are those that schema.FIGURES names."""
 
