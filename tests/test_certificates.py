@@ -15,7 +15,7 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt.audit import Audit
 from adaptive_vtt.certify import Certifier, Sequences, named_targets
-from adaptive_vtt.certify.targets import calls, member, size
+from adaptive_vtt.certify.targets import calls, largest, member, size
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, JournalError
@@ -69,13 +69,7 @@ def test_sizes_and_calls_of_every_target_are_those_of_counting(seed: int) -> Non
         assert calls(space, target, "one") == row.sum()
         assert calls(space, target, "all") == len(np.unique(space.image_of(eligible[row])))
         count = np.bincount(space.image_of(eligible[row]))
-        assert count.max() <= avtt_largest(space, target)
-
-
-def avtt_largest(space: QuestionSpace, target: object) -> int:
-    from adaptive_vtt.certify.targets import largest
-
-    return largest(space, target, "all")  # type: ignore[arg-type]
+        assert count.max() <= largest(space, target, "all")
 
 
 @pytest.mark.parametrize(
