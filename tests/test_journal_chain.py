@@ -14,11 +14,19 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal, check_chain, read_journal
-from adaptive_vtt.journal.rows import CallRow, DrawRow
+from adaptive_vtt.journal.chain import Chain
+from adaptive_vtt.journal.rows import CallRow, DrawRow, FactRow
 from adaptive_vtt.oracles import Consistency
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 FLIPS = 60
+
+
+def test_seals_are_those_of_every_version() -> None:
+    """Another length or another way to seal would refuse all journals written before."""
+    chain = Chain()
+    assert chain.add(FactRow(0, "key", '"k"')).seal == "319f12a48ab0d08ce4e1e36a2f4af307"
+    assert chain.add(FactRow(1, "interrupted", "0")).seal == "69055b828e99ac833c50f12745632308"
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from adaptive_vtt import Audit
 from adaptive_vtt.engine import audit_key
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
+from adaptive_vtt.journal.prior import read_prior
 from adaptive_vtt.models import PythonModel, Recorded, TorchModel
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
@@ -65,6 +66,18 @@ def test_the_same_seed_draws_otherwise_where_a_prior_journal_or_the_model_differ
     for other, options in ((losses, {"prior_journal": path}), (mended, {"surrogate": False})):
         second = audited(other, 0, 12, **options)
         assert [row.call for row in second.journal.draws()] != drawn
+
+
+def test_a_prior_tells_the_judged_questions_in_order_and_their_losses(tmp_path: Path):
+    space = avtt.QuestionSpace(tiny_dataset(6, 2), ["identity"])
+    with Audit(space, ScriptedModel(refuse=0.3), journal=tmp_path / "j.db") as audit:
+        audit.run()
+        answers = [a for call in audit.journal.calls() for a in call.answers]
+    judged = sorted((a.question, a.loss) for a in answers if a.loss is not None)
+    prior = read_prior(tmp_path / "j.db")
+    assert len({loss for _, loss in judged}) > 1
+    assert list(zip(prior.questions, prior.losses, strict=True)) == judged
+    assert prior.space["fingerprint"] == space.fingerprint
 
 
 @pytest.mark.slow
