@@ -122,9 +122,9 @@ class ReducedCaptions(CaptionOracle):
     def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
         """Boxes hidden in three ways, where a name of the caption matches no box.
 
-        A box is an object's only if that is named in none of the three captions, so the next
-        way to hide it is asked about while that may still be: this comes to the same as
-        asking about all three, with fewer calls.
+        A box holds an object only if none of the three captions names the object. So as soon as
+        every object in question was named once, the box's other versions are not asked about:
+        the result is that of asking about all three, with fewer calls.
         """
         if not self.occlusion or sample.image is None:
             return {}
