@@ -59,7 +59,8 @@ class StoppingRule(Protocol):
 
 
 CENTS = 1e-9
-"""Sums of costs are off by rounding, by no more than this."""
+"""Tolerance, in units of money, where sums of costs are compared: far below any price, and far
+above what floats lose by rounding."""
 
 
 class _Combinable:

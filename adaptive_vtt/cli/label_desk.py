@@ -14,6 +14,7 @@ from ..errors import AvttError, InputError
 from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
 from ..labelling.agreement import Scores
+from ..labelling.item_pictures import Pictures
 from ..labelling.items import Item, by_key, items, to_label
 from ..labelling.labels import (
     check_known,
@@ -25,7 +26,6 @@ from ..labelling.labels import (
     read_own,
 )
 from ..labelling.page import write_page
-from ..labelling.pictures import Pictures
 from ..labelling.session import Session
 from ..labelling.summary import Level, Summary, summarise
 from ..labelling.terminal import run

@@ -9,7 +9,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ..relations.prompts import draw_contour
+from ..relations.visual_prompts import draw_contour
 from ..types import Image, Sample
 from ..utils.image_codec import jpeg, png
 

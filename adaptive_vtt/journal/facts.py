@@ -112,8 +112,12 @@ class EndedFacts(_Fact):
 
 
 class LostFacts(_Fact):
-    """``interrupted``: how many calls were sent, or may have been, and never came back, so that
-    they may have been paid for twice; ``counted``: which calls that wait are among them."""
+    """Calls that were sent, or may have been, and never came back.
+
+    ``interrupted``: how many. Each is sent again and may then be paid for twice, so a cap on cost
+    counts it at its worst price. ``counted``: those of them that are not sent again yet, so that
+    a second interruption does not count them twice.
+    """
 
     interrupted: int = 0
     counted: tuple[int, ...] = ()

@@ -18,6 +18,8 @@ PriorSource = Path | str
 class Prior:
     """The judged questions (n,) of an earlier audit, ascending, and their losses (n,) in [0, 1].
 
+    Questions that did not count are not among them: the loss that is journaled with them is a
+    placeholder and was never found.
     ``where``: its file; ``key``: its own, None in journals of versions before keys; ``space``:
     what it asked about.
     """
@@ -34,7 +36,7 @@ def read_prior(path: PriorSource) -> Prior:
     with closing(read_journal(path)) as journal:
         facts = read_facts(journal.facts())
         answers = [a for call in journal.calls() for a in call.answers]
-    known = sorted((a.question, a.loss) for a in answers if a.loss is not None)
+    known = sorted((a.question, a.loss) for a in answers if a.loss is not None and not a.excluded)
     questions = np.array([q for q, _ in known], np.int64)
     losses = np.array([loss for _, loss in known], float)
     return Prior(str(path), facts.key, facts.space, questions, losses)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 EXCLUDED = "excluded: "
-"""Before the reason of a question that does not count: 0 in lower bounds, 1 in upper ones."""
+"""Prefix of ``AnswerRow.unanswered`` where a question turned out not to count, because its source
+image went unanswered, say. Its loss is unknown: 0 in lower bounds, 1 in upper ones."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class AnswerRow:
 
     @property
     def excluded(self) -> bool:
-        """Whether the question does not count: 0 in lower bounds, 1 in upper ones."""
+        """Whether the question turned out not to count; its ``loss`` is then a placeholder."""
         return (self.unanswered or "").startswith(EXCLUDED)
 
 

@@ -6,7 +6,7 @@ from ..certify.derived import Figure, Kind, figures
 from ..certify.formulas import Bounds
 from .evidence import Evidence
 from .section import Section, fragment, span
-from .standing import shared
+from .target_status import shared
 
 TITLES: dict[Kind, tuple[str, str]] = {
     "classes": (
