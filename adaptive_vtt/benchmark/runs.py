@@ -43,8 +43,10 @@ CLASSICS = (
     "uncertainty",
     "uncertainty+unpredictability",
     "lure",
+    "nipv",
+    "certify",
 )
-"""The baselines, the paper's four strategies, and active testing's."""
+"""The baselines, the paper's four strategies, active testing's, BoTorch's and ours."""
 SHARPEST = 1e18
 """As a power, this leaves the best calls alone: even scores that differ by rounding are apart."""
 MOST_ARGMAX = 1000
@@ -119,7 +121,7 @@ def uncertainty_run(job: Job) -> Run:
 def certified_run(job: Job) -> Run:
     """One audit with certificates: how its intervals shrink, and what came of the estimates."""
     _one_thread()
-    with job.audit_of(seed=job.seed, stop=None, **options_of(job)) as audit:
+    with job.audit_of(seed=job.seed, stop=None, goal=None, **options_of(job)) as audit:
         trace = Trace(audit, job)
         run = _finished(job, audit, audit.run(trace.note))
         return {**run, **trace.finish()}
