@@ -29,12 +29,14 @@ BASELINES: dict[str, dict[str, Any]] = {
     "stratified": {"strategy": "stratified", "surrogate": False, "floor": PLAIN},
     "prediction-powered": {"strategy": "random", "surrogate": True, "floor": PLAIN},
     "argmax": {"strategy": "bald", "surrogate": True, "floor": PLAIN},
+    "nipv": {"strategy": "nipv", "surrogate": True},
 }
 """What to compare with, beside strategies: names and options of audits that certify.
 
 Prediction-powered: uniform draws and the question GP's predictions. Argmax: always the call
 that says most about the question GP (``bald`` without any chance in it); its intervals hold but
 stay wide, and the raw mean of its draws is what people take instead.
+``nipv``: an acquisition of BoTorch's, with the question GP that it needs.
 """
 CLASSICS = (
     *BASELINES,
@@ -43,10 +45,9 @@ CLASSICS = (
     "uncertainty",
     "uncertainty+unpredictability",
     "lure",
-    "nipv",
     "certify",
 )
-"""The baselines, the paper's four strategies, active testing's, BoTorch's and ours."""
+"""The baselines, the paper's four strategies, active testing's, and ours."""
 SHARPEST = 1e18
 """As a power, this leaves the best calls alone: even scores that differ by rounding are apart."""
 MOST_ARGMAX = 1000

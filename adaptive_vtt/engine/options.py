@@ -48,6 +48,13 @@ class Sampling:
     form: Literal["std", "variance"] = "std"
     history: Literal["truth", "answer"] = "truth"
 
+    @property
+    def name(self) -> str | None:
+        """What the strategy is called in the journal; None where it is left to the default."""
+        if self.strategy is None or isinstance(self.strategy, str):
+            return self.strategy
+        return named(self.strategy).name
+
     def chosen(self, certifies: bool) -> Named:
         """The strategy and its name in the journal; raises InputError for an unknown name."""
         return named(default(certifies) if self.strategy is None else self.strategy)
