@@ -49,6 +49,7 @@ bench: $(VENV)/.ready test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.figure4 --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.lookahead --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.speed --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.crossover --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.long_audits --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.digits
 	$(BIN)/python -m adaptive_vtt.experiments.fashion --out bench

@@ -22,12 +22,14 @@ from .engine.settings import check_cost, check_model, describe_space, same_audit
 from .errors import JournalError, OrderError
 from .journal import JournalSource, answered, opened, recall
 from .journal.facts import begun_facts, read_lost
+from .journal.old_facts import NAMES
 from .journal.rows import DrawRow
 from .models.base import ModelUnderTest, adapted_model
 from .models.checking import as_answer, check_answer
 from .results import Result, summarise
 from .space import QuestionSpace
 from .stopping import State, contradicted, levels_of
+from .surrogates import lowest_with_hard_answers
 from .types import Answer, Unanswered
 
 
@@ -45,7 +47,8 @@ class Audit:
     - ``journal``: a path (created, or continued if an audit with the same settings stands
       there), a Journal, or what opens one. Default None: memory.
     - ``notes``: anything JSON can hold, kept in a new journal. Default None: nothing.
-    - ``device``: where the GPs live: "cpu", "cuda" or "auto". Default "cpu".
+    - ``device``: where the GPs live: "cpu", "cuda" or "auto", CUDA where there is one.
+      Default "auto".
     - ``clock``: gives seconds; for tests. Default ``time.monotonic``.
 
     Raises InputError for settings out of range, JournalError for a journal of another audit.
@@ -61,14 +64,15 @@ class Audit:
         limits: Limits | None = None,
         journal: JournalSource = None,
         notes: Mapping[str, Any] | None = None,
-        device: str = "cpu",
+        device: str = "auto",
         clock: Callable[[], float] = time.monotonic,
         **shorthands: Unpack[Shorthands],
     ) -> None:
         self.certify, self.sampling, self.limits = grouped(shorthands, certify, sampling, limits)
         self.space, self.model = space, adapted_model(model)
         self._check()
-        self._rules = [*filter(None, [self.certify.rule()]), *self.limits.rules()]
+        self._rules = self.limits.rules(self.certify.rule())
+        self._lowest = lowest_with_hard_answers(self.sampling.form)
         self._parts = parts = assembled(
             self.space,
             self.model,
@@ -214,6 +218,8 @@ class Audit:
             next_calls=next_calls,
             cost=self.cost,
             reserved=self._budget.reserved(len(self._queue) + next_calls),
+            hard=self.belief.hard,
+            lowest=self._lowest,
         )
         return replace(state, **certifier.standing()) if certifier else state
 
@@ -319,6 +325,7 @@ class Audit:
                 **self._stops(),
                 certificate=certificate,
                 population=describe_population(certifier),
+                names=NAMES,
                 **origin.facts(),
                 **self._budget.facts(),
                 **notes,

@@ -21,7 +21,9 @@ class State:
     calls that the next question may take, 2 where its source image may have to be asked
     about, too. ``cost`` is what was spent, ``reserved`` what calls on their way and the next
     question may cost at most. ``emptied`` (K,): whether nothing was left of a target's interval;
-    ``doubtful`` (K,): whether that, or its draws disagree with it.
+    ``doubtful`` (K,): whether that, or its draws disagree with it. ``hard``: how many answers there
+    were, where all were 0 or 1, else 0; ``lowest``: below which relative uncertainty no side can
+    fall by such answers.
     """
 
     calls: int
@@ -35,6 +37,8 @@ class State:
     reserved: float = 0.0
     emptied: npt.NDArray[np.bool_] | None = None
     doubtful: npt.NDArray[np.bool_] | None = None
+    hard: int = 0
+    lowest: float = 0.0
 
     @property
     def widest(self) -> float:
@@ -58,6 +62,8 @@ class StoppingRule(Protocol):
         """A reason to stop, as a sentence part, or None."""
 
 
+SURELY_HARD = 100
+"""Answers, all of them 0 or 1, after which it is taken for sure that the model gives no others."""
 CENTS = 1e-9
 """Tolerance, in units of money, where sums of costs are compared: far below any price, and far
 above what floats lose by rounding."""
@@ -154,9 +160,19 @@ class UncertaintyBelow(_Combinable):
         if state.exhausted:
             return None
         level = state.mean if self.over == "mean" else state.widest
-        if level > self.tau:
-            return None
-        return f"the {self.over} uncertainty is {level:.3f} of its prior, at most {self.tau:g}"
+        if level <= self.tau:
+            return f"the {self.over} uncertainty is {level:.3f} of its prior, at most {self.tau:g}"
+        if state.hard >= SURELY_HARD and state.lowest > self.tau:
+            return self._unreachable(state)
+        return None
+
+    def _unreachable(self, state: State) -> str:
+        return (
+            f"the {self.over} uncertainty cannot fall to {self.tau:g} of its prior: all "
+            f"{state.hard} answers were 0 or 1, with which at least {state.lowest:.3f} is left; "
+            "certify instead (half_width), which such answers can, ask for more than that, or have "
+            "the model give probabilities"
+        )
 
     def __str__(self) -> str:
         return f"{self.over} uncertainty at most {self.tau:g} of its prior"

@@ -141,7 +141,7 @@ def certifying(count: int, half_width: float, seeds: int) -> pd.DataFrame:
         rates = means(space, named_targets(space, ["relations"], None), questions, losses)
         for name, options in (
             ("uniform", {"strategy": "random", "surrogate": False}),
-            ("uncertainty+unpredictability", {}),
+            ("certify", {}),
             ("neyman", {"strategy": "neyman"}),
         ):
             audit = Audit(

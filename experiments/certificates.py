@@ -44,7 +44,7 @@ class Setting:
     """
 
     name: str
-    strategy: str = "uncertainty+unpredictability"
+    strategy: str = "certify"
     prediction: str = "none"
     floor: float = 0.2
     candidates: int = 1024

@@ -34,7 +34,7 @@ from adaptive_vtt.types import UNKNOWN
 from adaptive_vtt.utils.files import write_text
 
 UNIFORM_FLOOR = 1e-9
-STRATEGIES = {"uniform": "random", "adaptive": "uncertainty+unpredictability"}
+STRATEGIES = {"uniform": "random", "adaptive": "certify"}
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ class Setting:
 SETTINGS = (
     Setting("uniform", UNIFORM),
     Setting("stratified", "stratified"),
-    Setting("adaptive, no surrogate", "uncertainty+unpredictability"),
-    Setting("adaptive", "uncertainty+unpredictability", surrogate=True),
+    Setting("adaptive, no surrogate", "certify"),
+    Setting("adaptive", "certify", surrogate=True),
 )
 
 

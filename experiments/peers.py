@@ -98,7 +98,7 @@ def certified(bench: Bench, seed: int, *, adaptive: bool) -> Track:
     belief = Belief(space, seed=seed, certifier=certifier, losses=_gp(bench) if adaptive else None)
     selector = Selector(
         space,
-        get("uncertainty+unpredictability" if adaptive else "random"),
+        get("certify" if adaptive else "random"),
         seed=seed,
         floor=0.2 if adaptive else 1e-9,
         candidates=2048,

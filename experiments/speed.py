@@ -59,7 +59,7 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
     )
     selector = Selector(
         space,
-        get("uncertainty+unpredictability"),
+        get("certify"),
         floor=0.2,
         candidates=candidates,
         answers="all",
@@ -73,7 +73,7 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
             break
         questions = np.arange(draw.call * CONCEPTS, (draw.call + 1) * CONCEPTS)
         selector.take(questions, draw.move)
-        selector.learn(_answers(space, questions, rng))
+        selector.learn(answers(space, questions, rng))
         times.append(time.perf_counter() - start)
     tail = times[-max(1, len(times) // 10) :]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -88,7 +88,8 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
     }
 
 
-def _answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> list[Learnt]:
+def answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> list[Learnt]:
+    """Answers to these questions, a fifth of them wrong."""
     truth = space.truth(questions)
     wrong = rng.random(len(questions)) < 0.2
     said = np.where(wrong, 1 - truth, truth) * 0.9 + 0.05

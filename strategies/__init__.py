@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from adaptive_vtt.utils.registry import Registry
 
 from .active_testing import Lure, Neyman
-from .base import Strategy
+from .base import Reasoned, Strategy
+from .by_stakes import ByStakes
 from .distinct_violations import DistinctViolations
 from .expected_reduction import ExpectedReduction
 from .failure_search import FailureSearch
@@ -24,6 +25,7 @@ from .visual_turing_test import Combined, Uncertainty, Unpredictability
 __all__ = [
     "REGISTRY",
     "Bald",
+    "ByStakes",
     "Combined",
     "DistinctViolations",
     "ExpectedReduction",
@@ -34,11 +36,13 @@ __all__ = [
     "Neyman",
     "Nipv",
     "Random",
+    "Reasoned",
     "Reic",
     "Strategy",
     "Stratified",
     "Uncertainty",
     "Unpredictability",
+    "default",
     "get",
     "named",
     "names",
@@ -50,6 +54,7 @@ REGISTRY = Registry(
     ("weights",),
     {
         "random": Random,
+        "certify": ByStakes,
         "stratified": Stratified,
         "unpredictability": Unpredictability,
         "uncertainty": Uncertainty,
@@ -67,11 +72,19 @@ REGISTRY = Registry(
 )
 
 
+PAPER, CERTIFY = "uncertainty+unpredictability", "certify"
+
+
 class Named(NamedTuple):
     """A strategy and what journals call it."""
 
     name: str
     strategy: Strategy
+
+
+def default(certifies: bool) -> str:
+    """The name of the strategy of an audit that names none."""
+    return CERTIFY if certifies else PAPER
 
 
 def names() -> list[str]:

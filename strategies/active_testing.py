@@ -24,7 +24,9 @@ from .common import expected_losses, per_call, per_question, sharpened
 
 
 class Neyman:
-    """sqrt(f (1 - f)); for a call that answers several questions, sqrt(sum of f (1 - f)).
+    """In proportion to the predicted standard deviation of the loss, sqrt(f (1 - f)).
+
+    For a call that answers several questions, sqrt(sum of f (1 - f)).
 
     f comes from the question GP, or is the mean of a question's targets where there is none.
     ``stratified``: every question gets its stratum's mean of f (1 - f); questions of the same
@@ -43,7 +45,7 @@ class Neyman:
 
 
 class Lure:
-    """f, the expected loss; a call that answers several questions has the sum of theirs."""
+    """In proportion to the expected loss f, of a call the sum of its questions'."""
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         f = expected_losses(candidates, belief, "lure").clamp(0, 1)

@@ -1,7 +1,7 @@
 """What a strategy is, one method, and what it may read."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -77,6 +77,9 @@ class BeliefView(Protocol):
     def stakes(self, candidates: Candidates) -> Tensor:
         """(m,): what each candidate call is worth to the targets that are still open."""
 
+    def stakes_by_target(self, candidates: Candidates) -> Tensor:
+        """K x n: what each candidate question adds to its call's stake, by open target."""
+
     def costs(self, candidates: Candidates) -> Tensor:
         """(m,): how many calls each candidate call takes, those about its source included."""
 
@@ -89,3 +92,14 @@ class Strategy(Protocol):
 
         Must depend on nothing but its arguments, and must not change them.
         """
+
+
+@runtime_checkable
+class Reasoned(Protocol):
+    """A strategy that says what it went by."""
+
+    def reasons(
+        self, candidates: Candidates, belief: BeliefView, place: int
+    ) -> dict[str, float | int]:
+        """What decided about the candidate at ``place``, once it was drawn, by name: for the
+        journal and the report."""

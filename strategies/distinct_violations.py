@@ -34,8 +34,11 @@ def caption_memory(belief: BeliefView, name: str) -> "CaptionMemory":
 
 
 class DistinctViolations:
-    """``power``: how concentrated on the best. ``ahead``: follow-ups of an image that was not
-    captioned yet are looked at up to so many together."""
+    """Of captions: objects whose violation is not known yet, by their promise per call.
+
+    ``power``: how concentrated on the best. ``ahead``: follow-ups of an image that was not
+    captioned yet are looked at up to so many together.
+    """
 
     def __init__(self, power: float = 16.0, ahead: int = 9) -> None:
         self.power = power

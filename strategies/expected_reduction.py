@@ -37,7 +37,7 @@ TIE = 1e-9
 
 
 class ExpectedReduction:
-    """Weight 1 on the calls with the largest expected fall of the total uncertainty.
+    """The calls that will probably lower the answer GPs' total uncertainty most.
 
     ``prior``: pseudo-answers spread evenly over a side's bins. ``pool``: pseudo-answers that
     all concepts' answers on that side count for. ``smoothing``: standard deviation of K in

@@ -34,7 +34,7 @@ from .common import (
 
 
 class FailureSearch:
-    """Concentrated on calls that may bring failures not seen yet.
+    """Calls that may bring failures not seen yet, by an upper bound on the expected loss.
 
     ``beta``: standard deviations of f added to f. ``power``: how concentrated. ``again``:
     what a failure found before still counts for. ``bounded``: the sd takes a triangular

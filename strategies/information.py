@@ -38,7 +38,7 @@ ROUNDING = 1e-12
 
 
 class Bald:
-    """Mutual information of the next loss and f, per question.
+    """What the next loss tells of the question GP: their mutual information.
 
     ``scored``: at most about so many candidates are scored, each for a triangular solve with
     all units seen. ``power``: calls weigh score ** power.
@@ -59,7 +59,7 @@ class Bald:
 
 
 class Nipv:
-    """Fall of the mean posterior variance of f over the unseen questions, per question.
+    """What lowers the question GP's mean variance over unseen questions most (BoTorch).
 
     ``scored``: at most about so many candidates are scored; ``points``: over about so many
     candidates the variance is averaged. A draw costs one joint posterior of the two

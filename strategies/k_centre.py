@@ -28,7 +28,7 @@ SAME = 1e-6
 
 
 class KCentre:
-    """(distance to the nearest sample asked about) ** ``power``.
+    """Samples far from all that were asked about: (distance to the nearest) ** ``power``.
 
     Distances are Euclidean, in the question GP's features, or between truth vectors (unknown
     truths as 1/2) where there is no question GP or it has none. The higher ``power``, the

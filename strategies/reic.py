@@ -29,8 +29,11 @@ Ints = npt.NDArray[np.int64]
 
 
 class Reic:
-    """``follow_ups`` per image and relation (the paper's 3). Ablations of the paper: without
-    ``by_ambiguity`` or ``by_diversity`` that score does not count."""
+    """Of captions: image by image, so many follow-ups of each relation, as REIC chooses them.
+
+    ``follow_ups`` per image and relation (the paper's 3). Ablations of the paper: without
+    ``by_ambiguity`` or ``by_diversity`` that score does not count.
+    """
 
     def __init__(
         self, follow_ups: int = 3, by_ambiguity: bool = True, by_diversity: bool = True

@@ -29,7 +29,7 @@ Counts = npt.NDArray[np.float64]
 
 
 class Stratified:
-    """S_h of each call's stratum, whatever is in the call."""
+    """Relation x severity (x concept side) by the spread of their losses so far, evenly within."""
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         heard, wrong = belief.tally[..., 0], belief.tally[..., 1]

@@ -9,7 +9,7 @@ from .base import BeliefView
 
 
 class Random:
-    """Every candidate alike."""
+    """Every candidate alike: (a) of the paper, and the baseline."""
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         return torch.ones(len(candidates), dtype=torch.float64)

@@ -23,7 +23,7 @@ EPSILON = 0.15
 
 
 class Unpredictability:
-    """(b): candidates whose answer the history leaves open, |p - 1/2| < epsilon."""
+    """(b) of the paper: any candidate whose answer the history leaves open, |p - 1/2| < epsilon."""
 
     def __init__(self, epsilon: float = EPSILON) -> None:
         self.epsilon = epsilon
@@ -31,40 +31,46 @@ class Unpredictability:
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         return _open(candidates, belief, self.epsilon).double()
 
+    def reasons(
+        self, candidates: Candidates, belief: BeliefView, place: int
+    ) -> dict[str, float | int]:
+        """``predicted_yes``: p of the question's image and concept."""
+        return _predicted(candidates, belief, place)
+
 
 class Uncertainty:
-    """(c): the concept and side where the answer GP is most uncertain, any candidate of it."""
+    """(c) of the paper: any candidate of the concept and side whose answer GP is most uncertain."""
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         return _most_uncertain(candidates, belief).double()
 
+    def reasons(
+        self, candidates: Candidates, belief: BeliefView, place: int
+    ) -> dict[str, float | int]:
+        """``uncertainty`` of the question's side, as a share of its prior."""
+        return _uncertainty(candidates, belief, place)
+
 
 class Combined:
-    """(d): of the most uncertain side's candidates, those that are unpredictable.
+    """(d) of the paper, its Algorithm 1: of (c)'s candidates, those that (b) would take.
 
-    In an audit that certifies, the same two criteria in their exact form: uncertainty picks
-    the targets that are still open, unpredictability the questions whose loss is least
-    foreseeable. The law that makes the widest interval shrink fastest has weights
-    sqrt(stakes), and sqrt(stakes / cost) where calls differ in cost; see ``Certifier.stakes``.
+    In an audit that certifies the engine mixes these weights with an even floor, as any
+    strategy's, which keeps the intervals valid. ``certify`` is the strategy made for that.
     """
 
     def __init__(self, epsilon: float = EPSILON) -> None:
         self.epsilon = epsilon
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
-        if belief.certifier is not None:
-            return _by_variance(candidates, belief)
         side = _most_uncertain(candidates, belief)
         return _open(candidates, belief, self.epsilon, among=side).double()
 
-
-def _by_variance(candidates: Candidates, belief: BeliefView) -> Tensor:
-    """Each call's sqrt(stakes / cost), in equal parts on its questions (n,)."""
-    stakes = belief.stakes(candidates)
-    if not bool((stakes > 0).any()):  # all that is open lies outside these candidates
-        return torch.ones(len(candidates), dtype=torch.float64)
-    share = torch.bincount(candidates.unit, minlength=len(stakes))
-    return ((stakes / belief.costs(candidates)).sqrt() / share)[candidates.unit]
+    def reasons(
+        self, candidates: Candidates, belief: BeliefView, place: int
+    ) -> dict[str, float | int]:
+        """Those of (b) and of (c)."""
+        uncertain = _uncertainty(candidates, belief, place)
+        return uncertain | _predicted(candidates, belief, place)
 
 
 def _most_uncertain(candidates: Candidates, belief: BeliefView) -> Tensor:
@@ -83,3 +89,14 @@ def _open(
         distance.masked_fill_(~among, torch.inf)
     nearest = float(distance.min())
     return distance < epsilon if nearest < epsilon else distance <= nearest + TIE
+
+
+def _uncertainty(candidates: Candidates, belief: BeliefView, place: int) -> dict[str, float | int]:
+    level = belief.uncertainty().view(-1)[candidates.cell[place]]
+    return {"uncertainty": round(float(level), 6)}
+
+
+def _predicted(candidates: Candidates, belief: BeliefView, place: int) -> dict[str, float | int]:
+    here = slice(place, place + 1)
+    p = belief.predictability.probability(candidates.image[here], candidates.concept[here])
+    return {"predicted_yes": round(float(p[0]), 6)}

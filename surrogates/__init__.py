@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from adaptive_vtt.utils.registry import Registry
 
-from .answer_gp import AnswerGP, AnswerPoints
+from .answer_gp import AnswerGP, AnswerPoints, lowest_with_hard_answers
 from .base import Posterior, Surrogate
 from .embedding import embed
 from .features import sample_features
@@ -29,6 +29,7 @@ __all__ = [
     "QuestionGP",
     "Surrogate",
     "embed",
+    "lowest_with_hard_answers",
     "named",
     "sample_features",
 ]

@@ -11,6 +11,7 @@ All concepts are updated together; nothing is ever refactorised.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import gpytorch
@@ -174,6 +175,26 @@ class AnswerGP:
     def _measure(self, covariance: Tensor) -> Tensor:
         height = covariance.diagonal(dim1=1, dim2=2).clamp(min=0.0)
         return (height.sqrt() if self.form == "std" else height) @ self._area
+
+
+@cache
+def lowest_with_hard_answers(form: Form = "std") -> float:
+    """The share of its prior below which no u- or u+ falls while every P(yes) is 0 or 1.
+
+    Such answers lie at a = 0, 1/2 and 1 alone, and a bin counts once however often it is hit. So
+    all that is ever seen of a side are its two ends, five lengthscales l apart: with s the signal
+    and v the noise variance, k(x) = exp(-x^2 / l^2) s / (s + v), and ends too far apart to matter
+    to each other, each end takes away the share
+
+        (1 / side) * integral over x >= 0 of 1 - sqrt(1 - k(x))        side = 1/2, form "std"
+        (1 / side) * integral over x >= 0 of k(x)                      form "variance"
+
+    which is 0.119 and 0.173; both ends leave 0.763 and 0.654. Worked out by the GP itself.
+    """
+    gp = AnswerGP(1, form=form, device="cpu")
+    ends = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
+    gp.observe(AnswerPoints(torch.zeros(3, dtype=torch.int64), ends))
+    return float(gp.uncertainty().min()) / gp.prior_uncertainty
 
 
 def _kernel(lengthscale: float, variance: float, device: torch.device) -> gpytorch.kernels.Kernel:

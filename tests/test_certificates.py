@@ -439,7 +439,7 @@ def test_the_public_names_of_the_design_work() -> None:
     result = avtt.Audit(
         space,
         model,
-        strategy="uncertainty+unpredictability",
+        strategy="certify",
         budget=50,
         half_width=0.05,
         confidence=0.95,

@@ -210,7 +210,8 @@ def test_baselines_stands_for_all_there_is_to_compare_with(recorded, tmp_path, m
     assert run("compare", spec, *options, "--out", str(out)) == 0
     record = json.loads(capsys.readouterr().out)
     paper = ["random", "unpredictability", "uncertainty", "uncertainty+unpredictability"]
-    wanted = ["uniform", "stratified", "prediction-powered", "argmax", *paper, "lure", "neyman"]
+    wanted = ["uniform", "stratified", "prediction-powered", "argmax", "nipv"]
+    wanted += [*paper, "lure", "certify", "neyman"]
     assert [row["strategy"] for row in record["summary"]] == wanted
     rows = {(row["strategy"], row["estimator"]) for row in record["estimators"]}
     assert {("argmax", "raw mean"), ("lure", "LURE"), ("prediction-powered", "GP plug-in")} < rows

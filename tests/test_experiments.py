@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
+import torch
 
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.experiments import figure3, figure4
+from adaptive_vtt.experiments import crossover, figure3, figure4
 from adaptive_vtt.experiments.figure4 import CLASSIFIER, MODELS, answers_of, ask, questions_needed
 from adaptive_vtt.experiments.label_sets import (
     IDRID_PREVALENCES,
@@ -174,3 +175,24 @@ def test_figure3_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     check_page(tmp_path / "figure3.html")
     assert (tmp_path / "figure3.md").is_file()
     assert "geographic atrophy" in capsys.readouterr().out
+
+
+def test_crossover_prints_its_machine_and_a_row_per_size_and_device(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crossover, "CANDIDATES", (64, 256))
+    crossover.main(["--quick", "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert printed.startswith(crossover.machine())
+    assert f"torch {torch.__version__}" in printed
+    table = pd.read_csv(tmp_path / "crossover.csv")
+    assert table[table["device"] == "cpu"]["candidates"].tolist() == [64, 256]
+    assert (table[["ms per draw", "of that GP"]] > 0).all(axis=None)
+    assert ("no CUDA device here" in printed) != torch.cuda.is_available()
+
+
+def test_crossover_names_the_fewest_candidates_at_which_the_gpu_is_faster() -> None:
+    rows = [(10, "cpu", 1.0), (10, "cuda", 4.0), (99, "cpu", 9.0), (99, "cuda", 5.0)]
+    table = pd.DataFrame(rows, columns=["candidates", "device", "ms per draw"])
+    assert crossover.crossover(table) == "CUDA is faster from 99 candidates on"
+    assert crossover.crossover(table[:2]) == "the CPU is faster"

@@ -303,6 +303,7 @@ def test_failure_search_finds_twice_the_failures_of_random(answers: Answers, cal
 def test_every_strategy_is_listed() -> None:
     paper = [
         "random",
+        "certify",
         "stratified",
         "unpredictability",
         "uncertainty",

@@ -53,7 +53,8 @@ def rehearse(
     check_cost(known, options.get("max_cost"))
     if not any(options.get(name) for name in ("half_width", "at_most", "budget")):
         raise InputError("dry run: expected a half_width, an at_most or a budget, got none")
-    options = {**options, "journal": None, "max_cost": None}  # what it would take, not what it may
+    # what it would take, not what it may; coins tell nothing of how uncertain answers leave the GPs
+    options = {**options, "journal": None, "max_cost": None, "goal": None}
     found = []
     oracle = space.oracle
     try:

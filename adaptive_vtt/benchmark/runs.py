@@ -29,12 +29,14 @@ BASELINES: dict[str, dict[str, Any]] = {
     "stratified": {"strategy": "stratified", "surrogate": False, "floor": PLAIN},
     "prediction-powered": {"strategy": "random", "surrogate": True, "floor": PLAIN},
     "argmax": {"strategy": "bald", "surrogate": True, "floor": PLAIN},
+    "nipv": {"strategy": "nipv", "surrogate": True},
 }
 """What to compare with, beside strategies: names and options of audits that certify.
 
 Prediction-powered: uniform draws and the question GP's predictions. Argmax: always the call
 that says most about the question GP (``bald`` without any chance in it); its intervals hold but
 stay wide, and the raw mean of its draws is what people take instead.
+``nipv``: an acquisition of BoTorch's, with the question GP that it needs.
 """
 CLASSICS = (
     *BASELINES,
@@ -43,8 +45,9 @@ CLASSICS = (
     "uncertainty",
     "uncertainty+unpredictability",
     "lure",
+    "certify",
 )
-"""The baselines, the paper's four strategies, and active testing's."""
+"""The baselines, the paper's four strategies, active testing's, and ours."""
 SHARPEST = 1e18
 """As a power, this leaves the best calls alone: even scores that differ by rounding are apart."""
 MOST_ARGMAX = 1000
@@ -119,7 +122,7 @@ def uncertainty_run(job: Job) -> Run:
 def certified_run(job: Job) -> Run:
     """One audit with certificates: how its intervals shrink, and what came of the estimates."""
     _one_thread()
-    with job.audit_of(seed=job.seed, stop=None, **options_of(job)) as audit:
+    with job.audit_of(seed=job.seed, stop=None, goal=None, **options_of(job)) as audit:
         trace = Trace(audit, job)
         run = _finished(job, audit, audit.run(trace.note))
         return {**run, **trace.finish()}

@@ -224,8 +224,30 @@ class Certifier(Game):
         need, which go with their mean cost, and less when they are nearly there. The law
         with weights sqrt(stakes) then lets the widest interval shrink fastest.
         """
+        count, cost = self._costs(inside, unit, units, variance)
+        return np.asarray(self._prices(count, cost) @ cost)
+
+    def stakes_by_target(
+        self, inside: Bools, unit: Indices, units: int, variance: Floats
+    ) -> Floats:
+        """K x n: each question's part of its call's stake, by target; their sums are ``stakes``.
+
+        (a target's questions in a call)^2 is shared out evenly among those questions.
+        """
+        count, cost = self._costs(inside, unit, units, variance)
+        worst = RANGE * self.half_width * count[:, unit]
+        return np.asarray(self._prices(count, cost)[:, None] * inside * (variance + worst))
+
+    def _costs(
+        self, inside: Bools, unit: Indices, units: int, variance: Floats
+    ) -> tuple[Floats, Floats]:
+        """K x m each: how many of a target's questions a call has, and what it costs the target."""
         count = per_unit(inside, unit, units)
         cost = per_unit(inside * variance, unit, units) + RANGE * self.half_width * count**2
+        return count, cost
+
+    def _prices(self, count: Floats, cost: Floats) -> Floats:
+        """(K,): what a unit of a target's cost counts for."""
         touching = np.maximum((count > 0).sum(axis=1), 1)
         mean = cost.sum(axis=1) / touching
         typical = np.maximum(count.sum(axis=1) / touching, 1)
@@ -233,7 +255,7 @@ class Certifier(Game):
         # sqrt(weight * mean) * calls is what the law spends on a target: let it be its need
         need = mean / typical**2
         weight = np.where(self.certified, 0.0, need**2 * left / np.maximum(mean, TINY))
-        return np.asarray((weight / self.first_calls**2) @ cost)
+        return np.asarray(weight / self.first_calls**2)
 
     def variance_ratios(self) -> Floats:
         """(K,): variance of the draws so far over that of as many uniform ones within the
@@ -262,6 +284,8 @@ def per_unit(values: npt.NDArray[np.generic], unit: Indices, units: int) -> Floa
     """K x m: the sums of K x n values over the questions of each call."""
     if len(unit) == units:  # one question per call, in order
         return values.astype(float)
-    sums = np.zeros((len(values), units))
-    np.add.at(sums.T, unit, values.T)
+    # adds in the same order as np.add.at, to the last bit, in a tenth of the time
+    sums = np.empty((len(values), units))
+    for row, value in zip(sums, values, strict=True):
+        row[:] = np.bincount(unit, value, units)
     return sums

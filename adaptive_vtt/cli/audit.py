@@ -19,9 +19,15 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
     max_cost: Annotated[
         float | None, typer.Option(help="At most so much money, in the unit of the prices.")
     ] = None,
-    strategy: Annotated[str | None, typer.Option(help="Which questions come next.")] = None,
+    strategy: Annotated[
+        str | None, typer.Option(help="Which questions come next: see 'avtt list strategies'.")
+    ] = None,
+    explore: Annotated[
+        bool, typer.Option("--explore", help="Certify nothing: the paper's loop.")
+    ] = False,
     uncertainty: Annotated[
-        float | None, typer.Option(help="Stop at this share of the prior uncertainty.")
+        float | None,
+        typer.Option(help="Stop at this share of the prior uncertainty, and certified if asked."),
     ] = None,
     half_width: Annotated[
         float | None, typer.Option(help="Stop when every target is known to this, either way.")
@@ -45,6 +51,9 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
     canaries: Annotated[
         int | None, typer.Option(help="Answered questions asked again, to notice a changed model.")
     ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Where the GPs live: auto (CUDA if there is one), cpu, cuda.")
+    ] = None,
     plan: Annotated[
         bool, typer.Option("--dry-run", help="Say what it may take and cost; ask nothing.")
     ] = False,
@@ -55,6 +64,9 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
 
     A SPEC.toml is a program, as a Makefile is: the model it names is run. --dry-run checks it
     and imports none of its models and proxies, only what the space and the strategy are made of.
+
+    --half-width, --at-most and --uncertainty are goals: the audit ends when all that are given are
+    reached, or at a limit, such as --budget.
 
     Example: avtt audit SPEC.toml --half-width 0.05 --budget 500 --out runs/first
     """
@@ -69,17 +81,18 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         "targets": names(targets),
         "seed": seed,
         "canaries": canaries,
+        "device": device,
     }
     with interruptible(out):
         from .run_folder import begin, read, run_and_report
 
-        chosen, base = read(spec, demo, changes)
+        chosen, base = read(spec, demo, changes, explore)
         if plan:
             from .dry_run import dry_run
 
             return dry_run(chosen, base, as_json)
         run_and_report(begin(chosen, base, out), out, as_json, require_certified)
-        if demo and not as_json:
+        if demo and not as_json and chosen.certify.half_width is not None:
             from .uniform_baseline import compare_with_uniform
 
             compare_with_uniform(chosen, base, out)

@@ -12,8 +12,12 @@ def compare(
     spec: Annotated[Path | None, typer.Argument(help="What to audit.", metavar="SPEC.toml")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Compare on the bundled model.")] = False,
     strategies: Annotated[
-        str, typer.Option(help="Names, separated by commas; baselines: all there is to compare.")
-    ] = "random,uncertainty+unpredictability",
+        str | None,
+        typer.Option(
+            help="Names, separated by commas; baselines: all there is to compare; by default "
+            "random and the strategy that an audit would take."
+        ),
+    ] = None,
     repeats: Annotated[int, typer.Option(help="Audits per strategy, each with its seed.")] = 3,
     half_width: Annotated[
         float | None, typer.Option(help="Certify every target to this, against uniform questions.")
@@ -34,9 +38,13 @@ def compare(
 
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
     """
+    from ..strategies import default
     from .comparison import compare as run_compare
     from .run_folder import read
 
     changes = {"budget": budget, "half_width": half_width, "targets": names(targets)}
     chosen, base = read(spec, demo, changes)
-    run_compare(chosen, base, names(strategies) or [], repeats, out, as_json, exhaust)
+    compared = names(strategies)
+    if compared is None:
+        compared = ["random", default(chosen.certify.half_width is not None)]
+    run_compare(chosen, base, compared, repeats, out, as_json, exhaust)

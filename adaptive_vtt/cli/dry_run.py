@@ -8,8 +8,11 @@ import typer
 from rich.console import Console
 
 from ..benchmark.rehearsal import Estimate, rehearse
+from ..models import adapted_model
 from ..spec import Spec
 from ..spec.building import NotImported, build_parts
+from ..stopping import SURELY_HARD
+from ..surrogates import lowest_with_hard_answers
 
 
 def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
@@ -26,12 +29,15 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
             options,
             progress=lambda calls: status.update(f"rehearsing: {calls} calls"),
         )
+    told = _of_uncertainty(spec, adapted_model(model).hard_answers)
     if as_json:
-        plan = {"questions": space.size, "estimates": [asdict(e) for e in found]}
+        plan = {"questions": space.size, "estimates": [asdict(e) for e in found], "notes": told}
         typer.echo(json.dumps(plan, indent=1))
         return
     for estimate in found:
         typer.echo(_sentence(estimate))
+    for sentence in told:
+        typer.echo(sentence)
     if isinstance(model, NotImported):
         what = "every concept of an image" if model.answers == "all" else "one question"
         typer.echo(
@@ -39,6 +45,26 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
             "proxies that are code to say nothing"
         )
     typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")
+
+
+def _of_uncertainty(spec: Spec, hard: bool) -> list[str]:
+    """Whether the uncertainties that are asked for can be reached; ``hard``: answers are 0 or 1."""
+    lowest = lowest_with_hard_answers(spec.audit.form)
+    asked = [tau for tau in (spec.stop.uncertainty, spec.stop.max_uncertainty) if tau is not None]
+    if not asked:
+        return []
+    told = ["until when uncertainty falls as far as [stop] asks was not rehearsed"]
+    if min(asked) >= lowest:
+        return told
+    if hard:
+        end = f"this model gives such answers, so the audit will stop after {SURELY_HARD} of them"
+    else:
+        end = f"if the first {SURELY_HARD} are all such, the audit stops and says so"
+    return [
+        *told,
+        f"with answers of 0 and 1 alone uncertainty cannot fall below {lowest:.3f} of its prior, "
+        f"and {min(asked):g} is asked for: {end}",
+    ]
 
 
 def _sentence(estimate: Estimate) -> str:

@@ -32,6 +32,8 @@ from .neighbours import neighbours, warning
 from .progress import Live
 
 JOURNAL = "journal.db"
+DEMO_TAU = 0.25
+"""Where the demo's exploration ends: this share of the answer GPs' uncertainty is left."""
 OTHERWISE = "resume it from Python with adaptive_vtt.Audit(..., journal=...)"
 """What to do about a journal that keeps no spec."""
 _SECTIONS = {
@@ -44,18 +46,38 @@ _SECTIONS = {
 """Where an option of the command line stands in a spec, if not under [audit]."""
 
 
-def read(path: Path | None, demo: bool, changes: dict[str, Any]) -> tuple[Spec, Path]:
-    """The spec, with what the command line changes, and the folder its paths start at."""
+def read(
+    path: Path | None, demo: bool, changes: dict[str, Any], explore: bool = False
+) -> tuple[Spec, Path]:
+    """The spec, with what the command line changes, and the folder its paths start at.
+
+    ``explore``: nothing is certified, whatever the spec says, and unless the command line names a
+    strategy it is the paper's.
+    """
     if (path is None) != demo:
         raise InputError(
             "expected either a SPEC.toml or --demo, got " + ("both" if demo else "neither")
         )
     spec, base = (DEMO, Path()) if path is None else (read_spec(path), path.parent)
     table = spec.model_dump()
+    if explore:
+        _explore(table, demo, changes)
     for name, value in changes.items():
         if value is not None:
             table[_SECTIONS.get(name, "audit")][name] = value
     return parse_spec(table, "command line"), base
+
+
+def _explore(table: dict[str, Any], demo: bool, changes: dict[str, Any]) -> None:
+    """Takes what is certified out of a spec's table, and what only certificates need."""
+    for name in ("half_width", "at_most"):
+        if changes.get(name) is not None:
+            option = name.replace("_", "-")
+            raise InputError(f"expected either --explore or --{option}, got both")
+        table["certify"][name] = None
+    table["audit"]["strategy"] = table["audit"]["strategy_options"] = None
+    if demo:
+        table["stop"]["uncertainty"] = DEMO_TAU
 
 
 def begin(spec: Spec, base: Path, out: Path) -> Audit:

@@ -30,6 +30,7 @@ def compare_with_uniform(spec: Spec, base: Path, out: Path) -> None:
         "floor": 1e-6,
         "budget": MOST * result["calls"],
         "stop": None,
+        "goal": None,
     }
     with build_audit(spec, base, **options) as audit, Live(audit, quiet=False) as live:
         live.console.print("the same audit with uniform questions, for comparison:", markup=False)

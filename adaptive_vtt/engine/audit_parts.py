@@ -22,7 +22,7 @@ from .judge import Judge
 from .options import Limits, Sampling
 from .proxies import Proxies
 from .selector import Selector
-from .settings import check_budget, describe_settings
+from .settings import check_budget, describe_settings, strategy_for
 from .source_queue import SourceQueue
 
 LAG = 2
@@ -101,7 +101,8 @@ def assembled(
 
     Raises InputError for options that do not fit.
     """
-    floor, chosen = sampling.share(certify.certifies), sampling.chosen()
+    floor = sampling.share(certify.certifies)
+    chosen, strategy = strategy_for(sampling, certify.certifies, facts)
     memory = space.oracle.memory(space)
     rendered = space.seed if facts is None else facts.rendering_seed
     prior = None if certify.prior_journal is None else read_prior(certify.prior_journal)
@@ -138,7 +139,7 @@ def assembled(
     )
     selector = Selector(
         space,
-        chosen,
+        strategy,
         seed=origin.key,
         floor=floor,
         candidates=sampling.candidates,

@@ -58,7 +58,8 @@ class Belief:
     answers C x 2 x V x 51, by concept, side, variant and bin of that side's half. ``tally``:
     questions judged and their summed losses, C x 2 x V x 2. ``asked``:
     the samples that anything was judged of, in order; ``failed``: (sample, concept) pairs.
-    ``memory``: what the oracle's details teach, where it has one.
+    ``memory``: what the oracle's details teach, where it has one. ``hard``: how many
+    answers there were, where all of them were 0 or 1; else 0.
     ``form`` is that of AnswerGP's uncertainty, ``history`` that of Predictability.
     """
 
@@ -86,14 +87,17 @@ class Belief:
         shape = (len(space.concepts), 2, len(space.variants), self._places // 2 + 1)
         self.heard = np.zeros(shape, dtype=np.float32)
         self.tally = np.zeros((*shape[:3], 2))
+        self.hard, self._soft = 0, False
         self.sources: set[int] = set()  # asked about; shared with the audit
         self.asked: dict[int, None] = {}
         self.failed: set[tuple[int, int]] = set()
         self.inside: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=bool)
         self.predictions: Tensor | None = None
+        self._stakes: Tensor | None = None  # by target, of the candidates looked at
 
     def look_at(self, candidates: Candidates) -> None:
         """Prepares ``inside`` (K x n) and ``predictions`` (n,) for the candidates of a draw."""
+        self._stakes = None
         if self.certifier is not None:
             self.inside = self.certifier.members(array(candidates.question))
         if self.losses is not None:
@@ -110,6 +114,17 @@ class Belief:
         """(m,): what each candidate call is worth to the targets that are still open."""
         unit, calls = array(candidates.unit), len(candidates.call)
         return tensor(self.certifying.stakes(self.inside, unit, calls, array(self.variance())))
+
+    def stakes_by_target(self, candidates: Candidates) -> Tensor:
+        """K x n: what each candidate question adds to its call's stake, by open target.
+
+        Worked out once per draw, of the candidates that were looked at.
+        """
+        if self._stakes is None:
+            unit, calls = array(candidates.unit), len(candidates.call)
+            variance, find = array(self.variance()), self.certifying.stakes_by_target
+            self._stakes = tensor(find(self.inside, unit, calls, variance))
+        return self._stakes
 
     def costs(self, candidates: Candidates) -> Tensor:
         """(m,): how many calls each candidate call takes, those about its source included."""
@@ -146,6 +161,8 @@ class Belief:
             answer, coordinate = outcome.answer, outcome.coordinate
             if answer is None or coordinate is None:
                 continue
+            self._soft |= answer not in (0, 1)
+            self.hard = 0 if self._soft else self.hard + 1
             image = numbering.image_of(outcome.question)
             sample, variant, concept = numbering.parts(outcome.question)
             place = round(coordinate * self._places) - outcome.truth * half

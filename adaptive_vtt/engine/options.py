@@ -8,8 +8,8 @@ from ..certify.plan import Certify, Filters
 from ..errors import InputError, unknown
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
-from ..stopping import StoppingRule, limits_of
-from ..strategies import Named, Strategy, named
+from ..stopping import AllOf, StoppingRule, limits_of
+from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
 
 Group = TypeVar("Group")
@@ -22,8 +22,8 @@ DEFAULT_FLOOR = 0.2
 class Sampling:
     """How an audit chooses what to ask.
 
-    - ``strategy``: a name (``strategies.names()``), or a Strategy.
-      Default "uncertainty+unpredictability".
+    - ``strategy``: a name (``strategies.names()``), or a Strategy. Default None: "certify" where
+      targets are certified, else the paper's "uncertainty+unpredictability".
     - ``floor``: in [0, 1], the share of the law that is even; above 0 where targets are
       certified. Default None: 0.2 there, else 0.
     - ``candidates``: at least 1, how many unseen questions are looked at per draw.
@@ -39,7 +39,7 @@ class Sampling:
       ("answer"; see ``surrogates.Predictability``). Default "truth".
     """
 
-    strategy: str | Strategy | Named = "uncertainty+unpredictability"
+    strategy: str | Strategy | Named | None = None
     floor: float | None = None
     candidates: int = 4096
     batch: int = 1
@@ -49,15 +49,15 @@ class Sampling:
     history: Literal["truth", "answer"] = "truth"
 
     @property
-    def name(self) -> str:
-        """What the strategy is called in the journal."""
-        if isinstance(self.strategy, Named | str):
-            return self.strategy if isinstance(self.strategy, str) else self.strategy.name
-        return type(self.strategy).__name__
+    def name(self) -> str | None:
+        """What the strategy is called in the journal; None where it is left to the default."""
+        if self.strategy is None or isinstance(self.strategy, str):
+            return self.strategy
+        return named(self.strategy).name
 
-    def chosen(self) -> Strategy:
-        """The strategy itself; raises InputError for an unknown name."""
-        return named(self.strategy).strategy
+    def chosen(self, certifies: bool) -> Named:
+        """The strategy and its name in the journal; raises InputError for an unknown name."""
+        return named(default(certifies) if self.strategy is None else self.strategy)
 
     def share(self, certifies: bool) -> float:
         """The even share of the law, as given or by default."""
@@ -93,17 +93,24 @@ class Limits:
       calls it made, of 20 or more, stays unanswered; resuming counts anew. 1: never. Default
       None: when none of 20 was answered.
     - ``stop``: any StoppingRule beside these. Default None: none.
+    - ``goal``: what else must be known before the audit has reached its end, such as
+      ``UncertaintyBelow(0.5)``: needed beside half_width and at_most, where those are given, while
+      a limit ends it anyway. Default None: nothing else.
     """
 
     budget: int | None = None
     max_cost: float | None = None
     fail_on_error: float | None = None
     stop: StoppingRule | None = None
+    goal: StoppingRule | None = None
 
-    def rules(self) -> list[StoppingRule]:
-        """The stopping rules; raises InputError for a limit that is none."""
+    def rules(self, certified: StoppingRule | None) -> list[StoppingRule]:
+        """The stopping rules, any of which ends the audit: all goals together, ``certified`` among
+        them, and each limit. Raises InputError for a limit that is none."""
+        goals = [rule for rule in (certified, self.goal) if rule is not None]
+        first = AllOf(tuple(goals)) if len(goals) > 1 else next(iter(goals), None)
         limits = limits_of(self.budget, self.max_cost)
-        return [*([self.stop] if self.stop is not None else []), *limits]
+        return [*(rule for rule in (first, self.stop) if rule is not None), *limits]
 
 
 class Shorthands(TypedDict, total=False):
@@ -118,7 +125,7 @@ class Shorthands(TypedDict, total=False):
     surrogate: bool | str | NamedSurrogate
     proxies: Mapping[str, ProxySource] | None
     prior_journal: PriorSource | None
-    strategy: str | Strategy | Named
+    strategy: str | Strategy | Named | None
     floor: float | None
     candidates: int
     batch: int
@@ -130,6 +137,7 @@ class Shorthands(TypedDict, total=False):
     max_cost: float | None
     fail_on_error: float | None
     stop: StoppingRule | None
+    goal: StoppingRule | None
 
 
 def grouped(

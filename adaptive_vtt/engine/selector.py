@@ -1,7 +1,7 @@
 """Candidates to weights to law to draw: the engine's choice, without any input or output."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -9,25 +9,26 @@ from ..certify import Certifier, Move
 from ..certify.certifier import per_unit
 from ..journal.rows import DrawRow, MoveRow
 from ..space import QuestionSpace
-from ..strategies import Strategy
+from ..strategies import Reasoned, Strategy
 from ..types import CallMode, Candidates, Floats, Indices
 from ..utils.random_streams import generator
 from .belief import Belief, Learnt
 from .candidates import Pool
 from .law import Law, mix
-from .tensors import array, tensor
+from .tensors import array
 
 
 @dataclass(frozen=True)
 class Draw:
     """One random choice: its number, the call drawn, the question in it that weighed most,
-    the law, and, where there are certificates, what the draw fixes for them."""
+    the law, ``why``, and, where there are certificates, what the draw fixes for them."""
 
     number: int
     call: int
     question: int
     probability: float
     law: Law
+    why: dict[str, float | int] = field(default_factory=dict)
     move: Move | None = None
 
 
@@ -79,16 +80,14 @@ class Selector:
             by_call = np.bincount(unit, weights, len(calls))
         law = mix(calls, by_call, self._floor(), self._even(candidates))
         place = law.draw(generator(self.seed, "draw", number))
-        question = int(candidates.question[place])
-        if len(calls) < len(weights):
-            mine = unit == place
-            question = int(candidates.question[int(np.argmax(np.where(mine, weights, -1.0)))])
+        chosen = self._heaviest(np.flatnonzero(unit == place), weights, number)
         return Draw(
             number,
             int(calls[place]),
-            question,
+            int(candidates.question[chosen]),
             float(law.probabilities[place]),
             law,
+            self.explain(candidates, law, chosen),
             self._move(candidates, law, place),
         )
 
@@ -106,22 +105,21 @@ class Selector:
             learned=learned,
             probability=draw.probability,
             law=draw.law.pack(),
-            why=self.explain(draw),
+            why=draw.why,
             elapsed=elapsed,
             moves=moves,
         )
 
-    def explain(self, draw: Draw) -> dict[str, float | int]:
-        """What the strategy saw of the question drawn: for the journal and the report."""
-        _, _, concept = self.space.numbering.parts(draw.question)
-        truth = int(self.space.truth([draw.question])[0])
-        image = tensor(self.space.image_of([draw.question]))
-        expected = self.belief.predictability.probability(image, tensor(np.array([concept])))
+    def explain(self, candidates: Candidates, law: Law, place: int) -> dict[str, float | int]:
+        """What the strategy went by for the candidate question at ``place``, where it says so, and
+        how many calls it chose among: for the journal and the report."""
+        reasons: dict[str, float | int] = {}
+        if isinstance(self.strategy, Reasoned):
+            reasons = self.strategy.reasons(candidates, self.belief, place)
         return {
-            "uncertainty": round(float(self.belief.uncertainty()[concept, truth]), 6),
-            "predicted_yes": round(float(expected[0]), 6),
-            "candidates": len(draw.law.calls),
-            "eligible": int(np.count_nonzero(draw.law.probabilities)),
+            **reasons,
+            "candidates": len(law.calls),
+            "eligible": int(np.count_nonzero(law.probabilities)),
         }
 
     def take(self, questions: Indices, move: Move | None = None) -> None:
@@ -176,6 +174,14 @@ class Selector:
             return None
         own = (touched / touched.sum(axis=1, keepdims=True)).mean(axis=0)
         return 0.5 / calls + 0.5 * own
+
+    def _heaviest(self, mine: Indices, weights: Floats, number: int) -> int:
+        """Which of a call's questions, at places ``mine``, the draw is said to be about: that with
+        the largest weight, by chance among equals. Draws do not follow from it."""
+        best = mine[weights[mine] == weights[mine].max()]
+        if len(best) == 1:
+            return int(best[0])
+        return int(generator(self.seed, "heaviest question", number).choice(best))
 
     def _move(self, candidates: Candidates, law: Law, place: int) -> Move | None:
         if self.certifier is None:

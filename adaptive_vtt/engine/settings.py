@@ -8,7 +8,7 @@ from ..journal.facts import Facts, without_ids
 from ..models.base import ModelDefaults
 from ..models.checking import is_cost, name_of
 from ..space import QuestionSpace
-from ..strategies import Strategy
+from ..strategies import CERTIFY, PAPER, ByStakes, Combined, Named, Strategy, named
 from .options import Sampling
 
 
@@ -58,17 +58,34 @@ def public_options(strategy: Strategy) -> dict[str, Any]:
     return {k: v for k, v in vars(strategy).items() if k[0] != "_" and isinstance(v, plain)}
 
 
+def strategy_for(
+    sampling: Sampling, certifies: bool, facts: Facts | None
+) -> tuple[Named, Strategy]:
+    """What the strategy is called in the journal, with its options there; and what is run.
+
+    ``facts``: of the journal that is gone on with, if any. They are one, but in journals from
+    before the law by stakes had its name: those call it by the paper's.
+    """
+    chosen = sampling.chosen(certifies)
+    if facts is None or not facts.stakes_unnamed:
+        return chosen, chosen.strategy
+    if chosen.name == CERTIFY:
+        chosen = named(PAPER)
+    by_stakes = type(chosen.strategy) is Combined
+    return chosen, ByStakes() if by_stakes else chosen.strategy
+
+
 def describe_settings(
-    space: QuestionSpace, model: ModelDefaults, sampling: Sampling, chosen: Strategy, **plain: Any
+    space: QuestionSpace, model: ModelDefaults, sampling: Sampling, chosen: Named, **plain: Any
 ) -> dict[str, Any]:
     """What an audit was begun with, by name; ``plain`` are options as they were given."""
     return {
-        "strategy": sampling.name,
+        "strategy": chosen.name,
         **plain,
         "candidates": sampling.candidates,
         "form": sampling.form,
         "history": sampling.history,
-        "strategy_options": public_options(chosen),
+        "strategy_options": public_options(chosen.strategy),
         "answers": model.answers,
         "model": name_of(model),
         "oracle": describe_oracle(space),

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import JournalError
 from ..types import SIDES, CallMode, ConceptsAre, Numbering, TargetId
-from .old_facts import concepts_of_oracle, stop_levels, target_ids
+from .old_facts import CERTIFY, concepts_of_oracle, stakes_unnamed, stop_levels, target_ids
 
 
 class _Fact(BaseModel):
@@ -133,7 +133,8 @@ class Facts(LostFacts):
     ``engine.audit_key``, the key None in journals of versions before it; ``spec`` and ``base``:
     SPEC.toml, None where Python began the audit, and the folder its paths start at; ``program``: a
     hash of both; ``parts``: see ``spec.resuming.notes_of``; ``begun_with``: settings and
-    certificate by name, as stored but for the targets' ids, to be compared whole on resuming.
+    certificate by name, as stored but for the targets' ids, to be compared whole on resuming;
+    ``stakes_unnamed``: see ``old_facts``.
     """
 
     space: SpaceFacts
@@ -155,6 +156,7 @@ class Facts(LostFacts):
     program: str | None = None
     parts: dict[str, str | None] = {}
     begun_with: Mapping[str, Any] = {}
+    stakes_unnamed: bool = False
 
     @property
     def rendering_seed(self) -> int:
@@ -214,6 +216,9 @@ def _filled(raw: Mapping[str, Any]) -> dict[str, Any]:
         found["space"] = {**space, "concepts_are": concepts_of_oracle(settings)}
     if isinstance(certificate, dict) and "ids" not in certificate:
         found["certificate"] = {**certificate, "ids": target_ids(certificate, space, settings)}
+    found["stakes_unnamed"] = stakes_unnamed(raw)
+    if found["stakes_unnamed"]:
+        found["settings"] = {**settings, "strategy": CERTIFY, "strategy_options": {}}
     return found
 
 

@@ -1,7 +1,7 @@
 """What journals of earlier versions say in names alone. Nothing else reads meaning out of a name.
 
-They called targets by their display names and oracles by their classes, and told stopping rules
-in words.
+They called targets by their display names and oracles by their classes, told stopping rules in
+words, and gave the law by stakes, by which they certified, the name of the paper's Algorithm 1.
 """
 
 import re
@@ -13,6 +13,19 @@ from ..types import ERROR, SIDES, TargetId
 _GROUP = re.compile(r"(?P<group>\S+) (?P<value>.+): error")
 _LEVEL = re.compile(r"(mean|max) uncertainty at most ([0-9.e-]+) of its prior")
 _CONCEPTS_ARE = {"TopClass": "classes", "Correctness": "labels"}
+
+CERTIFY = "certify"
+"""What the law by stakes is called."""
+NAMES = 2
+"""The fact "names" of journals that call it so; before, there was none."""
+_STAKES = ("uncertainty+unpredictability", "Combined")
+
+
+def stakes_unnamed(facts: Mapping[str, Any]) -> bool:
+    """Whether draws followed the law by stakes under the name of the paper's Algorithm 1."""
+    settings = facts.get("settings") or {}
+    old = "settings" in facts and "names" not in facts
+    return old and bool(facts.get("certificate")) and settings.get("strategy") in _STAKES
 
 
 def concepts_of_oracle(settings: Mapping[str, Any]) -> str:

@@ -53,6 +53,8 @@ class ModelDefaults:
     """The most attempts of one call that may be billed."""
     template_hash: str | None = None
     """A hash of the words that prompts are put in, where there are any; journaled."""
+    hard_answers: bool = False
+    """Whether P(yes) is known to be always 0 or 1; False: not known."""
     trusted: bool = False
     """Set once answers of the model stand in the audit's journal."""
 

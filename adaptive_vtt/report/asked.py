@@ -1,7 +1,11 @@
 """Every draw: what was asked, why, and what came of it."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from ..journal.old_facts import CERTIFY
 from ..journal.rows import AnswerRow, DrawRow
 from .evidence import Evidence
 from .section import Section, amount, figure, fragment
@@ -10,19 +14,30 @@ ROWS = 500
 """At most so many draws stand in the page, half from the beginning and half from the end."""
 SAID = 80
 """So much of an answer in words is shown."""
-KNOWN = ("uncertainty", "predicted_yes", "candidates", "eligible")
+REASONS = {
+    "target": "counts most for",
+    "stake": "part of its call's stake",
+    "predicted_loss": "expected loss",
+    "uncertainty": "uncertainty of its side",
+    "predicted_yes": "expected P(yes)",
+}
+"""What strategies go by, as ``why`` of a draw names it, and the headings of the table."""
+OF_ANSWERS = ("uncertainty", "predicted_yes")
+"""Those that say nothing of captions."""
+MOST_TARGETS = 6
+"""Targets that are named in the sentence on what draws counted for."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One draw; ``verdict`` is right, wrong, unanswered or waiting."""
+    """One draw; ``reasons`` in the order of the headings; ``verdict`` is right, wrong, unanswered
+    or waiting."""
 
     number: int
     concept: str
     sample: str
     change: str
-    uncertainty: str
-    predicted: str
+    reasons: list[tuple[str, bool]]
     choice: str
     more: str
     probability: str
@@ -36,9 +51,14 @@ def section(evidence: Evidence) -> Section:
     draws, total = evidence.draws, len(evidence.draws)
     if total > ROWS:
         draws = draws[: ROWS // 2] + draws[-ROWS // 2 :]
+    shown = _reasons(evidence)
     html = fragment(
         "asked.html",
-        lines=[_line(evidence, row) for row in draws],
+        headings=[(REASONS[name], name == "target") for name in shown],
+        lines=[_line(evidence, row, shown) for row in draws],
+        about=_about(evidence),
+        idle=evidence.settings.strategy == CERTIFY and "uncertainty" in shown,
+        shown=shown,
         total=total,
         half=ROWS // 2,
         captioned=evidence.captioned,
@@ -49,25 +69,57 @@ def section(evidence: Evidence) -> Section:
     return Section("Questions asked", "asked", html)
 
 
-def _line(evidence: Evidence, row: DrawRow) -> Line:
+def _reasons(evidence: Evidence) -> list[str]:
+    """The reasons that any draw tells and that mean something here."""
+    told = set().union(*(row.why for row in evidence.draws))
+    out = OF_ANSWERS if evidence.captioned else ()
+    return [name for name in REASONS if name in told and name not in out]
+
+
+def _about(evidence: Evidence) -> list[tuple[str, int]]:
+    """For which targets the draws counted most: names and numbers of draws, the most first."""
+    names = (_target(evidence, row.why) for row in evidence.draws)
+    return Counter(name for name in names if name is not None).most_common(MOST_TARGETS)
+
+
+def _target(evidence: Evidence, why: Mapping[str, Any]) -> str | None:
+    place, certificate = why.get("target"), evidence.certificate
+    if certificate is None or not isinstance(place, int):
+        return None
+    return certificate.targets[place] if 0 <= place < len(certificate.targets) else None
+
+
+def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> Line:
     asked, why = evidence.asked(row.question), row.why
     answer = evidence.answers.get(row.question)
     verdict, note = _verdict(answer)
     share = [amount(why[k]) if k in why else "?" for k in ("eligible", "candidates")]
+    known = {*REASONS, "eligible", "candidates"}
     return Line(
         row.draw + 1,
         asked.concept,
         row.sample,
         "" if asked.relation == "identity" else evidence.change(asked.relation, asked.severity),
-        figure(why.get("uncertainty")),
-        figure(why.get("predicted_yes")),
+        [(_reason(evidence, why, name), name == "target") for name in shown],
         " of ".join(share),
-        ", ".join(f"{k} {v}" for k, v in why.items() if k not in KNOWN),
-        f"{row.probability:.3g}",
+        ", ".join(f"{k} {v}" for k, v in why.items() if k not in known),
+        _chance(row),
         figure(None if answer is None else answer.answer),
         verdict,
         note,
     )
+
+
+def _reason(evidence: Evidence, why: Mapping[str, Any], name: str) -> str:
+    return (_target(evidence, why) or "–") if name == "target" else figure(why.get(name))
+
+
+def _chance(row: DrawRow) -> str:
+    """The probability of a draw, and how many times that of an even law it is."""
+    candidates = row.why.get("candidates")
+    if not candidates:
+        return f"{row.probability:.3g}"
+    return f"{row.probability:.3g} ({row.probability * candidates:.2g} × even)"
 
 
 def _verdict(answer: AnswerRow | None) -> tuple[str, str]:

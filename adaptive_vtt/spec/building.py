@@ -12,7 +12,7 @@ from ..errors import InputError, ModelError
 from ..models import ModelDefaults, ModelUnderTest, adapted_model, load
 from ..models.local.recorded_captions import RecordedCaptions
 from ..space import QuestionSpace
-from ..strategies import Named, named
+from ..strategies import Named, default, named
 from ..types import Answer, CallMode, Prompt, Unanswered
 from ..utils.files import hash_file
 from . import Spec
@@ -88,7 +88,8 @@ def build_parts(
         **certify.model_dump(exclude={"proxies", "prior_journal", "features"}),
         "strategy": _strategy(spec, base),
         "surrogate": _surrogate(spec, base),
-        "stop": spec.stop.rule(),
+        "stop": spec.stop.limit(),
+        "goal": spec.stop.goal(),
         "proxies": {n: _proxy(s, base, n) for n, s in proxies.items()},
         "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
     }
@@ -101,7 +102,8 @@ def build_parts(
 
 
 def _strategy(spec: Spec, base: Path) -> Named:
-    return named(spec.audit.strategy, spec.audit.strategy_options, base)
+    name = spec.audit.strategy or default(spec.certify.certifies)
+    return named(name, spec.audit.strategy_options, base)
 
 
 def _surrogate(spec: Spec, base: Path) -> bool | surrogates.Named:

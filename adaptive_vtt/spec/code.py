@@ -27,7 +27,8 @@ def code_parts(spec: Spec) -> dict[str, str]:
         named.append(("detector.kind", DETECTORS, spec.detector.kind))
     named += [(f"space.relations: {name}", RELATIONS, name) for name in spec.space.relations]
     named.append(("oracle.kind", ORACLES, spec.oracle.kind))
-    named.append(("audit.strategy", STRATEGIES, spec.audit.strategy))
+    if spec.audit.strategy is not None:
+        named.append(("audit.strategy", STRATEGIES, spec.audit.strategy))
     if spec.audit.surrogate is not None:
         named.append(("audit.surrogate", SURROGATES, spec.audit.surrogate))
     found = {field: name for field, registry, name in named if registry.is_code(name)}

@@ -30,8 +30,8 @@ OF_CAPTIONS = {"reic", "distinct-violations"}
 """Those that need a memory of captions; see test_caption_audit.py."""
 # Those are tried where nothing was asked yet: what they learn from captions, the suite cannot make.
 NAMES = [name for name in strategies.names() if name not in OF_CAPTIONS]
-NEEDY = {"neyman", "lure", "bald", "nipv", "failure-search"}
-"""Those that need expected losses, or the question GP itself."""
+NEEDY = {"certify", "neyman", "lure", "bald", "nipv", "failure-search"}
+"""Those that need targets, expected losses, or the question GP itself."""
 
 
 class TestStrategies(StrategyContract):

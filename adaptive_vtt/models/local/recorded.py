@@ -45,6 +45,7 @@ class Recorded(ModelDefaults):
             table["severity"].astype(int),
             strict=True,
         )
+        self.hard_answers = bool((np.isnan(self._values) | np.isin(self._values, (0, 1))).all())
         self._rows: dict[tuple[str, str, int], int] = {}
         for row, key in enumerate(keys):
             if key in self._rows:

@@ -91,6 +91,7 @@ class OpenAIChat(Endpoint):
         limit = "max_completion_tokens" if base_url is None else "max_tokens"
         self._options = {limit: max_tokens, **({"temperature": 0} if options is None else options)}
         self._modes = _modes(yes_from, answers)
+        self.hard_answers = self._modes == ["words"]
         self._settled = False
 
     @property
