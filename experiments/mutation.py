@@ -78,6 +78,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/law": ("law", "verify_draws"),
     "engine/options": ("audit_settings", "audit"),
     "engine/proxies": ("audit_settings", "shared_draws", "drift"),
+    "engine/renderings": ("renderings",),
     "engine/run_loop": (*_AUDITS, "concurrency"),
     "engine/selector": ("algorithm1", *_AUDITS, "verify_draws"),
     "engine/settings": ("audit_settings", "resuming", "shared_draws"),
