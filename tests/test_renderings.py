@@ -74,4 +74,4 @@ def test_a_dataset_without_images_says_so():
 
 @pytest.mark.parametrize("limit", [1, 10**6])
 def test_nothing_asked_is_nothing_rendered(limit: int):
-    assert Renderings(space(), limit_bytes=limit).thumbnails(np.array([], int)).shape == (0, 1920)
+    assert Renderings(space(), limit_bytes=limit).thumbnails(np.array([], int)).shape == (0, 768)

@@ -9,15 +9,15 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..models.local.tensors import InputShape, fitted
+from ..models.local.tensors import shrunk, small
 from ..space import QuestionSpace
 from ..types import Indices
 
-SIDE = 32
+SIDE = 16
 """Thumbnails are at most SIDE pixels high and wide; smaller images keep their size."""
 
 LIMIT_BYTES = 256 * 2**20
-"""Thumbnails kept, at most: 85,000 in colour, 260,000 in grey, at the full 32 x 32."""
+"""Thumbnails kept, at most: 350,000 in colour, a million in grey, at the full 16 x 16."""
 
 Thumbnails = npt.NDArray[np.uint8]
 
@@ -56,8 +56,7 @@ class Renderings:
         """Height, width and channels (1 or 3) of every thumbnail; zeros without images."""
         if not self.available:
             return 0, 0, 0
-        height, width, channels = self._space.dataset.sample(0).require_image().shape
-        return min(height, self._side), min(width, self._side), 1 if channels == 1 else 3
+        return small(self._space.dataset.sample(0).require_image(), self._side)
 
     def thumbnails(self, images: Indices) -> Thumbnails:
         """(n, height * width * channels) uint8 of follow-ups by number (n,), repeats allowed."""
@@ -105,7 +104,5 @@ class Renderings:
         self._used = np.concatenate([self._used, np.empty(more, np.int64)])
 
     def _rendered(self, image: int) -> Thumbnails:
-        height, width, channels = self.shape
-        picture = self._space.follow_up(image, self._seed).require_image()
-        shape = InputShape(None, channels, height, width, channels_first=False)
-        return fitted(picture, shape).ravel()
+        follow_up = self._space.follow_up(image, self._seed)
+        return shrunk(follow_up.require_image(), self.shape).ravel()
