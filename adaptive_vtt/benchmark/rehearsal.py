@@ -53,7 +53,8 @@ def rehearse(
     check_cost(known, options.get("max_cost"))
     if not any(options.get(name) for name in ("half_width", "at_most", "budget")):
         raise InputError("dry run: expected a half_width, an at_most or a budget, got none")
-    options = {**options, "journal": None, "max_cost": None}  # what it would take, not what it may
+    # what it would take, not what it may; nobody foresees coins
+    options = {**options, "journal": None, "max_cost": None, "self_taught": False}
     found = []
     oracle = space.oracle
     try:

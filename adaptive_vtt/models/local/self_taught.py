@@ -10,8 +10,9 @@ draws, so it cannot know the draws to come.
 """
 
 import hashlib
+import time
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -65,11 +66,13 @@ class SelfTaught(ModelDefaults):
 
     ``shape``: height, width and channels of what the nets see. ``fold`` (N,): which net answers
     for each sample. ``known`` (C,): concepts with enough labels. ``ids``: samples learnt from.
+    ``seconds``: how long teaching took.
     """
 
     answers = "all"
     name = "self-taught"
     version = "1"
+    """To be raised whenever the same images would teach other nets."""
 
     def __init__(
         self,
@@ -82,6 +85,17 @@ class SelfTaught(ModelDefaults):
     ) -> None:
         self.concepts, self.shape = tuple(concepts), shape
         self._nets, self._fold, self._known, self._ids = nets, fold, known, ids
+        self.seconds = 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"self-taught proxy: learnt {int(self._known.sum())} concepts from {len(self._ids)} "
+            f"source images in {self.seconds:.1f} s"
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """For the journal: what it learnt from, and a hash of the weights."""
+        return {"version": self.version, "images": len(self._ids), "weights": self.content()}
 
     @classmethod
     def of(cls, dataset: Dataset, *, seed: int | str = 0, side: int = SIDE) -> Self:
@@ -95,6 +109,7 @@ class SelfTaught(ModelDefaults):
                 f"side, got dataset {dataset.name!r} with "
                 + ("fewer labels" if dataset.has_images else "no images")
             )
+        begun = time.monotonic()
         rng = generator(seed, "self-taught")
         samples, truths = dataset.reference(MOST, rng)
         shape = small(_source(dataset, 0), side)
@@ -103,10 +118,12 @@ class SelfTaught(ModelDefaults):
         fold[samples] = rng.permutation(len(samples)) % FOLDS
         nets = _taught(pictures, truths, fold[samples], rng)
         ids = {dataset.sample_id(i): i for i in samples.tolist()}
-        return cls(dataset.concepts, shape, nets, fold, _enough(dataset), ids)
+        taught = cls(dataset.concepts, shape, nets, fold, _enough(dataset), ids)
+        taught.seconds = time.monotonic() - begun
+        return taught
 
     def predict(self, pictures: Pictures, samples: Indices) -> Floats:
-        """P(yes) n x C, for follow-ups n x H x W x ch of ``shape`` and their source samples (n,)."""
+        """P(yes) n x C of follow-ups n x H x W x ch, in ``shape``, of source samples (n,)."""
         return self._said(pictures, self._fold[samples])
 
     @torch.no_grad()
@@ -173,8 +190,9 @@ def _taught(pictures: Pictures, truths: Truths, fold: Indices, rng: np.random.Ge
         logits, known = nets.logits(pixels[batch]), counts[:, batch].float()
         wanted = labels[batch].clamp(min=0).expand_as(logits)
         loss = binary_cross_entropy_with_logits(logits, wanted, weight=known, reduction="sum")
-        adam.zero_grad()
-        (loss / known[0].sum().clamp(min=1) * len(labels[0])).backward()
+        gradients = torch.autograd.grad(loss / BATCH, weights)
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient
         adam.step()
         pace.step()
     return Nets(*(w.detach() for w in nets))
