@@ -213,3 +213,16 @@ def test_the_terminal_says_what_was_learnt_and_how_long_it_took(capsys):
         pass
     shown = capsys.readouterr().err
     assert "self-taught proxy: learnt 2 concepts from 160 source images in " in shown
+
+
+@pytest.mark.slow
+def test_on_digits_it_explains_more_of_the_losses_and_shuffled_labels_do_no_harm(tmp_path: Path):
+    from adaptive_vtt.experiments import self_taught as experiment
+
+    experiment.main(["--quick", "--out", str(tmp_path)])
+    table = pd.read_csv(tmp_path / "self_taught_digits.csv")
+    found = table.set_index(["benchmark", "predictor"])["explained at 100"]
+    for benchmark in ("digits-severity", "wrong labels"):
+        assert found[benchmark, "self-taught"] > found[benchmark, "question GP"] + 0.1
+    alone, shuffled = (found["digits-severity", p] for p in ("question GP", "shuffled"))
+    assert shuffled > alone - 0.05
