@@ -55,6 +55,13 @@ class Nets(NamedTuple):
     out: Tensor  # F x h x C
     level: Tensor  # F x 1 x C
 
+    def of(self, fold: int) -> Self:
+        """The net of one fold alone."""
+        hidden = self.bias.shape[2]
+        into = self.into[:, fold * hidden : (fold + 1) * hidden]
+        rest = (part[fold : fold + 1] for part in self[2:])
+        return type(self)(self.centre, into, *rest)
+
     def logits(self, pixels: Tensor) -> Tensor:
         """F x n x C, of pixels n x d in [0, 255]."""
         folds, _, hidden = self.bias.shape
@@ -130,10 +137,12 @@ class SelfTaught(ModelDefaults):
 
     @torch.no_grad()
     def _said(self, pictures: Pictures, fold: Indices) -> Floats:
-        said = np.full((len(fold), len(self.concepts)), UNSURE)
-        every = self._nets.logits(_pixels(pictures)).sigmoid()
-        mine = every[torch.from_numpy(fold), torch.arange(len(fold))]
-        said[:, self._known] = mine.double().numpy()[:, self._known]
+        said = np.empty((len(fold), len(self.concepts)))
+        pixels = _pixels(pictures)
+        for number in np.unique(fold).tolist():
+            mine = np.flatnonzero(fold == number)
+            yes = self._nets.of(number).logits(pixels[mine])[0].sigmoid().double().numpy()
+            said[mine] = np.where(self._known, yes, UNSURE)
         return said
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
