@@ -52,6 +52,7 @@ bench: $(VENV)/.ready test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.crossover --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.long_audits --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.digits
+	$(BIN)/python -m adaptive_vtt.experiments.self_taught --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.fashion --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.corruption_speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.medtest_speed --out bench

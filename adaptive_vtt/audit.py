@@ -186,6 +186,12 @@ class Audit:
         return [str(rule) for rule in self._rules]
 
     @property
+    def prepared(self) -> str | None:
+        """What was done before the first draw, in words: the self-taught proxy, or None."""
+        net = self._parts.proxies.taught
+        return None if net is None else str(net)
+
+    @property
     def belief(self) -> Belief:
         """What the audit has learnt so far: to look at, not to change."""
         return self._selector.belief
@@ -327,6 +333,7 @@ class Audit:
                 population=describe_population(certifier),
                 names=NAMES,
                 **origin.facts(),
+                **self._parts.proxies.facts(),
                 **self._budget.facts(),
                 **notes,
             )
@@ -335,8 +342,9 @@ class Audit:
         same_audit(facts, self.space, begun, partial(answered, self.journal))
         same_key(facts, key=origin.key)
         self._replay()
-        told = {**origin.changes(facts), **self._budget.facts()}
-        self.journal.set_facts(**self._stops(), ended=None, intervals=None, **told)
+        changes = {**origin.changes(facts), **self._parts.proxies.changes(facts)}
+        told = {**self._stops(), **changes, **self._budget.facts()}
+        self.journal.set_facts(ended=None, intervals=None, **told)
 
     def _stops(self) -> dict[str, Any]:
         """When it ends, for the journal: in words, and the uncertainties that end it."""

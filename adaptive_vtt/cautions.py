@@ -21,6 +21,12 @@ def cautions(facts: "Facts", targets: pd.DataFrame, canaries: Repeated | None) -
             "the model's file or parameters changed since the audit began; a certificate is about "
             "one model, so begin a new audit unless the change cannot alter any answer"
         )
+    if facts.self_taught_changed:
+        found.append(
+            "the self-taught proxy came out otherwise when the audit was resumed (another machine, "
+            "or another version of torch): draws since then are not those of an undisturbed "
+            "audit; every interval holds all the same"
+        )
     if emptied := _names(targets, "emptied"):
         found.append(
             f"nothing is left of the interval of {emptied}: the model's answers changed during "

@@ -11,7 +11,7 @@ losses are known for all of them.
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -42,7 +42,9 @@ TEST = 4000
 @dataclass(frozen=True)
 class Bench:
     """N samples x V variants: ``losses`` (N, V), ``features`` (N, d), ``proxies`` (N, V, P),
-    the losses that P other models expect; ``relation`` and ``severity`` (V) of each variant."""
+    the losses that P other models expect; ``relation`` and ``severity`` (V) of each variant.
+    ``images`` (N, 64) and ``shown`` (N, V, 64): sources and follow-ups, 0 to 16. ``digits`` (N,):
+    what they are; ``said`` (N, V): what the model takes them for."""
 
     name: str
     losses: Floats
@@ -51,9 +53,22 @@ class Bench:
     names: tuple[str, ...]
     relation: tuple[int, ...]
     severity: tuple[int, ...]
+    images: Floats
+    shown: Floats
+    digits: Floats
+    said: Floats
+
+    def labelled(self, digits: Floats) -> "Bench":
+        """The same with other labels (N,), which answers and features then go by."""
+        return replace(
+            self,
+            digits=digits,
+            losses=(self.said != digits[:, None]).astype(float),
+            features=_look_and_digit(self.images, digits),
+        )
 
     def dataset(self) -> TableDataset:
-        """One concept, "correct", true of every sample; images are not kept."""
+        """One concept, "correct", true of every sample, and no images."""
         labels = pd.DataFrame({CONCEPT: np.ones(len(self.losses), int)})
         return from_table(None, labels, features=self.features, name=self.name)
 
@@ -242,22 +257,26 @@ def _bench(
     others: Sequence[Any],
     scale: float = 1,
 ) -> Bench:
-    shown = _perturbed(images, kinds) / scale
-    flat = shown.reshape(-1, 64)
+    shown = _perturbed(images, kinds)
+    flat = shown.reshape(-1, 64) / scale
     truth = np.repeat(digits, shown.shape[1])
     shape = shown.shape[:2]
-    wrong = (model.predict(flat) != truth).astype(float).reshape(shape)
+    said = model.predict(flat).reshape(shape)
     rows = np.arange(len(flat))
     proxies = [1 - other.predict_proba(flat)[rows, truth] for other in others]
     pairs = [(r, s + 1) for r, (_, levels) in enumerate(kinds.values()) for s in range(len(levels))]
     return Bench(
         name,
-        wrong,
+        (said != digits[:, None]).astype(float),
         _look_and_digit(images, digits),
         np.stack(proxies, -1).reshape(*shape, -1) if proxies else np.zeros((*shape, 0)),
         tuple(kinds),
         tuple(r for r, _ in pairs),
         tuple(s for _, s in pairs),
+        images,
+        shown,
+        digits,
+        said,
     )
 
 

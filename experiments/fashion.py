@@ -48,7 +48,7 @@ def recorded(answers: Path) -> tuple[Spec, tuple[float, ...]]:
     model = build_model(DEMO, here, space.dataset)
     write_text(answers, all_answers(space, model).to_csv(index=False))
     section = {"kind": "recorded", "answers": str(answers)}
-    spec = _with(DEMO, model=section, audit={"budget": None})
+    spec = changed(DEMO, model=section, audit={"budget": None})
     questions, losses = all_losses(space, build_model(spec, here, space.dataset))
     truth = means(
         space, named_targets(space, DEMO.certify.targets, DEMO.certify.where), questions, losses
@@ -64,7 +64,7 @@ def table(
     for width in widths:
         for setting in SETTINGS:
             certify = {"half_width": width, "surrogate": setting.surrogate}
-            chosen = _with(spec, certify=certify)
+            chosen = changed(spec, certify=certify)
             begin = partial(build_audit, chosen, Path())
             jobs = [Job(begin, setting.strategy, s, truth=truth) for s in range(seeds)]
             rows.append(_row(setting.name, width, [certified_run(job) for job in jobs], rows))
@@ -86,7 +86,7 @@ def _row(name: str, width: float, runs: list[Run], above: list[dict[str, Any]]) 
     }
 
 
-def _with(spec: Spec, **changes: dict[str, Any]) -> Spec:
+def changed(spec: Spec, **changes: dict[str, Any]) -> Spec:
     """The spec with fields of its sections changed."""
     sections = {name: getattr(spec, name).model_copy(update=c) for name, c in changes.items()}
     return spec.model_copy(update=sections)

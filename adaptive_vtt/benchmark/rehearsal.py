@@ -53,8 +53,10 @@ def rehearse(
     check_cost(known, options.get("max_cost"))
     if not any(options.get(name) for name in ("half_width", "at_most", "budget")):
         raise InputError("dry run: expected a half_width, an at_most or a budget, got none")
-    # what it would take, not what it may; coins tell nothing of how uncertain answers leave the GPs
-    options = {**options, "journal": None, "max_cost": None, "goal": None}
+    # what it would take, not what it may; nobody foresees coins, and coins tell nothing of how
+    # uncertain answers leave the GPs
+    unknown = {"journal": None, "max_cost": None, "goal": None, "self_taught": False}
+    options = {**options, **unknown}
     found = []
     oracle = space.oracle
     try:

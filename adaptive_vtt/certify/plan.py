@@ -46,6 +46,10 @@ class Certify:
       declares, or ``file.py:name``; see CONTRIBUTING.md. Default True.
     - ``proxies``: name -> answers of a cheaper model, as ``engine.proxies.Proxies`` takes them.
       They move effort, never what is certified. Default None: none.
+    - ``self_taught``: whether small nets, taught with the labelled source images, are a proxy of
+      follow-ups (``models.SelfTaught``). Default "auto": where labels decide what is right
+      (oracles correctness and top-class), some concept has 30 of them on each side, and
+      rendering every follow-up would take no more than a minute or so.
     - ``prior_journal``: path of the journal of an audit of an earlier version of the model on
       the same space. Default None: none.
     """
@@ -58,6 +62,7 @@ class Certify:
     unanswered: Literal["loss", "both"] = "loss"
     surrogate: bool | str | NamedSurrogate = True
     proxies: Mapping[str, ProxySource] | None = None
+    self_taught: bool | Literal["auto"] = "auto"
     prior_journal: PriorSource | None = None
 
     @property
@@ -75,6 +80,8 @@ class Certify:
             )
         if self.unanswered not in ("loss", "both"):
             raise unknown("policy", str(self.unanswered), ("loss", "both"), "unanswered")
+        if self.self_taught not in (True, False, "auto"):
+            raise unknown("choice", str(self.self_taught), ("true", "false", "auto"), "self_taught")
         if self.certifies and floor <= 0:
             raise InputError(
                 f"floor: expected a share above 0 where targets are certified, got {floor}"

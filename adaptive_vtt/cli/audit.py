@@ -42,6 +42,13 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         str | None,
         typer.Option(help="overall, concepts, relations, group:COLUMN ...; commas; see SPEC.toml."),
     ] = None,
+    self_taught: Annotated[
+        bool | None,
+        typer.Option(
+            "--self-taught/--no-self-taught",
+            help="Predict failures with small nets taught with the labelled images.",
+        ),
+    ] = None,
     require_certified: Annotated[
         bool, typer.Option("--require-certified", help="Exit with 3 if a target is not certified.")
     ] = False,
@@ -79,6 +86,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         "at_most": at_most,
         "confidence": confidence,
         "targets": names(targets),
+        "self_taught": self_taught,
         "seed": seed,
         "canaries": canaries,
         "device": device,

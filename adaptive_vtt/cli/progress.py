@@ -46,6 +46,8 @@ class Live:
     def __enter__(self) -> Self:
         rules = " or ".join(self._audit.rules) or "every question is asked"
         self.console.print(repr(self._audit.space), markup=False)
+        if self._audit.prepared is not None:
+            self.console.print(self._audit.prepared, markup=False)
         self.console.print(f"stops at: {rules}", markup=False)
         self._bar.start()
         self._task = self._bar.add_task("asking", total=self._audit.limits.budget, status="")

@@ -42,6 +42,7 @@ _SECTIONS = {
     "at_most": "certify",
     "confidence": "certify",
     "targets": "certify",
+    "self_taught": "certify",
 }
 """Where an option of the command line stands in a spec, if not under [audit]."""
 

@@ -3,14 +3,62 @@
 from typing import Any
 
 from ..certify.plan import Certify
+from ..errors import InputError
+from ..journal.facts import Facts
+from ..models.local.self_taught import SelfTaught, teachable
 from ..space import QuestionSpace
 from ..surrogates import REGISTRY, LossSurrogate, Named, named, sample_features
 from ..types import CallMode
 from .belief import Belief
 from .proxies import Proxies
+from .renderings import Renderings
 
 QUESTION_GP = "question-gp"
 """The surrogate of losses, where none is named."""
+
+MOST_PIXELS = 500_000_000
+"""Pixels of all follow-ups together, above which none is taught by default: rendering them takes
+some 0.1 s per million."""
+
+
+def taught(
+    certify: Certify, space: QuestionSpace, facts: Facts | None, seed: int
+) -> tuple[SelfTaught, Renderings] | None:
+    """The self-taught proxy of an audit that goes on with ``facts``, and what renders for it; None
+    where it is not wanted, or "auto" finds that it does not suit.
+
+    ``seed``: that of the follow-ups. The nets' own is the dataset's fingerprint: what follows from
+    images and labels alone knows nothing of any draw, and every audit of a space is helped alike.
+    """
+    wanted = certify.self_taught
+    if wanted is False or not certify.certifies or certify.surrogate is False:
+        return None
+    if wanted == "auto" and not _suits(space, facts):
+        return None
+    if not _judged_by_label(space):
+        raise InputError(
+            "self_taught: expected an oracle that judges answers by labels (correctness, top-class)"
+            f", got {type(space.oracle).__name__}; leave self_taught at 'auto'"
+        )
+    net = SelfTaught.of(space.dataset, seed=space.dataset.fingerprint)
+    return net, Renderings(space, seed)
+
+
+def _suits(space: QuestionSpace, facts: Facts | None) -> bool:
+    """What "auto" is: where a journal is gone on with, what was done there."""
+    if facts is not None:
+        return facts.self_taught is not None
+    return _judged_by_label(space) and teachable(space.dataset) and _pixels(space) <= MOST_PIXELS
+
+
+def _judged_by_label(space: QuestionSpace) -> bool:
+    return space.oracle.concepts_are in ("labels", "classes")
+
+
+def _pixels(space: QuestionSpace) -> int:
+    """Of all follow-ups, if all are as large as the first source image."""
+    height, width, _ = space.dataset.sample(0).require_image().shape
+    return space.images * height * width
 
 
 def fresh_belief(

@@ -11,7 +11,7 @@ from ..journal.prior import read_prior
 from ..journal.rows import DrawRow
 from ..models.base import ConcurrentModel, ModelDefaults
 from ..space import QuestionSpace
-from .assembly import fresh_belief, surrogate_in_journal
+from .assembly import fresh_belief, surrogate_in_journal, taught
 from .audit_key import Origin, seed_for
 from .budget import Budget
 from .call_queue import Call, CallQueue
@@ -40,6 +40,7 @@ class Parts:
 
     settings: dict[str, Any]
     origin: Origin
+    proxies: Proxies
     selector: Selector
     judge: Judge
     queue: CallQueue
@@ -106,7 +107,8 @@ def assembled(
     memory = space.oracle.memory(space)
     rendered = space.seed if facts is None else facts.rendering_seed
     prior = None if certify.prior_journal is None else read_prior(certify.prior_journal)
-    proxies = Proxies(space, rendered, certify.proxies or {}, prior, memory)
+    net = taught(certify, space, facts, rendered)
+    proxies = Proxies(space, rendered, certify.proxies or {}, prior, memory, net)
     settings = describe_settings(
         space,
         model,
@@ -155,6 +157,7 @@ def assembled(
     return Parts(
         settings,
         origin,
+        proxies,
         selector,
         judge,
         queue,

@@ -124,6 +124,7 @@ class Shorthands(TypedDict, total=False):
     unanswered: Literal["loss", "both"]
     surrogate: bool | str | NamedSurrogate
     proxies: Mapping[str, ProxySource] | None
+    self_taught: bool | Literal["auto"]
     prior_journal: PriorSource | None
     strategy: str | Strategy | Named | None
     floor: float | None

@@ -13,13 +13,16 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..errors import InputError
+from ..journal.facts import Facts
 from ..journal.prior import Prior
 from ..models import PythonModel, Recorded
 from ..models.base import ModelUnderTest, ProxySource, adapted_model
 from ..models.checking import checked, name_of
+from ..models.local.self_taught import SelfTaught
 from ..space import QuestionSpace
 from ..types import Answer, Floats, Memory, Prompt
 from .audit_key import version_of
+from .renderings import Renderings
 from .tensors import Tensor, array, tensor
 
 NEUTRAL = 0.5
@@ -42,7 +45,7 @@ class Proxies:
     follow-up images as candidates come up, each image once). ``prior``: an
     earlier audit of the same space; it knows what was asked there. ``memory``:
     what the oracle's details teach, which changes as the audit goes on. ``seed``: that of the
-    follow-ups.
+    follow-ups. ``taught``: a ``SelfTaught`` of this dataset, and how thumbnails come to it.
     Raises InputError for arrays of another shape, answers that are missing or NaN, and a
     journal of another space.
     """
@@ -54,6 +57,7 @@ class Proxies:
         sources: Mapping[str, ProxySource],
         prior: Prior | None = None,
         memory: Memory | None = None,
+        taught: tuple[SelfTaught, Renderings] | None = None,
     ) -> None:
         self._space = space
         self._memory = memory
@@ -63,6 +67,9 @@ class Proxies:
         guessing = space.dataset.guessing
         if guessing is not None:
             self._proxies["guessing"] = _Guessing(guessing, space)
+        self.taught = None if taught is None else taught[0]
+        if taught is not None:
+            self._proxies[taught[0].name] = _Taught(*taught, space)
         self.prior_key: str | int | None = None
         if prior is not None:
             self._proxies["prior journal"], self.prior_key = _Found(prior, space), prior.key
@@ -75,6 +82,17 @@ class Proxies:
     def content(self) -> list[tuple[str, str]]:
         """Name and content of each, for the audit's key."""
         return [(name, proxy.content()) for name, proxy in self._proxies.items()]
+
+    def facts(self) -> dict[str, Any]:
+        """For a new journal: what the self-taught proxy is, where there is one."""
+        return {} if self.taught is None else {"self_taught": self.taught.describe()}
+
+    def changes(self, facts: Facts) -> dict[str, Any]:
+        """For a journal that is gone on with: whether it ever taught other nets there."""
+        if self.taught is None:
+            return {}
+        changed = facts.self_taught != self.taught.describe()
+        return {"self_taught_changed": changed or facts.self_taught_changed}
 
     def __call__(self, sample: Tensor, variant: Tensor, concept: Tensor, truth: Tensor) -> Tensor:
         parts = [array(p) for p in (sample, variant, concept)]
@@ -173,6 +191,27 @@ class _Asked:
         return Prompt(
             picture, self._space.concepts, question.sample_id, question.relation, question.severity
         )
+
+
+class _Taught:
+    """Nets that learnt from this dataset, asked about thumbnails of all follow-ups at once.
+
+    Its content is what the nets follow from, not their weights: those may differ in the last bit
+    on another machine, where the audit should go on with the same key.
+    """
+
+    def __init__(self, taught: SelfTaught, renderings: Renderings, space: QuestionSpace) -> None:
+        self._taught, self._renderings, self._space = taught, renderings, space
+
+    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+        images, back = np.unique(self._space.image_of(question), return_inverse=True)
+        samples, _ = self._space.numbering.image_parts(images)
+        said = self._taught.predict(self._renderings.thumbnails(images), samples)
+        _, _, concept = self._space.parts(question)
+        return np.abs(said[back, concept] - truth)
+
+    def content(self) -> str:
+        return f"version {self._taught.version} of {self._space.dataset.fingerprint}"
 
 
 class _Found:

@@ -146,6 +146,8 @@ class Facts(LostFacts):
     key: str | int | None = None
     model_version: str | None = None
     model_changed: bool = False
+    self_taught: dict[str, Any] | None = None
+    self_taught_changed: bool = False
     stop: tuple[str, ...] = ()
     stop_levels: tuple[tuple[Literal["mean", "max"], float], ...] = ()
     max_cost: float | None = None

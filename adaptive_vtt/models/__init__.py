@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .demo.template_captioner import TemplateCaptioner
     from .local.onnx import OnnxModel
     from .local.recorded_captions import RecordedCaptions
+    from .local.self_taught import SelfTaught
     from .local.subprocess_lines import SubprocessModel
     from .network.endpoint import Endpoint
     from .network.http_json import HttpJson
@@ -34,6 +35,7 @@ _HOMES = {
     "OnnxModel": "local.onnx",
     "OpenAIChat": "network.openai_chat",
     "OpenInference": "network.open_inference",
+    "SelfTaught": "local.self_taught",
     "RecordedCaptions": "local.recorded_captions",
     "SubprocessModel": "local.subprocess_lines",
     "TemplateCaptioner": "demo.template_captioner",
@@ -76,6 +78,7 @@ __all__ = [
     "Recorded",
     "RecordedCaptions",
     "Retries",
+    "SelfTaught",
     "Simulated",
     "SubprocessModel",
     "TemplateCaptioner",

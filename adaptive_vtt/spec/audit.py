@@ -176,6 +176,11 @@ class CertifySpec(Section):
     proxies: dict[str, str] | None = Field(
         None, description="cheaper models: name -> CSV of answers, or file.py:name"
     )
+    self_taught: bool | Literal["auto"] = Field(
+        "auto",
+        description="predict failures with small nets taught with the labelled source images; "
+        "auto: where labels judge answers and are enough, and images are small: true, false or",
+    )
     prior_journal: str | None = Field(
         None, description="journal.db of an audit of an earlier version of the model"
     )

@@ -107,6 +107,18 @@ def fitted(image: Image, shape: InputShape) -> Image:
     return image
 
 
+def small(image: Image, side: int) -> tuple[int, int, int]:
+    """Height, width and channels (1 or 3) of an image's thumbnail of at most ``side`` pixels."""
+    height, width, channels = image.shape
+    return min(height, side), min(width, side), 1 if channels == 1 else 3
+
+
+def shrunk(image: Image, shape: tuple[int, int, int]) -> Image:
+    """The image in ``shape``: height, width and channels."""
+    height, width, channels = shape
+    return fitted(image, InputShape(None, channels, height, width, channels_first=False))
+
+
 @dataclass(frozen=True)
 class Outputs:
     """How to read a network's output n x C, or n x C x H x W of a segmenter.

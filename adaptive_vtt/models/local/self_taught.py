@@ -1,0 +1,235 @@
+"""A small net taught with the audit's own labelled source images, to be used as a proxy.
+
+It is asked about follow-ups in place of the model under test, for nothing: what confuses it often
+confuses the model, too. The images are dealt into FOLDS parts, and a follow-up is answered by the
+net that saw no image of its source's part, since a net is sure of what it has learnt by heart.
+The nets are one hidden layer wide and learn side by side, each with its own part's loss masked.
+
+Everything follows from images, labels and seed. The net never hears of questions, answers or
+draws, so it cannot know the draws to come.
+"""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from ...datasets.base import Dataset
+from ...errors import InputError
+from ...types import UNKNOWN, Answer, Floats, Image, Indices, Prompt, Truths, Unanswered
+from ...utils.random_streams import generator
+from ..base import ModelDefaults
+from .tensors import shrunk, small
+
+Pictures = npt.NDArray[np.uint8]
+
+SIDE = 16
+"""Images are shrunk to at most SIDE pixels high and wide."""
+FOLDS = 5
+HIDDEN = 128
+STEPS, BATCH = 300, 64
+"""Gradient steps, and images in each: nets that learn longer foresee less of another's errors."""
+RATE = 5e-3
+"""The highest learning rate; it rises for a third of the steps, then falls to nothing."""
+MEMORY = (0.9, 0.99)
+"""Share of its mean and mean square of gradients that Adam keeps in each step."""
+MOST = 5_000
+"""Images that are learnt from, at most: random ones where there are more."""
+FEWEST = 30
+"""Labels of a concept needed on each side; of others the net says .5."""
+UNSURE = 0.5
+
+
+class Nets(NamedTuple):
+    """FOLDS nets side by side: F folds, d pixels, h hidden, C concepts; and pixels' mean (d,)."""
+
+    centre: Tensor
+    into: Tensor  # d x (F h)
+    bias: Tensor  # F x 1 x h
+    out: Tensor  # F x h x C
+    level: Tensor  # F x 1 x C
+
+    def of(self, fold: int) -> Self:
+        """The net of one fold alone."""
+        hidden = self.bias.shape[2]
+        into = self.into[:, fold * hidden : (fold + 1) * hidden]
+        rest = (part[fold : fold + 1] for part in self[2:])
+        return type(self)(self.centre, into, *rest)
+
+    def logits(self, pixels: Tensor) -> Tensor:
+        """F x n x C, of pixels n x d in [0, 255]."""
+        folds, _, hidden = self.bias.shape
+        inner = ((pixels - self.centre) / 255) @ self.into
+        inner = inner.reshape(-1, folds, hidden).transpose(0, 1)
+        return (inner + self.bias).relu() @ self.out + self.level
+
+
+class SelfTaught(ModelDefaults):
+    """Answers every concept of a follow-up; ``SelfTaught.of`` teaches one.
+
+    ``shape``: height, width and channels of what the nets see. ``fold`` (N,): which net answers
+    for each sample. ``known`` (C,): concepts with enough labels. ``ids``: samples learnt from.
+    ``seconds``: how long teaching took.
+    """
+
+    answers = "all"
+    name = "self-taught"
+    version = "1"
+    """To be raised whenever the same images would teach other nets."""
+
+    def __init__(
+        self,
+        concepts: Sequence[str],
+        shape: tuple[int, int, int],
+        nets: Nets,
+        fold: Indices,
+        known: npt.NDArray[np.bool_],
+        ids: dict[str, int],
+    ) -> None:
+        self.concepts, self.shape = tuple(concepts), shape
+        self._nets, self._fold, self._known, self._ids = nets, fold, known, ids
+        self.seconds = 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"self-taught proxy: learnt {int(self._known.sum())} concepts from {len(self._ids)} "
+            f"source images in {self.seconds:.1f} s"
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """For the journal: what it learnt from, and a hash of the weights."""
+        return {"version": self.version, "images": len(self._ids), "weights": self.content()}
+
+    @classmethod
+    def of(cls, dataset: Dataset, *, seed: int | str = 0, side: int = SIDE) -> Self:
+        """Taught with the dataset's images and truths; unknown truths are left out.
+
+        Raises InputError where ``teachable`` says no.
+        """
+        if not teachable(dataset):
+            raise InputError(
+                f"self-taught proxy: expected images, and a concept with {FEWEST} labels on each "
+                f"side, got dataset {dataset.name!r} with "
+                + ("fewer labels" if dataset.has_images else "no images")
+            )
+        begun = time.monotonic()
+        rng = generator(seed, "self-taught")
+        samples, truths = dataset.reference(MOST, rng)
+        shape = small(_source(dataset, 0), side)
+        pictures = np.stack([shrunk(_source(dataset, i), shape) for i in samples.tolist()])
+        fold = np.zeros(len(dataset), np.int64)  # those not learnt from: any net will do
+        fold[samples] = rng.permutation(len(samples)) % FOLDS
+        nets = _taught(pictures, truths, fold[samples], rng)
+        ids = {dataset.sample_id(i): i for i in samples.tolist()}
+        taught = cls(dataset.concepts, shape, nets, fold, _enough(dataset), ids)
+        taught.seconds = time.monotonic() - begun
+        return taught
+
+    def predict(self, pictures: Pictures, samples: Indices) -> Floats:
+        """P(yes) n x C of follow-ups n x H x W x ch, in ``shape``, of source samples (n,)."""
+        return self._said(pictures, self._fold[samples])
+
+    @torch.no_grad()
+    def _said(self, pictures: Pictures, fold: Indices) -> Floats:
+        said = np.empty((len(fold), len(self.concepts)))
+        pixels = _pixels(pictures)
+        for number in np.unique(fold).tolist():
+            mine = np.flatnonzero(fold == number)
+            yes = self._nets.of(number).logits(pixels[mine])[0].sigmoid().double().numpy()
+            said[mine] = np.where(self._known, yes, UNSURE)
+        return said
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        """P(yes) of each prompt's concepts; raises InputError for a prompt without an image."""
+        if not prompts:
+            return []
+        fold = [self._fold[self._ids[s]] if (s := p.sample_id) in self._ids else 0 for p in prompts]
+        said = self._said(np.stack([self._seen(p) for p in prompts]), np.array(fold, np.int64))
+        places = [[self.concepts.index(c) for c in p.concepts] for p in prompts]
+        return [Answer(tuple(row[p].tolist())) for row, p in zip(said, places, strict=True)]
+
+    def _seen(self, prompt: Prompt) -> Pictures:
+        if prompt.image is None:
+            raise InputError(
+                f"self-taught proxy: expected an image of {prompt.sample_id!r}, got none"
+            )
+        return shrunk(prompt.image, self.shape)
+
+    def content(self) -> str:
+        """A hash of the weights."""
+        digest = hashlib.blake2b(digest_size=16)
+        for weights in self._nets:
+            digest.update(weights.numpy().tobytes())
+        return digest.hexdigest()
+
+
+def teachable(dataset: Dataset) -> bool:
+    """Whether there are images, and a concept with FEWEST labels on each side."""
+    return dataset.has_images and bool(_enough(dataset).any())
+
+
+def _enough(dataset: Dataset) -> npt.NDArray[np.bool_]:
+    """(C,): which concepts have FEWEST labels on each side."""
+    return np.asarray(dataset.counts).min(axis=1) >= FEWEST
+
+
+def _source(dataset: Dataset, sample: int) -> Image:
+    return dataset.sample(sample).require_image()
+
+
+def _pixels(pictures: Pictures) -> Tensor:
+    return torch.from_numpy(pictures.reshape(len(pictures), -1)).float()
+
+
+def _taught(pictures: Pictures, truths: Truths, fold: Indices, rng: np.random.Generator) -> Nets:
+    """The nets after STEPS steps; ``truths`` n x C, ``fold`` (n,): the net that must not see it."""
+    pixels, labels = _pixels(pictures), torch.from_numpy(truths).float()
+    unseen = torch.arange(FOLDS)[:, None] != torch.from_numpy(fold)
+    counts = unseen[:, :, None] * (labels != UNKNOWN)
+    nets = _untaught(pixels, labels.shape[1], rng)
+    weights = [w.requires_grad_() for w in nets[1:]]
+    moments = [(torch.zeros_like(w), torch.zeros_like(w)) for w in weights]
+    for step in range(1, STEPS + 1):
+        batch = torch.from_numpy(rng.integers(len(pixels), size=BATCH))
+        logits, known = nets.logits(pixels[batch]), counts[:, batch].float()
+        wanted = labels[batch].clamp(min=0).expand_as(logits)
+        loss = binary_cross_entropy_with_logits(logits, wanted, weight=known, reduction="sum")
+        gradients = torch.autograd.grad(loss / BATCH, weights)
+        for weight, both, gradient in zip(weights, moments, gradients, strict=True):
+            _move(weight.data, *both, gradient, step)
+    return Nets(*(w.detach() for w in nets))
+
+
+def _move(weight: Tensor, mean: Tensor, square: Tensor, gradient: Tensor, step: int) -> None:
+    """One step of Adam (Kingma and Ba, ICLR 2015), in place; step 1 is the first.
+
+    By hand, since the first use of ``torch.optim`` imports a compiler for two seconds.
+    """
+    mean.lerp_(gradient, 1 - MEMORY[0])
+    square.lerp_(gradient.square(), 1 - MEMORY[1])
+    done = step / STEPS
+    rate = RATE * min(done / 0.3, (1 - done) / 0.7)
+    spread = (square / (1 - MEMORY[1] ** step)).sqrt() + 1e-8
+    weight -= rate / (1 - MEMORY[0] ** step) * mean / spread
+
+
+def _untaught(pixels: Tensor, concepts: int, rng: np.random.Generator) -> Nets:
+    """Nets with small random weights."""
+    width = pixels.shape[1]
+
+    def random(*shape: int, fan: int) -> Tensor:
+        return torch.from_numpy(rng.uniform(-1, 1, shape) / np.sqrt(fan)).float()
+
+    return Nets(
+        pixels.mean(0),
+        random(width, FOLDS * HIDDEN, fan=width),
+        random(FOLDS, 1, HIDDEN, fan=width),
+        random(FOLDS, HIDDEN, concepts, fan=HIDDEN),
+        torch.zeros(FOLDS, 1, concepts),
+    )
