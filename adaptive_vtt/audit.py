@@ -139,6 +139,7 @@ class Audit:
             seed=key,
             device=device,
             proxies=proxies,
+            begun=facts.get("certificate"),
             memory=memory,
             form=sampling.form,
             history=sampling.history,

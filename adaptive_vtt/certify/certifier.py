@@ -29,10 +29,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..journal.facts import BetFacts
 from ..space import QuestionSpace
 from ..types import Bools, CallMode, Floats, Indices
 from .game import Game
 from .game import Move as Move
+from .sequences import BETS
 from .targets import Target, calls, largest, member, size
 
 CLIP = 0.02
@@ -49,7 +51,7 @@ seen by then."""
 TINY = 1e-300
 RANGE = 1.0
 """Draws needed go with variance + RANGE * half-width: 2 v ln(1/alpha) / w^2, and, as a bet is
-at most CAP over the range, ln(1/alpha) / (CAP w)."""
+at most cap over the range, ln(1/alpha) / (cap w)."""
 PRIOR = 20.0
 """Draws that the first guess of the variance ratio, 1, counts as."""
 
@@ -69,10 +71,11 @@ class Certifier(Game):
         answers: CallMode,
         half_width: float,
         confidence: float,
+        bets: BetFacts = BETS,
     ) -> None:
         count = len(targets)
         sizes = np.array([size(space, t) for t in targets], float)
-        super().__init__(sizes, half_width, (1 - confidence) / count)
+        super().__init__(sizes, half_width, (1 - confidence) / count, bets)
         self.space = space
         self.targets = targets
         self.answers = answers

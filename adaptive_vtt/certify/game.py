@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..journal import FIGURES
+from ..journal.facts import BetFacts
 from ..journal.rows import MoveRow
 from ..types import Bools, Floats, Indices
-from .sequences import Sequences
+from .sequences import BETS, Sequences
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,12 @@ class Game:
     """S and the confidence sequence of every target; arrays are (K,).
 
     ``sizes``: how many questions each has; ``aim``: the half-width that bets aim at; ``alpha``: the
-    probability with which one target's interval may fail.
+    probability with which one target's interval may fail; ``bets``: the game's constants.
     """
 
-    def __init__(self, sizes: Floats, aim: float, alpha: float) -> None:
+    def __init__(self, sizes: Floats, aim: float, alpha: float, bets: BetFacts = BETS) -> None:
         self.sizes = sizes
-        self.sequences = Sequences(np.full(len(sizes), aim), alpha)
+        self.sequences = Sequences(np.full(len(sizes), aim), alpha, bets)
         self.waiting = sizes.copy()  # questions not answered
         self.least = np.zeros(len(sizes))  # S, unanswered losses as 0
         self.most = np.zeros(len(sizes))  # S, unanswered losses as 1

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..errors import InputError, unknown
+from ..journal.facts import BetFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
 from ..types import CallMode
 from .certifier import Certifier
-from .sequences import CAP, EAGERNESS, MOST_SKEW, PRIOR
+from .sequences import BETS
 from .targets import fingerprint, named_targets
 
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
@@ -99,8 +100,14 @@ class Certify:
             return None
         return rules[0] if len(rules) == 1 else rules[0] & rules[1]
 
-    def certifier(self, space: QuestionSpace, answers: CallMode) -> Certifier | None:
-        """The certifier of the targets in ``space``; None where nothing is certified."""
+    def certifier(
+        self, space: QuestionSpace, answers: CallMode, begun: Mapping[str, Any] | None = None
+    ) -> Certifier | None:
+        """The certifier of the targets in ``space``; None where nothing is certified.
+
+        ``begun``: the fact "certificate" of the journal that is gone on with, which tells what
+        the audit bets by.
+        """
         if not self.certifies:
             return None
         return Certifier(
@@ -109,6 +116,7 @@ class Certify:
             answers=answers,
             half_width=self.half_width or DECISION_WIDTH,
             confidence=self.confidence,
+            bets=BetFacts.model_validate(begun["bets"]) if begun else BETS,
         )
 
     def describe(self, certifier: Certifier | None) -> dict[str, Any] | None:
@@ -125,5 +133,5 @@ class Certify:
             "ids": [t.id.as_dict() for t in certifier.targets],
             "sizes": [int(n) for n in certifier.sizes],
             "subsets": fingerprint(certifier.targets),
-            "bets": {"cap": CAP, "eagerness": EAGERNESS, "prior": PRIOR, "most_skew": MOST_SKEW},
+            "bets": certifier.sequences.bets.model_dump(),
         }

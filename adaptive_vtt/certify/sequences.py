@@ -14,15 +14,11 @@ past, lo <= a+, a- <= hi, and everything but a+ and a- is fixed by the past. The
 import numpy as np
 import numpy.typing as npt
 
+from ..journal.facts import BetFacts
 from ..types import Floats
 
-GRID = 1001
-CAP = 0.9
-"""c of the formulas above: the largest fraction of its wealth that one bet may lose. Below 1, no
-single draw can ruin a bet against a mean that is still possible."""
-EAGERNESS = 1.2
-"""Distance from the centre, in half-widths aimed at, of the mean that bets are best at
-excluding."""
+BETS = BetFacts(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0)
+"""What new audits bet by; those begun before go on as their journal says."""
 LEAST_VARIANCE = 1e-9
 BETWEEN = 3.5
 """Width in grid cells up to which an interval counts as never emptied. Two neighbouring possible
@@ -34,9 +30,6 @@ through rounding alone."""
 SPARSE = 0.9
 """Share of the stored means that are still possible, below which excluded ones are thrown out:
 doing so at every draw would cost more than it saves."""
-MOST_SKEW = 3.0
-PRIOR = 8.0
-"""Pseudo-outcomes that the first guesses of centre and variance count as."""
 
 
 class Sequences:
@@ -50,10 +43,11 @@ class Sequences:
     then stays the last that was not empty, and certifies nothing.
     """
 
-    def __init__(self, aims: Floats, alpha: float, grid: int = GRID) -> None:
-        count = len(aims)
+    def __init__(self, aims: Floats, alpha: float, bets: BetFacts = BETS) -> None:
+        count, grid = len(aims), round(1 / bets.cell) + 1
         self.alpha = alpha
         self.aims = aims
+        self.bets = bets
         self.moves = 0
         self._cell = 1 / (grid - 1)
         # the means still possible, target after target: whose, which, log K+ and log K-
@@ -67,7 +61,7 @@ class Sequences:
         self.upper = np.ones(count)
         self.emptied = np.zeros(count, dtype=np.bool_)
         # how far past pseudo-outcomes strayed, in units of the variance foreseen for them
-        self._strayed = np.full(count, PRIOR)
+        self._strayed = np.full(count, bets.prior)
         self._precision = np.zeros(count)
         self._weighted = np.zeros(count)
         self._prior = np.zeros(count)
@@ -102,7 +96,7 @@ class Sequences:
 
     @property
     def centre(self) -> Floats:
-        """(K,): the estimate before it is sure of itself: drawn to 1/2 as by PRIOR outcomes."""
+        """(K,): the estimate before it is sure of itself: drawn to 1/2 as by ``bets.prior`` outcomes."""
         with np.errstate(invalid="ignore"):
             mean = (self._weighted + 0.5 * self._prior) / (self._precision + self._prior)
         return np.clip(np.nan_to_num(mean, nan=0.5), 0.02, 0.98)
@@ -110,7 +104,7 @@ class Sequences:
     @property
     def stray(self) -> Floats:
         """(K,): mean square of past pseudo-outcomes about the centre, over that foreseen."""
-        return self._strayed / (PRIOR + self.moves)
+        return self._strayed / (self.bets.prior + self.moves)
 
     def move(
         self,
@@ -135,8 +129,8 @@ class Sequences:
         swing = np.abs(away) * tilt_bound[row]
         lean = away * tilt[row]
         bet = self._bets(foreseen)
-        up = _capped(bet, m - lo[row] + swing) * (low[row] + lean - m)
-        down = _capped(bet, hi[row] + swing - m) * (m - high[row] - lean)
+        up = self._capped(bet, m - lo[row] + swing) * (low[row] + lean - m)
+        down = self._capped(bet, hi[row] + swing - m) * (m - high[row] - lean)
         on = active[row]
         self._rising += np.log1p(up) * on
         self._falling += np.log1p(down) * on
@@ -158,13 +152,13 @@ class Sequences:
         does: so the variance is scaled by that of 0/1 losses whose mean is m.
         """
         centre = self.centre
-        scale = EAGERNESS * self.aims / np.maximum(foreseen * self.stray, LEAST_VARIANCE)
+        scale = self.bets.eagerness * self.aims / np.maximum(foreseen * self.stray, LEAST_VARIANCE)
         skew = self._mean * (1 - self._mean) / (centre * (1 - centre))[self._row]
-        return scale[self._row] / np.clip(skew, 1 / MOST_SKEW, MOST_SKEW)
+        return scale[self._row] / np.clip(skew, 1 / self.bets.most_skew, self.bets.most_skew)
 
     def _note(self, active: npt.NDArray[np.bool_], outcome: Floats, foreseen: Floats) -> None:
         if self.moves == 0:
-            self._prior = PRIOR / foreseen
+            self._prior = self.bets.prior / foreseen
         weight = active * self.centre * (1 - self.centre) / foreseen
         self._said += weight * np.stack([np.ones_like(outcome), outcome])
         self._strayed += np.where(active, (outcome - self.centre) ** 2 / foreseen, 1.0)
@@ -198,8 +192,8 @@ class Sequences:
         above = self._mean > self._bet_lower[self._row] - edge
         return above & (self._mean < self._bet_upper[self._row] + edge)
 
-
-def _capped(bet: Floats, room: Floats) -> Floats:
-    """``bet``, or CAP / room where that is less; where there is no room, nothing can be lost."""
-    with np.errstate(divide="ignore"):
-        return np.minimum(bet, np.where(room > 0, CAP / np.maximum(room, 1e-300), np.inf))
+    def _capped(self, bet: Floats, room: Floats) -> Floats:
+        """``bet``, or cap / room where that is less; without room nothing can be lost."""
+        with np.errstate(divide="ignore"):
+            most = np.where(room > 0, self.bets.cap / np.maximum(room, 1e-300), np.inf)
+        return np.minimum(bet, most)

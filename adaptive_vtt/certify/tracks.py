@@ -44,7 +44,8 @@ def tracks(
 
     Draws count up to the first whose call is not answered, as nothing later is learnt from yet.
     """
-    game = Game(np.array(certificate.sizes, float), certificate.aim, certificate.alpha)
+    sizes = np.array(certificate.sizes, float)
+    game = Game(sizes, certificate.aim, certificate.alpha, certificate.bets)
     losses = _losses(calls, certificate.both)
     answered = {c.call for c in calls}
     lower, upper = [game.sequences.lower], [game.sequences.upper]

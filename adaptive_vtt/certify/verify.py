@@ -20,7 +20,6 @@ from .verify_draws import check_draws
 if TYPE_CHECKING:
     from ..journal.facts import BetFacts, CertificateFacts
 
-GRID = [i / 1000 for i in range(1001)]
 BETWEEN = 3.5
 LEAST = 1e-9
 AGREE = 1e-7
@@ -135,9 +134,10 @@ class _Game:
         self.size, self.aim, self.alpha = size, aim, alpha
         self.cap, self.eagerness = bets.cap, bets.eagerness
         self.first, self.most_skew = bets.prior, bets.most_skew
-        self.rising = np.zeros(len(GRID))
-        self.falling = np.zeros(len(GRID))
-        self.m = np.array(GRID)
+        cells = round(1 / bets.cell)
+        self.cell = 1 / cells
+        self.m = np.array([i / cells for i in range(cells + 1)])
+        self.rising, self.falling = np.zeros(cells + 1), np.zeros(cells + 1)
         self.least = self.most = 0.0
         self.lower, self.upper = 0.0, 1.0
         self.emptied = False
@@ -203,11 +203,11 @@ class _Game:
         wealth = np.logaddexp(self.rising, self.falling) - math.log(2)
         left = self.m[wealth < -math.log(self.alpha)]
         if len(left):
-            self.lower = max(self.lower, float(left[0]) - GRID[1])
-            self.upper = min(self.upper, float(left[-1]) + GRID[1])
-        elif self.upper - self.lower > BETWEEN * GRID[1]:
+            self.lower = max(self.lower, float(left[0]) - self.cell)
+            self.upper = min(self.upper, float(left[-1]) + self.cell)
+        elif self.upper - self.lower > BETWEEN * self.cell:
             self.emptied = True
-        edge = GRID[1] / 2
+        edge = self.cell / 2
         first, last = np.searchsorted(self.m, [self.lower - edge, self.upper + edge])
         if last - first < len(self.m):
             possible = slice(first, last)

@@ -1,5 +1,6 @@
 """A fresh belief, put together from what an audit was asked for."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..certify.plan import Certify
@@ -18,14 +19,15 @@ def fresh_belief(
     seed: int | str,
     device: str,
     proxies: Proxies,
+    begun: Mapping[str, Any] | None = None,
     **readings: Any,
 ) -> Belief:
     """The belief of an audit that has asked nothing yet, with certifier and question GP where
     targets are certified.
 
-    ``seed``: the audit's key. ``readings`` are Belief's ``memory``, ``form`` and ``history``.
+    ``seed``: the audit's key; ``begun``: see ``Certify.certifier``. ``readings`` are Belief's ``memory``, ``form`` and ``history``.
     """
-    certifier = certify.certifier(space, answers)
+    certifier = certify.certifier(space, answers, begun)
     if certifier is None:
         return Belief(space, seed=seed, device=device, **readings)
     relations = list(dict.fromkeys(v.relation.name for v in space.variants))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import InputError, JournalError, ModelError
+from ..journal.facts import CertificateFacts
 from ..models.base import ModelDefaults
 from ..models.checking import is_cost, name_of
 from ..space import QuestionSpace
@@ -126,22 +127,27 @@ def _other_audit(
 ) -> str | None:
     """What makes it another audit, in words."""
     then = facts["space"]
-    certificate = _without_ids(facts.get("certificate"))
+    certificate = _comparable(facts.get("certificate"))
     if then["fingerprint"] != space.fingerprint:
         return (
             f"journal: belongs to another space: {then['dataset']!r} with {then['size']} "
             f"questions, not {space.dataset.name!r} with {space.size}"
         )
     for name, value in settings.items():
-        before = certificate if name == "certificate" else facts["settings"].get(name)
-        if before != _without_ids(value):
+        before = facts["settings"].get(name)
+        if name == "certificate":
+            before, value = certificate, _comparable(value)
+        if before != value:
             return f"journal: was begun with {_difference(name, before, value)}"
     return None
 
 
-def _without_ids(value: Any) -> Any:
-    """A certificate as journals of versions before ids have it; anything else as it is."""
-    return {k: v for k, v in value.items() if k != "ids"} if isinstance(value, dict) else value
+def _comparable(certificate: Any) -> Any:
+    """A certificate as ``CertificateFacts`` reads it, so that what journals of earlier versions
+    leave unsaid is no difference; without ids, which they have not."""
+    if certificate is None:
+        return None
+    return CertificateFacts.model_validate({**certificate, "ids": ()}).model_dump(exclude={"ids"})
 
 
 def _difference(name: str, before: Any, value: Any) -> str:

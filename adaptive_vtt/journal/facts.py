@@ -68,12 +68,20 @@ class SettingsFacts(_Fact):
 
 
 class BetFacts(_Fact):
-    """The constants of the betting game; see ``certify.sequences``."""
+    """The constants of the betting game; see ``certify.sequences``.
+
+    ``cap``: in (0, 1), the largest fraction of its wealth that one bet may lose; below 1, no
+    single draw can ruin a bet against a mean that is still possible. ``eagerness``: distance from
+    the centre, in half-widths aimed at, of the mean that bets are best at excluding. ``prior``:
+    pseudo-outcomes that the first guesses of centre and variance count as. ``most_skew``: the
+    most by which bets against a mean differ for its skew. ``cell``: between neighbouring means.
+    """
 
     cap: float
     eagerness: float
     prior: float
     most_skew: float
+    cell: float = 0.001
 
 
 class CertificateFacts(_Fact):
@@ -88,6 +96,7 @@ class CertificateFacts(_Fact):
     targets: tuple[str, ...]
     sizes: tuple[int, ...]
     ids: tuple[TargetId, ...]
+    subsets: str = ""
     bets: BetFacts
 
     @property
