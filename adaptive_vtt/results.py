@@ -39,7 +39,8 @@ class Result:
     ``canaries``: how many answers asked again differ. ``warnings``: what to know before
     trusting the rest, a sentence each. In audits that certify, ``targets`` also says whether
     an interval ``emptied``, whether the estimate went ``astray`` and had to be moved into it,
-    and how many questions were ``excluded`` as they did not count.
+    and how many questions were ``excluded`` as they did not count. ``guarantee``: what holds of
+    the intervals, and how surely, in words; None where nothing is certified.
     """
 
     targets: pd.DataFrame
@@ -55,6 +56,7 @@ class Result:
     head: str = ""
     canaries: Repeated | None = None
     warnings: tuple[str, ...] = ()
+    guarantee: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The result for JSON; what is unknown is null."""
@@ -72,6 +74,7 @@ class Result:
             "journal_head": self.head,
             "canaries": None if self.canaries is None else self.canaries.as_dict(),
             "warnings": list(self.warnings),
+            "guarantee": self.guarantee,
         }
 
 
@@ -199,6 +202,7 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
         warnings=tuple(cautions(facts, targets, canaries)),
         scoring=facts.settings.oracle.regime,
         head=journal.head,
+        guarantee=None if facts.certificate is None else facts.certificate.promise,
     )
 
 

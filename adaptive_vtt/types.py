@@ -18,6 +18,8 @@ Bools = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 CallMode = Literal["one", "all"]
 """What one call of a model answers: one question, or all concepts of an image."""
+Guarantee = Literal["all", "each"]
+"""What holds with the confidence asked for: all intervals at once, or each by itself."""
 ConceptsAre = Literal["classes", "labels", "other"]
 """What an oracle takes concepts to be; see ``OracleDefaults``."""
 

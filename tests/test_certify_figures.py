@@ -10,7 +10,7 @@ from golden.make_certifier import CASES, FILTER, TARGETS, given, played
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import Sequences, named_targets
-from adaptive_vtt.certify.sequences import BETS
+from adaptive_vtt.certify.sequences import BETS, Step
 from adaptive_vtt.certify.targets import fingerprint
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.oracles import Consistency
@@ -68,11 +68,11 @@ def reckoned(outcomes: list[float], aim: float, alpha: float, cells: int) -> lis
 def test_bets_leave_the_means_that_their_definition_leaves(error: float) -> None:
     cells, outcomes = 100, (np.random.default_rng(1).random(300) < error).astype(float).tolist()
     bets = BETS.model_copy(update={"cell": 1 / cells})
-    sequences = Sequences(np.array([0.1]), 0.1, bets)
     one, none = np.ones(1), np.zeros(1)
+    sequences = Sequences(0.1 * one, 0.1 * one, bets)
     for a in outcomes:
         outcome = np.array([a])
-        sequences.move(one > 0, outcome, outcome, none, one, 0.25 * one, none, none)
+        sequences.move(Step(one > 0, outcome, outcome, none, one, 0.25 * one, none, none))
     sequences.bound(none, one)
     ours = [sequences.lower[0], sequences.upper[0], sequences.estimate[0]]
     assert ours == pytest.approx(reckoned(outcomes, 0.1, 0.1, cells))
@@ -81,9 +81,10 @@ def test_bets_leave_the_means_that_their_definition_leaves(error: float) -> None
 
 def test_a_mean_between_two_of_the_grid_is_no_sign_of_a_change() -> None:
     one, none = np.ones(1), np.zeros(1)
-    sequences = Sequences(np.array([0.01]), 0.1, BETS.model_copy(update={"cell": 1 / 9}))
+    sequences = Sequences(0.01 * one, 0.1 * one, BETS.model_copy(update={"cell": 1 / 9}))
     for _ in range(400):  # excludes 4/9 and 5/9 at the same moment
-        sequences.move(one > 0, 0.5 * one, 0.5 * one, none, one, 0.01 * one, none, none)
+        half = 0.5 * one
+        sequences.move(Step(one > 0, half, half, none, one, 0.01 * one, none, none))
     sequences.bound(none, one)
     assert (sequences.lower[0], sequences.upper[0]) == pytest.approx((3 / 9, 6 / 9))
     assert not sequences.emptied[0]

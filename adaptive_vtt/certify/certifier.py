@@ -31,9 +31,10 @@ import numpy.typing as npt
 
 from ..journal.facts import BetFacts
 from ..space import QuestionSpace
-from ..types import Bools, CallMode, Floats, Indices
+from ..types import Bools, CallMode, Floats, Guarantee, Indices
 from .game import Game
 from .game import Move as Move
+from .rules import Rules
 from .sequences import BETS
 from .targets import Target, calls, largest, member, size
 
@@ -60,7 +61,7 @@ class Certifier(Game):
     """The game of a space's targets, and what each draw fixes for it.
 
     ``half_width`` is what is aimed at; with probability ``confidence`` all intervals hold
-    at all times.
+    at all times, or each of them by itself (``guarantee``); ``weights`` as in ``Rules``.
     """
 
     def __init__(
@@ -71,11 +72,13 @@ class Certifier(Game):
         answers: CallMode,
         half_width: float,
         confidence: float,
+        guarantee: Guarantee = "all",
+        weights: tuple[float, ...] | None = None,
         bets: BetFacts = BETS,
     ) -> None:
         count = len(targets)
         sizes = np.array([size(space, t) for t in targets], float)
-        super().__init__(sizes, half_width, (1 - confidence) / count, bets)
+        super().__init__(sizes, Rules(half_width, 1 - confidence, guarantee, weights, bets))
         self.space = space
         self.targets = targets
         self.answers = answers

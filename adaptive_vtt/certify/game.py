@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..journal import FIGURES
-from ..journal.facts import BetFacts
 from ..journal.rows import MoveRow
 from ..types import Bools, Floats, Indices
-from .sequences import BETS, Sequences
+from .rules import Rules
+from .sequences import Sequences, Step
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,14 @@ class Move:
 class Game:
     """S and the confidence sequence of every target; arrays are (K,).
 
-    ``sizes``: how many questions each has; ``aim``: the half-width that bets aim at; ``alpha``: the
-    probability with which one target's interval may fail; ``bets``: the game's constants.
+    ``sizes``: how many questions each has; ``rules``: what is aimed at, and how surely.
     """
 
-    def __init__(self, sizes: Floats, aim: float, alpha: float, bets: BetFacts = BETS) -> None:
+    def __init__(self, sizes: Floats, rules: Rules) -> None:
+        count = len(sizes)
         self.sizes = sizes
-        self.sequences = Sequences(np.full(len(sizes), aim), alpha, bets)
+        self.rules = rules
+        self.sequences = Sequences(np.full(count, rules.aim), rules.alphas(count), rules.bets)
         self.waiting = sizes.copy()  # questions not answered
         self.least = np.zeros(len(sizes))  # S, unanswered losses as 0
         self.most = np.zeros(len(sizes))  # S, unanswered losses as 1
@@ -76,7 +77,7 @@ class Game:
         are. Draws must be played in their order."""
         a_low = self.least + move.low_base + move.scale * (low - move.low_predicted)
         a_high = self.most + move.high_base + move.scale * (high - move.high_predicted)
-        self.sequences.move(
+        step = Step(
             move.active,
             a_low / self.sizes,
             a_high / self.sizes,
@@ -86,6 +87,7 @@ class Game:
             move.tilt / self.sizes,
             move.tilt_bound / self.sizes,
         )
+        self.sequences.move(step)
         self.least += low
         self.most += high
         self.waiting -= count

@@ -10,8 +10,9 @@ from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
-from ..types import CallMode
+from ..types import CallMode, Guarantee
 from .certifier import Certifier
+from .rules import shares
 from .sequences import BETS
 from .targets import fingerprint, named_targets
 
@@ -33,8 +34,12 @@ class Certify:
       either side. Default None: intervals may be as wide as they are.
     - ``at_most``: in (0, 1), a mean loss. The audit ends when every interval lies on one side of
       it. Default None: nothing is decided.
-    - ``confidence``: in (0, 1), the probability that all intervals hold at all times.
+    - ``confidence``: in (0, 1), the probability that what is certified holds at all times.
       Default 0.95.
+    - ``guarantee``: what holds with that probability: "all" intervals at once, or "each" by itself,
+      which takes fewer questions and lets one of 20 be wrong at 0.95. Default "all".
+    - ``weights``: name of a target -> its share of what may go wrong, relative to the others' 1;
+      a target with a larger share takes fewer questions. Default None: even shares.
     - ``targets``: what is certified, names as in ``certify.named_targets``.
       Default: every concept's miss and false-alarm rate, and every relation's error.
     - ``where``: name of a target of one's own -> metadata column or field -> values.
@@ -52,6 +57,8 @@ class Certify:
     half_width: float | None = None
     at_most: float | None = None
     confidence: float = 0.95
+    guarantee: Guarantee = "all"
+    weights: Mapping[str, float] | None = None
     targets: Sequence[str] = DEFAULT_TARGETS
     where: Filters | None = None
     unanswered: Literal["loss", "both"] = "loss"
@@ -71,6 +78,13 @@ class Certify:
         if not 0 < self.confidence < 1:
             raise InputError(
                 f"confidence: expected a number between 0 and 1, got {self.confidence}"
+            )
+        if self.guarantee not in ("all", "each"):
+            raise unknown("guarantee", str(self.guarantee), ("all", "each"))
+        if self.guarantee == "each" and self.weights:
+            raise InputError(
+                'weights: expected none where the guarantee is "each", as no target shares with '
+                f"others there; got {dict(self.weights)}"
             )
         if self.unanswered not in ("loss", "both"):
             raise unknown("policy", str(self.unanswered), ("loss", "both"), "unanswered")
@@ -110,12 +124,16 @@ class Certify:
         """
         if not self.certifies:
             return None
+        targets = named_targets(space, self.targets, self.where)
+        names = [target.name for target in targets]
         return Certifier(
             space,
-            named_targets(space, self.targets, self.where),
+            targets,
             answers=answers,
             half_width=self.half_width or DECISION_WIDTH,
             confidence=self.confidence,
+            guarantee=self.guarantee,
+            weights=shares(self.weights, names) if self.weights else None,
             bets=BetFacts.model_validate(begun["bets"]) if begun else BETS,
         )
 
@@ -128,10 +146,12 @@ class Certify:
             "at_most": self.at_most,
             "aim": certifier.half_width,
             "confidence": self.confidence,
+            "guarantee": self.guarantee,
+            "weights": certifier.rules.weights,
             "unanswered": self.unanswered,
             "targets": [t.name for t in certifier.targets],
             "ids": [t.id.as_dict() for t in certifier.targets],
             "sizes": [int(n) for n in certifier.sizes],
             "subsets": fingerprint(certifier.targets),
-            "bets": certifier.sequences.bets.model_dump(),
+            "bets": certifier.rules.bets.model_dump(),
         }

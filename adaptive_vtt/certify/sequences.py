@@ -11,11 +11,13 @@ past, lo <= a+, a- <= hi, and everything but a+ and a- is fixed by the past. The
 {m : (K+ + K-) / 2 < 1 / alpha} holds R at all times with probability 1 - alpha.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from ..journal.facts import BetFacts
-from ..types import Floats
+from ..types import Bools, Floats
 
 BETS = BetFacts(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0)
 """What new audits bet by; those begun before go on as their journal says."""
@@ -32,18 +34,40 @@ SPARSE = 0.9
 doing so at every draw would cost more than it saves."""
 
 
+@dataclass(frozen=True)
+class Step:
+    """One pair of pseudo-outcomes a+ = ``low`` and a- = ``high`` for every target, all (K,).
+
+    ``lo`` <= a+ and a- <= ``hi``; ``foreseen`` is their likely variance. Against the mean
+    m they are used with predictions moved by m - centre, which adds (m - centre) *
+    ``tilt``; a tilt has mean 0 and lies within +- ``tilt_bound``. All but ``low``,
+    ``high`` and ``tilt`` are fixed by the past. Targets that are not ``active`` stay.
+    """
+
+    active: Bools
+    low: Floats
+    high: Floats
+    lo: Floats
+    hi: Floats
+    foreseen: Floats
+    tilt: Floats
+    tilt_bound: Floats
+
+
 class Sequences:
-    """K confidence sequences, each at level ``alpha`` and aimed at its half-width ``aims`` (K,).
+    """K confidence sequences with levels ``alpha`` (K,), aimed at half-widths ``aims`` (K,).
 
     Intervals only ever shrink; each is one grid cell wider than what the bets exclude. Means
     outside an interval never come back, so only those inside are kept, all targets in a row.
+    ``aims`` may change from step to step, ``alpha`` before the first bet: by the past alone. At
+    level 0 nothing is ever excluded.
 
     ``emptied`` (K,): whether nothing was left of an interval at some moment. While the losses
     do not change that has probability ``alpha``, so it is evidence that they did; the interval
     then stays the last that was not empty, and certifies nothing.
     """
 
-    def __init__(self, aims: Floats, alpha: float, bets: BetFacts = BETS) -> None:
+    def __init__(self, aims: Floats, alpha: Floats, bets: BetFacts = BETS) -> None:
         count, grid = len(aims), round(1 / bets.cell) + 1
         self.alpha = alpha
         self.aims = aims
@@ -81,7 +105,7 @@ class Sequences:
         """
         return np.where(self._said[0] > 0, np.clip(self._plain(), self.lower, self.upper), np.nan)
 
-    def astray(self, least: Floats, most: Floats) -> npt.NDArray[np.bool_]:
+    def astray(self, least: Floats, most: Floats) -> Bools:
         """(K,): whether the estimate, before it is kept within the interval, lies outside what
         the bets leave; ``least`` and ``most`` are what a finite pool still allows it to be."""
         mean = np.clip(np.nan_to_num(self._plain(), nan=0.5), least, np.maximum(least, most))
@@ -106,36 +130,27 @@ class Sequences:
         """(K,): mean square of past pseudo-outcomes about the centre, over that foreseen."""
         return self._strayed / (self.bets.prior + self.moves)
 
-    def move(
-        self,
-        active: npt.NDArray[np.bool_],
-        low: Floats,
-        high: Floats,
-        lo: Floats,
-        hi: Floats,
-        foreseen: Floats,
-        tilt: Floats,
-        tilt_bound: Floats,
-    ) -> None:
-        """One pair of pseudo-outcomes a+ = ``low`` and a- = ``high`` for every target, all (K,).
-
-        ``lo`` <= a+ and a- <= ``hi``; ``foreseen`` is their likely variance. Against the mean
-        m they are used with predictions moved by m - centre, which adds (m - centre) *
-        ``tilt``; a tilt has mean 0 and lies within +- ``tilt_bound``. All but ``low``,
-        ``high`` and ``tilt`` are fixed by the past. Targets that are not ``active`` stay.
-        """
-        row, m = self._row, self._mean
-        away = m - self.centre[row]
-        swing = np.abs(away) * tilt_bound[row]
-        lean = away * tilt[row]
-        bet = self._bets(foreseen)
-        up = self._capped(bet, m - lo[row] + swing) * (low[row] + lean - m)
-        down = self._capped(bet, hi[row] + swing - m) * (m - high[row] - lean)
-        on = active[row]
-        self._rising += np.log1p(up) * on
-        self._falling += np.log1p(down) * on
-        self._note(active, (low + high) / 2, np.maximum(foreseen, LEAST_VARIANCE))
+    def move(self, step: Step, betting: bool = True) -> None:
+        """The next draw's pseudo-outcomes; only looked at where nothing is bet on them."""
+        if betting:
+            up, down = self._growth(step, self._row, self._mean)
+            self._rising += up
+            self._falling += down
+        self._note(step)
         self._shrink()
+
+    def _growth(
+        self, step: Step, row: npt.NDArray[np.int64], m: Floats
+    ) -> tuple[Floats, Floats]:
+        """What the step adds to log K+ and log K- against means ``m`` of the targets ``row``."""
+        away = m - self.centre[row]
+        swing = np.abs(away) * step.tilt_bound[row]
+        lean = away * step.tilt[row]
+        bet = self._bets(step.foreseen, row, m)
+        up = self._capped(bet, m - step.lo[row] + swing) * (step.low[row] + lean - m)
+        down = self._capped(bet, step.hi[row] + swing - m) * (m - step.high[row] - lean)
+        on = step.active[row]
+        return np.log1p(up) * on, np.log1p(down) * on
 
     def bound(self, least: Floats, most: Floats) -> None:
         """Cuts the intervals to [least, most]: what the rest of a finite pool still allows."""
@@ -145,18 +160,20 @@ class Sequences:
         self.upper = np.where(left, upper, self.upper)
         self.emptied |= ~left
 
-    def _bets(self, foreseen: Floats) -> Floats:
-        """The best bet against each mean, by variance and skew.
+    def _bets(self, foreseen: Floats, row: npt.NDArray[np.int64], m: Floats) -> Floats:
+        """The best bet against each of means ``m`` of targets ``row``, by variance and skew.
 
         Kelly's bet against m on a coin of bias m + w is w / (m (1 - m)), whatever the coin
         does: so the variance is scaled by that of 0/1 losses whose mean is m.
         """
         centre = self.centre
         scale = self.bets.eagerness * self.aims / np.maximum(foreseen * self.stray, LEAST_VARIANCE)
-        skew = self._mean * (1 - self._mean) / (centre * (1 - centre))[self._row]
-        return scale[self._row] / np.clip(skew, 1 / self.bets.most_skew, self.bets.most_skew)
+        skew = m * (1 - m) / (centre * (1 - centre))[row]
+        return scale[row] / np.clip(skew, 1 / self.bets.most_skew, self.bets.most_skew)
 
-    def _note(self, active: npt.NDArray[np.bool_], outcome: Floats, foreseen: Floats) -> None:
+    def _note(self, step: Step) -> None:
+        active, outcome = step.active, (step.low + step.high) / 2
+        foreseen = np.maximum(step.foreseen, LEAST_VARIANCE)
         if self.moves == 0:
             self._prior = self.bets.prior / foreseen
         weight = active * self.centre * (1 - self.centre) / foreseen
@@ -168,7 +185,9 @@ class Sequences:
 
     def _shrink(self) -> None:
         """Drops what is excluded by now, but for one grid cell; what is dropped stays so."""
-        inside = np.exp(self._rising) + np.exp(self._falling) < 2 / self.alpha
+        with np.errstate(divide="ignore"):
+            enough = (2 / self.alpha)[self._row]
+        inside = np.exp(self._rising) + np.exp(self._falling) < enough
         inside &= self._possible()
         row, mean = self._row[inside], self._mean[inside]
         empty = self._bet_upper - self._bet_lower > BETWEEN * self._cell
@@ -186,7 +205,7 @@ class Sequences:
             self._row, self._mean = self._row[kept], self._mean[kept]
             self._rising, self._falling = self._rising[kept], self._falling[kept]
 
-    def _possible(self) -> npt.NDArray[np.bool_]:
+    def _possible(self) -> Bools:
         """Which of the means kept lie in their interval; half a cell against rounding."""
         edge = 0.5 * self._cell
         above = self._mean > self._bet_lower[self._row] - edge

@@ -11,6 +11,7 @@ from ..journal.rows import CallRow, DrawRow
 from ..types import Floats
 from .certifier import Move
 from .game import Game
+from .rules import Rules
 
 if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts
@@ -45,7 +46,7 @@ def tracks(
     Draws count up to the first whose call is not answered, as nothing later is learnt from yet.
     """
     sizes = np.array(certificate.sizes, float)
-    game = Game(sizes, certificate.aim, certificate.alpha, certificate.bets)
+    game = Game(sizes, Rules.of(certificate))
     losses = _losses(calls, certificate.both)
     answered = {c.call for c in calls}
     lower, upper = [game.sequences.lower], [game.sequences.upper]

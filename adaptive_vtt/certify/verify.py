@@ -70,6 +70,7 @@ def recompute(
     audit certifies nothing."""
     if certificate is None:
         return []
+    levels = _levels(certificate)
     losses = _losses(calls, certificate.both)
     there = {c.call for c in calls}
     answered = []
@@ -78,9 +79,22 @@ def recompute(
             break  # what comes after an open call is not learnt from yet
         answered.append(draw)
     return [
-        _interval(name, k, certificate, answered, losses)
+        _interval(name, k, levels[k], certificate, answered, losses)
         for k, name in enumerate(certificate.targets)
     ]
+
+
+def _levels(certificate: "CertificateFacts") -> list[float]:
+    """Every target's alpha. Raises JournalError where they are more than there is in all."""
+    alpha, count = 1 - certificate.confidence, len(certificate.sizes)
+    if certificate.guarantee == "each":
+        return [alpha] * count
+    weights = certificate.weights or (1 / count,) * count
+    if len(weights) != count or min(weights) < 0 or sum(weights) > 1 + LEAST:
+        raise JournalError(
+            f"verify: expected weights of {count} targets, 0 or more and 1 in all, got {weights}"
+        )
+    return [alpha * weight for weight in weights]
 
 
 def _losses(calls: list[CallRow], both: bool) -> dict[int, tuple[float, float]]:
@@ -102,11 +116,11 @@ def _losses(calls: list[CallRow], both: bool) -> dict[int, tuple[float, float]]:
 def _interval(
     name: str,
     k: int,
+    alpha: float,
     certificate: "CertificateFacts",
     draws: list[DrawRow],
     losses: dict[int, tuple[float, float]],
 ) -> Interval:
-    alpha = (1 - certificate.confidence) / len(certificate.sizes)
     game = _Game(certificate.sizes[k], certificate.aim, alpha, certificate.bets)
     lower, upper = 0.0, 1.0
     seen: set[int] = set()
@@ -201,7 +215,7 @@ class _Game:
     def _cut(self) -> None:
         """Narrows the interval; means outside never come back, and are bet against no more."""
         wealth = np.logaddexp(self.rising, self.falling) - math.log(2)
-        left = self.m[wealth < -math.log(self.alpha)]
+        left = self.m[wealth < (-math.log(self.alpha) if self.alpha else math.inf)]
         if len(left):
             self.lower = max(self.lower, float(left[0]) - self.cell)
             self.upper = min(self.upper, float(left[-1]) + self.cell)

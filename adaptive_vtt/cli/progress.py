@@ -102,6 +102,8 @@ class Live:
             markup=False,
         )
         console.print(_table(result.targets))
+        if result.guarantee is not None:
+            console.print(result.guarantee, markup=False)
         if result.captions is not None:
             console.print(str(result.captions), markup=False)
             if not result.captions.comparable:

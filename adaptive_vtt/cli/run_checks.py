@@ -34,11 +34,13 @@ def check(out: Path, head: str | None = None) -> str:
         _check_report(journal, out / "report.html")
         rows, calls = len(journal.links()), len(journal.calls())
         what = f"all {rows} rows, {calls} answers among them, are as they were written"
-        drawn = unchecked(read_facts(journal.facts())) or "every draw follows from the audit's key"
+        facts = read_facts(journal.facts())
+        drawn = unchecked(facts) or "every draw follows from the audit's key"
+        promise = "" if facts.certificate is None else facts.certificate.promise
         end = f"{drawn}; head {journal.head}"
     if not intervals:
         return f"{what}; the audit certifies nothing; {end}"
-    return f"{what}; all {len(intervals)} intervals follow from them; {end}"
+    return f"{what}; all {len(intervals)} intervals follow from them: {promise}; {end}"
 
 
 def _check_head(journal: Journal, head: str, where: str, remedy: str = "") -> None:
@@ -67,6 +69,8 @@ def _check_result(journal: Journal, path: Path) -> None:
     except (ValueError, RecursionError):
         raise JournalError(f"{path}: expected the result of an audit, got something else") from None
     found = json.loads(json.dumps(summarise(journal).as_dict()))
+    if "guarantee" not in (journal.facts().get("certificate") or {}):
+        stated.setdefault("guarantee", found["guarantee"])  # a version that knew one kind only
     if "journal_head" in stated:
         remedy = "; 'avtt report' writes the result anew"
         _check_head(journal, str(stated["journal_head"]), f"{path}: journal_head", remedy)

@@ -36,6 +36,7 @@ _SECTIONS = {
     "half_width": "certify",
     "at_most": "certify",
     "confidence": "certify",
+    "guarantee": "certify",
     "targets": "certify",
 }
 """Where an option of the command line stands in a spec, if not under [audit]."""

@@ -10,6 +10,7 @@ from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..stopping import StoppingRule, limits_of
 from ..strategies import Named, Strategy, named
+from ..types import Guarantee
 
 Group = TypeVar("Group")
 
@@ -111,6 +112,8 @@ class Shorthands(TypedDict, total=False):
     half_width: float | None
     at_most: float | None
     confidence: float
+    guarantee: Guarantee
+    weights: Mapping[str, float] | None
     targets: Sequence[str]
     where: Filters | None
     unanswered: Literal["loss", "both"]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import JournalError
-from ..types import SIDES, CallMode, ConceptsAre, Numbering, TargetId
+from ..types import SIDES, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
 from .old_facts import concepts_of_oracle, target_ids
 
 
@@ -86,7 +86,8 @@ class BetFacts(_Fact):
 
 class CertificateFacts(_Fact):
     """What is certified, to what, and how sure. Per target its name, its size (questions) and its
-    identity; ``aim`` is the half-width that bets aim at."""
+    identity; ``aim`` is the half-width that bets aim at; ``weights``: shares of 1 - confidence per
+    target, None where they are even."""
 
     half_width: float | None
     at_most: float | None
@@ -97,12 +98,19 @@ class CertificateFacts(_Fact):
     sizes: tuple[int, ...]
     ids: tuple[TargetId, ...]
     subsets: str = ""
+    guarantee: Guarantee = "all"
+    weights: tuple[float, ...] | None = None
     bets: BetFacts
 
     @property
-    def alpha(self) -> float:
-        """The probability with which one target's interval may fail."""
-        return (1 - self.confidence) / len(self.sizes)
+    def promise(self) -> str:
+        """What holds, and how surely, in words."""
+        sure, count = f"probability {self.confidence:g} at every moment", len(self.sizes)
+        if count == 1:
+            return f"the interval holds with {sure}"
+        if self.guarantee == "each":
+            return f"each of {count} intervals holds by itself with {sure}, not all of them at once"
+        return f"all {count} intervals hold at once with {sure}"
 
     @property
     def both(self) -> bool:
