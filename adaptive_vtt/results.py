@@ -9,10 +9,10 @@ import pandas as pd
 
 from .cautions import cautions
 from .certify import Bounds, Certifier, derive
-from .certify.verify import recompute
+from .certify.verify import Interval, recompute
 from .engine.canaries import Repeated, repeated
 from .journal import Journal
-from .journal.facts import Facts, read_facts
+from .journal.facts import CertificateFacts, Facts, read_facts
 from .journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
 from .oracles.caption_findings import Findings, found
 from .types import TargetId
@@ -40,7 +40,8 @@ class Result:
     trusting the rest, a sentence each. In audits that certify, ``targets`` also says whether
     an interval ``emptied``, whether the estimate went ``astray`` and had to be moved into it,
     and how many questions were ``excluded`` as they did not count. ``guarantee``: what holds of
-    the intervals, and how surely, in words; None where nothing is certified.
+    the intervals, and how surely, in words; None where nothing is certified. In audits with
+    ``at_most``, ``decided`` says on which side of it a target lies: "above", "at most" or None.
     """
 
     targets: pd.DataFrame
@@ -224,20 +225,7 @@ def _certified(
     assert certificate is not None
     rows = certifier.table() if certifier is not None else facts.intervals
     if rows is None:
-        aim = certificate.aim
-        rows = [
-            {
-                "target": i.target,
-                "estimate": i.estimate,
-                "lower": i.lower,
-                "upper": i.upper,
-                "half_width": (i.upper - i.lower) / 2,
-                "certified": (i.upper - i.lower) / 2 <= aim and not (i.emptied or i.astray),
-                "emptied": i.emptied,
-                "astray": i.astray,
-            }
-            for i in recompute(certificate, draws, calls)
-        ]
+        rows = [_recomputed(i, certificate) for i in recompute(certificate, draws, calls)]
     answered = {c.call: c for c in calls}
     asked, excluded = [0] * len(rows), [0] * len(rows)
     for draw in draws:
@@ -249,6 +237,24 @@ def _certified(
             excluded[move.target] += len(out.intersection(move.members))
     table = pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
     return _identified(table, certificate.ids)
+
+
+def _recomputed(found: Interval, certificate: CertificateFacts) -> dict[str, Any]:
+    """A row of ``Result.targets`` for an audit that has not ended."""
+    half_width, decides = (found.upper - found.lower) / 2, certificate.decides
+    only = decides and certificate.half_width is None
+    reached = found.decided is not None if only else half_width <= certificate.aim
+    row = {
+        "target": found.target,
+        "estimate": found.estimate,
+        "lower": found.lower,
+        "upper": found.upper,
+        "half_width": half_width,
+        "certified": reached and not (found.emptied or found.astray),
+        "emptied": found.emptied,
+        "astray": found.astray,
+    }
+    return row | ({"decided": found.decided} if decides else {})
 
 
 def _targets(table: pd.DataFrame, rates: Mapping[str, int]) -> pd.DataFrame:

@@ -274,7 +274,7 @@ def test_a_decision_stops_the_audit_when_every_target_is_on_one_side() -> None:
     audit = Audit(space, model, at_most=0.5, targets=["overall"])
     result = audit.run()
     assert "every target is decided" in str(result.reason)
-    assert result.targets["upper"][0] <= 0.5
+    assert result.targets["decided"].tolist() == ["at most"]
     assert truth["overall error"] < 0.5
     assert result.calls < len(space.dataset) * len(space.variants)
 

@@ -29,13 +29,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..journal.facts import BetFacts
 from ..space import QuestionSpace
-from ..types import Bools, CallMode, Floats, Guarantee, Indices
+from ..types import Bools, CallMode, Floats, Indices
 from .game import Game
 from .game import Move as Move
 from .rules import Rules
-from .sequences import BETS
 from .targets import Target, calls, largest, member, size
 
 CLIP = 0.02
@@ -61,7 +59,7 @@ class Certifier(Game):
     """The game of a space's targets, and what each draw fixes for it.
 
     ``half_width`` is what is aimed at; with probability ``confidence`` all intervals hold
-    at all times, or each of them by itself (``guarantee``); ``weights`` as in ``Rules``.
+    at all times. ``rules`` say more, in place of both.
     """
 
     def __init__(
@@ -70,19 +68,17 @@ class Certifier(Game):
         targets: list[Target],
         *,
         answers: CallMode,
-        half_width: float,
-        confidence: float,
-        guarantee: Guarantee = "all",
-        weights: tuple[float, ...] | None = None,
-        bets: BetFacts = BETS,
+        half_width: float = 0.05,
+        confidence: float = 0.95,
+        rules: Rules | None = None,
     ) -> None:
         count = len(targets)
         sizes = np.array([size(space, t) for t in targets], float)
-        super().__init__(sizes, Rules(half_width, 1 - confidence, guarantee, weights, bets))
+        super().__init__(sizes, rules or Rules(half_width, 1 - confidence))
         self.space = space
         self.targets = targets
         self.answers = answers
-        self.half_width = half_width
+        self.half_width = self.rules.aim
         self.largest = np.array([largest(space, t, answers) for t in targets], float)
         self.calls = np.array([calls(space, t, answers) for t in targets], float)  # M
         self.first_calls = np.maximum(self.calls, 1)
@@ -99,13 +95,23 @@ class Certifier(Game):
 
     @property
     def certified(self) -> Bools:
-        """(K,): whether each interval is as narrow as asked, and the draws agree with it.
+        """(K,): whether each interval is as narrow as asked, and the draws agree with it; where
+        only a decision was asked for, whether each target is decided instead.
 
         Where the model changes, an interval shrinks through every width before nothing is left
         of it; what gives that away is that the draws' own mean lies outside. Such a target is
         not certified before they agree again. To stop later is always allowed.
         """
+        if self.rules.by_distance and self.decisions is not None:
+            return self.decisions.decided & ~self.doubtful
         return (self.sequences.half_width <= self.half_width) & ~self.doubtful
+
+    @property
+    def settled(self) -> Bools:
+        """(K,): whether nothing more is asked of each target: certified, and decided."""
+        if self.decisions is None:
+            return self.certified
+        return self.certified & self.decisions.decided
 
     @property
     def doubtful(self) -> Bools:
@@ -114,13 +120,16 @@ class Certifier(Game):
 
     def standing(self) -> dict[str, Any]:
         """What stopping rules read, by the names of ``State``'s fields."""
-        sequences = self.sequences
-        return {
+        sequences, decisions = self.sequences, self.decisions
+        found: dict[str, Any] = {
             "lower": sequences.lower,
             "upper": sequences.upper,
             "emptied": sequences.emptied,
             "doubtful": self.doubtful,
         }
+        if decisions is not None:
+            found |= {"limit": decisions.limit, "above": decisions.above, "below": decisions.below}
+        return found
 
     def members(self, questions: Indices) -> Bools:
         """K x n: which targets each question belongs to."""
@@ -202,7 +211,8 @@ class Certifier(Game):
         draws = sequences.moves
         estimate = self.estimate
         astray = self.astray()
-        growth = np.maximum((sequences.half_width / self.half_width) ** 2 - 1, 0)
+        lacking = self.lacking
+        more = draws * lacking / np.maximum(1 - lacking, TINY)
         return [
             {
                 "target": target.name,
@@ -216,7 +226,8 @@ class Certifier(Game):
                 "size": int(self.sizes[k]),
                 "variance_ratio": float(ratios[k]),
                 "effective_draws": float(self.hits[k] / ratios[k]),
-                "more_calls": int(np.ceil(draws * growth[k])),
+                "more_calls": int(np.ceil(min(more[k], max(self.calls[k], 0)))),
+                **({} if self.decisions is None else {"decided": self.decisions.side(k)}),
             }
             for k, target in enumerate(self.targets)
         ]
@@ -231,15 +242,26 @@ class Certifier(Game):
         with weights sqrt(stakes) then lets the widest interval shrink fastest.
         """
         count = per_unit(inside, unit, units)
-        cost = per_unit(inside * variance, unit, units) + RANGE * self.half_width * count**2
+        aims = self.sequences.aims
+        cost = per_unit(inside * variance, unit, units) + RANGE * aims[:, None] * count**2
         touching = np.maximum((count > 0).sum(axis=1), 1)
         mean = cost.sum(axis=1) / touching
         typical = np.maximum(count.sum(axis=1) / touching, 1)
-        left = 1 - np.minimum(self.half_width / np.maximum(self.sequences.half_width, TINY), 1) ** 2
         # sqrt(weight * mean) * calls is what the law spends on a target: let it be its need
-        need = mean / typical**2
-        weight = np.where(self.certified, 0.0, need**2 * left / np.maximum(mean, TINY))
+        need = mean / (typical * aims / self.half_width) ** 2
+        weight = np.where(self.settled, 0.0, need**2 * self.lacking / np.maximum(mean, TINY))
         return np.asarray((weight / self.first_calls**2) @ cost)
+
+    @property
+    def lacking(self) -> Floats:
+        """(K,) in [0, 1]: the share of the draws that each target still needs: of those an interval
+        needs in all, which go with 1 / width^2, or of the evidence for a decision."""
+        width = self.half_width / np.maximum(self.sequences.half_width, TINY)
+        left = 1 - np.minimum(width, 1) ** 2
+        if self.decisions is None:
+            return left
+        open_ = self.decisions.lacking()
+        return open_ if self.rules.by_distance else np.maximum(left, open_)
 
     def variance_ratios(self) -> Floats:
         """(K,): variance of the draws so far over that of as many uniform ones within the
@@ -249,7 +271,7 @@ class Certifier(Game):
 
     def variance_ratio(self) -> float:
         """The mean ratio over the targets that are open (1 where none is)."""
-        open_ = ~self.certified
+        open_ = ~self.settled
         return float(self.variance_ratios()[open_].mean()) if open_.any() else 1.0
 
     def _compare(self, move: Move, losses: Floats, count: npt.NDArray[np.int64]) -> None:

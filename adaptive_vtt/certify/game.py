@@ -68,6 +68,8 @@ class Game:
         self.sizes = sizes
         self.rules = rules
         self.sequences = Sequences(np.full(count, rules.aim), rules.alphas(count), rules.bets)
+        self.sequences.aims = rules.aims(self.sequences.centre)
+        self.decisions = rules.decisions(count)
         self.waiting = sizes.copy()  # questions not answered
         self.least = np.zeros(len(sizes))  # S, unanswered losses as 0
         self.most = np.zeros(len(sizes))  # S, unanswered losses as 1
@@ -87,11 +89,18 @@ class Game:
             move.tilt / self.sizes,
             move.tilt_bound / self.sizes,
         )
+        if self.decisions is not None:
+            everywhere = np.full(len(self.sizes), self.decisions.limit)
+            self.decisions.play(*self.sequences.growth(step, np.arange(len(self.sizes)), everywhere))
         self.sequences.move(step)
+        self.sequences.aims = self.rules.aims(self.sequences.centre)
         self.least += low
         self.most += high
         self.waiting -= count
-        self.sequences.bound(self.least / self.sizes, (self.most + self.waiting) / self.sizes)
+        least, most = self.least / self.sizes, (self.most + self.waiting) / self.sizes
+        self.sequences.bound(least, most)
+        if self.decisions is not None:
+            self.decisions.settle(least, most)
 
     @property
     def estimate(self) -> Floats:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from ..errors import InputError, unknown
 from ..journal.facts import BetFacts
 from ..journal.prior import PriorSource
@@ -12,13 +14,14 @@ from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
 from ..types import CallMode, Guarantee
 from .certifier import Certifier
-from .rules import shares
+from .rules import Rules, by_size, shares
 from .sequences import BETS
-from .targets import fingerprint, named_targets
+from .targets import Target, calls, fingerprint, largest, named_targets
 
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
-"""Where only a decision is asked for, bets aim at intervals this wide to either side."""
+"""Where only a decision is asked for, bets aim at intervals no wider than this to either side."""
+BY_BETS = "by bets"
 
 
 DEFAULT_TARGETS = ("concepts", "relations")
@@ -32,14 +35,15 @@ class Certify:
 
     - ``half_width``: in (0, 1). The audit ends when every interval reaches this far, or less, to
       either side. Default None: intervals may be as wide as they are.
-    - ``at_most``: in (0, 1), a mean loss. The audit ends when every interval lies on one side of
-      it. Default None: nothing is decided.
+    - ``at_most``: in (0, 1), a mean loss. The audit ends when every target is decided to lie above
+      it, or not (``certify.decisions``). Default None: nothing is decided.
     - ``confidence``: in (0, 1), the probability that what is certified holds at all times.
       Default 0.95.
     - ``guarantee``: what holds with that probability: "all" intervals at once, or "each" by itself,
       which takes fewer questions and lets one of 20 be wrong at 0.95. Default "all".
     - ``weights``: name of a target -> its share of what may go wrong, relative to the others' 1;
-      a target with a larger share takes fewer questions. Default None: even shares.
+      a target with a larger share takes fewer questions. Default None: by what is known of the
+      targets' sizes (``rules.by_size``).
     - ``targets``: what is certified, names as in ``certify.named_targets``.
       Default: every concept's miss and false-alarm rate, and every relation's error.
     - ``where``: name of a target of one's own -> metadata column or field -> values.
@@ -125,16 +129,36 @@ class Certify:
         if not self.certifies:
             return None
         targets = named_targets(space, self.targets, self.where)
-        names = [target.name for target in targets]
-        return Certifier(
-            space,
-            targets,
-            answers=answers,
-            half_width=self.half_width or DECISION_WIDTH,
-            confidence=self.confidence,
-            guarantee=self.guarantee,
-            weights=shares(self.weights, names) if self.weights else None,
-            bets=BetFacts.model_validate(begun["bets"]) if begun else BETS,
+        by_bets = self.at_most is not None and (not begun or begun.get("decided") == BY_BETS)
+        rules = Rules(
+            self.half_width or DECISION_WIDTH,
+            1 - self.confidence,
+            self.guarantee,
+            self._shares(space, targets, answers, begun),
+            self.at_most if by_bets else None,
+            by_bets and self.half_width is None,
+            BetFacts.model_validate(begun["bets"]) if begun else BETS,
+        )
+        return Certifier(space, targets, answers=answers, rules=rules)
+
+    def _shares(
+        self,
+        space: QuestionSpace,
+        targets: Sequence[Target],
+        answers: CallMode,
+        begun: Mapping[str, Any] | None,
+    ) -> tuple[float, ...] | None:
+        """Every target's share of alpha: as given, as journaled, or by its size."""
+        if self.guarantee == "each" or len(targets) == 1:
+            return None
+        if self.weights:
+            return shares(self.weights, [target.name for target in targets])
+        if begun:
+            return begun.get("weights") and tuple(begun["weights"])
+        return by_size(
+            np.array([calls(space, t, answers) for t in targets], float),
+            np.array([largest(space, t, answers) for t in targets], float),
+            space.size if answers == "one" else len(space.dataset) * len(space.variants),
         )
 
     def describe(self, certifier: Certifier | None) -> dict[str, Any] | None:
@@ -147,6 +171,7 @@ class Certify:
             "aim": certifier.half_width,
             "confidence": self.confidence,
             "guarantee": self.guarantee,
+            "decided": BY_BETS if certifier.decisions is not None else "by intervals",
             "weights": certifier.rules.weights,
             "unanswered": self.unanswered,
             "targets": [t.name for t in certifier.targets],

@@ -9,10 +9,16 @@ import numpy as np
 from ..errors import InputError, unknown
 from ..journal.facts import BetFacts
 from ..types import Floats, Guarantee
+from .decisions import Decisions
 from .sequences import BETS
 
 if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts
+
+LEAST_AIM = 0.02
+"""Where a rate is expected nearer than this to a limit, bets are best this far from it."""
+LEAST_SHARE = 0.1
+"""Part of alpha that is spread evenly, whatever targets need."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,9 @@ class Rules:
     - ``alpha``: in (0, 1), the probability with which anything certified may be wrong: any of the
       intervals where ``guarantee`` is "all", each of them where it is "each".
     - ``weights`` (K,): every target's share of ``alpha``, 0 or more, 1 in all. None: even shares.
+    - ``limit``: in (0, 1), a rate; bets decide on which side of it every target lies. None: no
+      decisions. ``by_distance``: nothing else is asked for, so bets aim at the distance of the
+      centre from the limit, where that is less than ``aim``.
     - ``bets``: the game's constants.
     """
 
@@ -30,16 +39,21 @@ class Rules:
     alpha: float
     guarantee: Guarantee = "all"
     weights: tuple[float, ...] | None = None
+    limit: float | None = None
+    by_distance: bool = False
     bets: BetFacts = BETS
 
     @classmethod
     def of(cls, certificate: "CertificateFacts") -> "Rules":
         """Those of a journal."""
+        by_bets = certificate.decides
         return cls(
             certificate.aim,
             1 - certificate.confidence,
             certificate.guarantee,
             certificate.weights,
+            certificate.at_most if by_bets else None,
+            by_bets and certificate.half_width is None,
             certificate.bets,
         )
 
@@ -50,6 +64,18 @@ class Rules:
         if self.weights is None:
             return np.full(count, self.alpha / count)
         return self.alpha * np.array(self.weights)
+
+    def aims(self, centre: Floats) -> Floats:
+        """(K,): the half-widths that the next bets aim at, with rates expected about ``centre``."""
+        if self.limit is None or not self.by_distance:
+            return np.full(len(centre), self.aim)
+        return np.clip(np.abs(centre - self.limit), LEAST_AIM, self.aim)
+
+    def decisions(self, count: int) -> Decisions | None:
+        """Those of an audit that has not begun; None where nothing is to be decided."""
+        if self.limit is None:
+            return None
+        return Decisions(self.limit, self.alphas(count), self.guarantee == "all")
 
 
 def shares(weights: Mapping[str, float], targets: Sequence[str]) -> tuple[float, ...]:
@@ -64,3 +90,19 @@ def shares(weights: Mapping[str, float], targets: Sequence[str]) -> tuple[float,
     if sum(given) <= 0:
         raise InputError("weights: expected at least one target with a weight above 0, got none")
     return tuple(weight / sum(given) for weight in given)
+
+
+def by_size(calls: Floats, largest: Floats, total: int) -> tuple[float, ...]:
+    """Shares of alpha by what is known before the first draw, (K,) summing to 1.
+
+    ``calls`` (K,) of ``total`` bring an answer to a target, at most ``largest`` (K,) each. A target
+    that few calls touch is waited for; one that most calls touch is done long before, with any
+    share. Where a call brings many of a target's answers their mean varies less, though not as
+    little as if they were independent: hence the root. Nobody gets less than a tenth of an even
+    share.
+    """
+    need = (1 - calls / total) ** 2 / np.sqrt(largest)
+    if not need.any():
+        need = np.ones_like(need)
+    share = (1 - LEAST_SHARE) * need / need.sum() + LEAST_SHARE / len(need)
+    return tuple((share / share.sum()).tolist())

@@ -133,13 +133,13 @@ class Sequences:
     def move(self, step: Step, betting: bool = True) -> None:
         """The next draw's pseudo-outcomes; only looked at where nothing is bet on them."""
         if betting:
-            up, down = self._growth(step, self._row, self._mean)
+            up, down = self.growth(step, self._row, self._mean)
             self._rising += up
             self._falling += down
         self._note(step)
         self._shrink()
 
-    def _growth(
+    def growth(
         self, step: Step, row: npt.NDArray[np.int64], m: Floats
     ) -> tuple[Floats, Floats]:
         """What the step adds to log K+ and log K- against means ``m`` of the targets ``row``."""

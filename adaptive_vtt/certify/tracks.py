@@ -23,12 +23,14 @@ Counts = npt.NDArray[np.int64]
 class Track:
     """One target after 0 ... T answered draws: ``lower``, ``upper``, ``questions`` (T + 1,).
 
-    ``mean`` is that of the losses seen, NaN before any.
+    ``mean`` is that of the losses seen, NaN before any. ``decided`` (T + 1,): 1 where the target was
+    decided to lie above the limit by then, -1 for at most, else 0.
     """
 
     lower: Floats
     upper: Floats
     questions: Counts
+    decided: Counts
     estimate: float
     mean: float
 
@@ -50,6 +52,7 @@ def tracks(
     losses = _losses(calls, certificate.both)
     answered = {c.call for c in calls}
     lower, upper = [game.sequences.lower], [game.sequences.upper]
+    decided = [np.zeros(len(sizes), np.int64)]
     questions = [np.zeros(len(certificate.sizes), np.int64)]
     for draw in draws:
         if draw.call not in answered:
@@ -59,14 +62,21 @@ def tracks(
         lower.append(game.sequences.lower)
         upper.append(game.sequences.upper)
         questions.append(questions[-1] + count)
+        decided.append(_sides(game, decided[0]))
     estimate = game.estimate
     with np.errstate(invalid="ignore"):
         mean = (game.least + game.most) / 2 / questions[-1]
-    ends, counts = np.array([lower, upper]), np.stack(questions, axis=1)
+    ends, counts = np.array([lower, upper]), np.array([questions, decided])
     return [
-        Track(ends[0, :, k], ends[1, :, k], counts[k], float(estimate[k]), float(mean[k]))
+        Track(ends[0, :, k], ends[1, :, k], *counts[:, :, k], float(estimate[k]), float(mean[k]))
         for k in range(len(certificate.sizes))
     ]
+
+
+def _sides(game: Game, none: Counts) -> Counts:
+    """(K,): see ``Track.decided``."""
+    made = game.decisions
+    return none if made is None else made.above.astype(np.int64) - made.below
 
 
 def _losses(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float]]:

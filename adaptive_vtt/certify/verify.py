@@ -5,7 +5,7 @@ One target at a time, one draw at a time, as the docstrings of
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +18,12 @@ from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from .verify_draws import check_draws
 
 if TYPE_CHECKING:
-    from ..journal.facts import BetFacts, CertificateFacts
+    from ..journal.facts import CertificateFacts
 
 BETWEEN = 3.5
+LEAST_AIM = 0.02
+FEW = 2
+"""Targets up to which decisions share alpha as intervals do."""
 LEAST = 1e-9
 AGREE = 1e-7
 """Sums taken in another order differ by rounding; by no more than this."""
@@ -36,6 +39,7 @@ class Interval:
     estimate: float
     emptied: bool = False
     astray: bool = False
+    decided: str | None = None
 
 
 def verify(journal: Journal) -> list[Interval]:
@@ -59,7 +63,7 @@ def verify(journal: Journal) -> list[Interval]:
     check_draws(facts, draws, {c.call for c in calls}, losses)
     intervals = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
-        _compare(intervals, facts.intervals, certificate.aim)
+        _compare(intervals, facts.intervals, certificate)
     return intervals
 
 
@@ -78,10 +82,56 @@ def recompute(
         if draw.call not in there:
             break  # what comes after an open call is not learnt from yet
         answered.append(draw)
-    return [
-        _interval(name, k, levels[k], certificate, answered, losses)
-        for k, name in enumerate(certificate.targets)
+    games = [_Game(certificate, k, levels[k]) for k in range(len(levels))]
+    found = [
+        _interval(name, game, k, answered, losses)
+        for k, (name, game) in enumerate(zip(certificate.targets, games, strict=True))
     ]
+    if not certificate.decides or certificate.at_most is None:
+        return found
+    shared = certificate.guarantee == "all"
+    sides = _sides(games, levels, certificate.at_most, len(answered), shared)
+    return [replace(i, decided=side) for i, side in zip(found, sides, strict=True)]
+
+
+def _sides(
+    games: list["_Game"], levels: list[float], limit: float, draws: int, shared: bool
+) -> list[str | None]:
+    """On which side of the limit each target was decided to lie, going through the draws."""
+    sides: list[str | None] = [None] * len(games)
+    for t in range(draws):
+        for k, game in enumerate(games):
+            _, _, least, most = game.evidence[t]
+            if sides[k] is None and (least > limit or most <= limit):
+                sides[k] = "above" if least > limit else "at most"
+        again = True
+        while again:
+            again = False
+            thresholds = [_thresholds(sides, levels, k, shared) for k in range(len(games))]
+            for k, game in enumerate(games):
+                up, down, _, _ = game.evidence[t]
+                above, below = up >= thresholds[k][0], down >= thresholds[k][1]
+                if sides[k] is None and (above or below):
+                    sides[k] = "above" if above else "at most"
+                    again = True
+    return sides
+
+
+def _thresholds(
+    sides: list[str | None], levels: list[float], k: int, shared: bool
+) -> tuple[float, float]:
+    """The log-wealth at which target ``k`` is decided to be above, and at most."""
+    if levels[k] == 0:
+        return math.inf, math.inf
+    if not shared or len(levels) <= FEW:
+        return -math.log(levels[k]), -math.log(levels[k])
+    half = sum(levels) / 2
+    left = [
+        sum(level for level, side in zip(levels, sides, strict=True) if side != direction)
+        for direction in ("above", "at most")
+    ]
+    up, down = (math.log(rest / (half * levels[k])) if rest else -math.inf for rest in left)
+    return up, down
 
 
 def _levels(certificate: "CertificateFacts") -> list[float]:
@@ -115,13 +165,11 @@ def _losses(calls: list[CallRow], both: bool) -> dict[int, tuple[float, float]]:
 
 def _interval(
     name: str,
+    game: "_Game",
     k: int,
-    alpha: float,
-    certificate: "CertificateFacts",
     draws: list[DrawRow],
     losses: dict[int, tuple[float, float]],
 ) -> Interval:
-    game = _Game(certificate.sizes[k], certificate.aim, alpha, certificate.bets)
     lower, upper = 0.0, 1.0
     seen: set[int] = set()
     for draw in draws:
@@ -137,6 +185,7 @@ def _interval(
             lower, upper = low, high
         else:
             game.emptied = True
+        game.witness(len(seen))
     estimate = min(max(game.estimate(), lower), upper)
     return Interval(name, lower, upper, estimate, game.emptied, game.astray(len(seen)))
 
@@ -144,8 +193,14 @@ def _interval(
 class _Game:
     """The two bettors of one target, against the means ``m`` that are still possible."""
 
-    def __init__(self, size: int, aim: float, alpha: float, bets: "BetFacts") -> None:
-        self.size, self.aim, self.alpha = size, aim, alpha
+    def __init__(self, certificate: "CertificateFacts", k: int, alpha: float) -> None:
+        bets = certificate.bets
+        self.size, self.aim, self.alpha = certificate.sizes[k], certificate.aim, alpha
+        self.limit = certificate.at_most if certificate.decides else None
+        self.by_distance = self.limit is not None and certificate.half_width is None
+        self.at_limit = np.zeros(2)  # log K+ and log K- there
+        self.best = np.zeros(2)
+        self.evidence: list[tuple[float, float, float, float]] = []
         self.cap, self.eagerness = bets.cap, bets.eagerness
         self.first, self.most_skew = bets.prior, bets.most_skew
         cells = round(1 / bets.cell)
@@ -176,29 +231,48 @@ class _Game:
         high = self.most + move["high_base"] + move["scale"] * (most - move["high_predicted"])
         low, high = low / size, high / size
         if row.active:
-            away = self.m - self.centre()
-            swing = abs(away) * move["tilt_bound"]
-            bottom = (self.least + move["lo"] - swing) / size
-            top = (self.most + move["hi"] + swing) / size
-            bet = self._bet(foreseen / size**2)
-            with np.errstate(divide="ignore"):
-                up = np.where(self.m > bottom, self.cap / (self.m - bottom), math.inf)
-                down = np.where(self.m < top, self.cap / (top - self.m), math.inf)
-            lean = away * move["tilt"] / size
-            self.rising += np.log1p(np.minimum(bet, up) * (low + lean - self.m))
-            self.falling += np.log1p(-np.minimum(bet, down) * (high + lean - self.m))
+            up, down = self._gains(self.m, move, low, high)
+            self.rising += up
+            self.falling += down
+            if self.limit is not None:
+                one = np.array([self.limit])
+                self.at_limit += np.concatenate(self._gains(one, move, low, high))
+                self.best = np.maximum(self.best, self.at_limit)
         self._note(row.active, (low + high) / 2, max(foreseen / size**2, LEAST))
         self._cut()
         self.least += least
         self.most += most
 
-    def _bet(self, foreseen: float) -> Any:
-        centre = self.centre()
-        skew = np.clip(
-            self.m * (1 - self.m) / (centre * (1 - centre)), 1 / self.most_skew, self.most_skew
+    def _gains(self, m: Any, move: dict[str, float], low: float, high: float) -> tuple[Any, Any]:
+        """What the draw adds to log K+ and log K- against means ``m``."""
+        size, away = self.size, m - self.centre()
+        swing = abs(away) * move["tilt_bound"]
+        bottom = (self.least + move["lo"] - swing) / size
+        top = (self.most + move["hi"] + swing) / size
+        bet = self._bet(m, move["foreseen"] / size**2)
+        with np.errstate(divide="ignore"):
+            up = np.where(m > bottom, self.cap / (m - bottom), math.inf)
+            down = np.where(m < top, self.cap / (top - m), math.inf)
+        lean = away * move["tilt"] / size
+        return (
+            np.log1p(np.minimum(bet, up) * (low + lean - m)),
+            np.log1p(-np.minimum(bet, down) * (high + lean - m)),
         )
+
+    def _bet(self, m: Any, foreseen: float) -> Any:
+        centre = self.centre()
+        skew = np.clip(m * (1 - m) / (centre * (1 - centre)), 1 / self.most_skew, self.most_skew)
         variance = max(foreseen * self.strayed / (self.first + self.plays), LEAST)
-        return self.eagerness * self.aim / (variance * skew)
+        return self.eagerness * self._aim() / (variance * skew)
+
+    def _aim(self) -> float:
+        if not self.by_distance or self.limit is None:
+            return self.aim
+        return min(max(abs(self.centre() - self.limit), LEAST_AIM), self.aim)
+
+    def witness(self, seen: int) -> None:
+        """Keeps what a decision after this draw goes by."""
+        self.evidence.append((*map(float, self.best), *self._left(seen)))
 
     def _note(self, active: bool, outcome: float, foreseen: float) -> None:
         if self.plays == 0:
@@ -254,7 +328,11 @@ def _check_draws(draws: list[DrawRow], calls: list[CallRow]) -> None:
             raise JournalError(f"verify: the draw of call {call.call} is missing")
 
 
-def _compare(intervals: list[Interval], stated: list[dict[str, Any]], aim: float) -> None:
+def _compare(
+    intervals: list[Interval], stated: list[dict[str, Any]], certificate: "CertificateFacts"
+) -> None:
+    aim = certificate.aim
+    decides = certificate.decides
     for found, row in zip(intervals, stated, strict=True):
         width = (found.upper - found.lower) / 2
         ours = {
@@ -264,8 +342,13 @@ def _compare(intervals: list[Interval], stated: list[dict[str, Any]], aim: float
             "estimate": found.estimate,
             "half_width": width,
         }
-        if abs(width - aim) > AGREE:  # else rounding decides
-            ours["certified"] = width <= aim and not (found.emptied or found.astray)
+        sound = not (found.emptied or found.astray)
+        if decides:
+            ours["decided"] = found.decided
+        if decides and certificate.half_width is None:
+            ours["certified"] = found.decided is not None and sound
+        elif abs(width - aim) > AGREE:  # else rounding decides
+            ours["certified"] = width <= aim and sound
         wrong = [name for name, value in ours.items() if not _agrees(value, row.get(name))]
         if wrong:
             raise JournalError(

@@ -159,7 +159,7 @@ class Selector:
 
     def _floor(self) -> float:
         """The floor; larger where adaptive draws turn out worse than uniform ones."""
-        if self.certifier is None or self.certifier.certified.all():
+        if self.certifier is None or self.certifier.settled.all():
             return self.floor
         excess = float(np.clip(self.certifier.variance_ratio() - 1, 0, 1))
         return self.floor + (1 - self.floor) * excess
@@ -169,7 +169,7 @@ class Selector:
         if self.certifier is None:
             return None
         calls = len(candidates.call)
-        open_ = self.belief.inside[~self.certifier.certified]
+        open_ = self.belief.inside[~self.certifier.settled]
         touched = per_unit(open_, array(candidates.unit), calls) > 0
         touched = touched[touched.any(axis=1)]
         if not len(touched):

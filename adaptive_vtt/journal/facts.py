@@ -87,7 +87,8 @@ class BetFacts(_Fact):
 class CertificateFacts(_Fact):
     """What is certified, to what, and how sure. Per target its name, its size (questions) and its
     identity; ``aim`` is the half-width that bets aim at; ``weights``: shares of 1 - confidence per
-    target, None where they are even."""
+    target, None where they are even; ``decided``: how targets are found to lie on one side of
+    ``at_most``, by their intervals or as in ``certify.decisions``."""
 
     half_width: float | None
     at_most: float | None
@@ -100,6 +101,7 @@ class CertificateFacts(_Fact):
     subsets: str = ""
     guarantee: Guarantee = "all"
     weights: tuple[float, ...] | None = None
+    decided: Literal["by intervals", "by bets"] = "by intervals"
     bets: BetFacts
 
     @property
@@ -107,10 +109,20 @@ class CertificateFacts(_Fact):
         """What holds, and how surely, in words."""
         sure, count = f"probability {self.confidence:g} at every moment", len(self.sizes)
         if count == 1:
-            return f"the interval holds with {sure}"
-        if self.guarantee == "each":
-            return f"each of {count} intervals holds by itself with {sure}, not all of them at once"
-        return f"all {count} intervals hold at once with {sure}"
+            found = f"the interval holds with {sure}"
+        elif self.guarantee == "each":
+            found = f"each of {count} intervals holds by itself with {sure}, not all of them at once"
+        else:
+            found = f"all {count} intervals hold at once with {sure}"
+        if not self.decides:
+            return found
+        every = "every" if self.guarantee == "all" else "each"
+        return f"{found}; {every} decision against {self.at_most:g} is right with the same"
+
+    @property
+    def decides(self) -> bool:
+        """Whether targets are decided by bets of their own."""
+        return self.decided == "by bets" and self.at_most is not None
 
     @property
     def both(self) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.certify import Certifier, named_targets
+from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.journal.facts import BetFacts
 from adaptive_vtt.space import QuestionSpace
@@ -43,9 +44,7 @@ def played(answers: Literal["one", "all"], predicted: bool, error: float) -> lis
     """Figures after some of the draws; every tenth answer is missing and counts both ways."""
     space, rng = given(), np.random.default_rng(7)
     targets = named_targets(space, TARGETS, FILTER)
-    certifier = Certifier(
-        space, targets, answers=answers, half_width=0.12, confidence=0.9, bets=BETS
-    )
+    certifier = Certifier(space, targets, answers=answers, rules=Rules(0.12, 1 - 0.9, bets=BETS))
     questions = np.arange(space.total)[space.eligible(np.arange(space.total))]
     losses = dict(zip(questions.tolist(), rng.random(len(questions)) < error, strict=True))
     told: list[Any] = []
