@@ -21,7 +21,8 @@ upwards, and towards n for a-. At 0, N a+ is at least S; at n, N a- is at most S
 there they cannot pass. Against a mean m other than the expected one, f is moved by the
 difference, as far as its own bound allows (``tilt``).
 
-Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both".
+Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both". Questions that turn out
+not to count are left out of the rate: see ``sequences.Step``.
 """
 
 from typing import Any
@@ -193,16 +194,20 @@ class Certifier(Game):
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
 
-    def learn(self, move: Move, inside: Bools, least: Floats, most: Floats) -> None:
-        """The losses of the draw's questions: ``inside`` K x n, ``least`` and ``most`` (n,).
+    def learn(
+        self, move: Move, inside: Bools, least: Floats, most: Floats, out: Bools | None = None
+    ) -> None:
+        """The losses of the draw's questions: ``inside`` K x n, ``least`` and ``most`` (n,), and
+        ``out`` (n,), which of them do not count; None: all do. Their losses must be 0.
 
-        The two differ where a question is unanswered and the policy is "both". Draws must
+        Least and most differ where a question is unanswered and the policy is "both". Draws must
         be learnt from in the order of their moves.
         """
         low, high = inside @ least, inside @ most
         count = inside.sum(axis=1)
-        self._compare(move, (low + high) / 2, count)
-        self.play(move, low, high, count)
+        left_out = np.zeros(len(count)) if out is None else inside @ out.astype(float)
+        self._compare(move, (low + high) / 2 + left_out * self.sequences.centre, count)
+        self.play(move, low, high, count, left_out)
         self.hits += count > 0
 
     def table(self) -> list[dict[str, Any]]:
@@ -211,8 +216,9 @@ class Certifier(Game):
         draws = sequences.moves
         estimate = self.estimate
         astray = self.astray()
-        lacking = self.lacking
-        more = draws * lacking / np.maximum(1 - lacking, TINY)
+        more = draws * np.maximum((sequences.half_width / self.half_width) ** 2 - 1, 0)
+        if self.rules.by_distance:  # evidence goes with the draws
+            more = np.minimum(draws * self.lacking / np.maximum(1 - self.lacking, TINY), self.calls)
         return [
             {
                 "target": target.name,
@@ -226,7 +232,7 @@ class Certifier(Game):
                 "size": int(self.sizes[k]),
                 "variance_ratio": float(ratios[k]),
                 "effective_draws": float(self.hits[k] / ratios[k]),
-                "more_calls": int(np.ceil(min(more[k], max(self.calls[k], 0)))),
+                "more_calls": int(np.ceil(more[k])),
                 **({} if self.decisions is None else {"decided": self.decisions.side(k)}),
             }
             for k, target in enumerate(self.targets)

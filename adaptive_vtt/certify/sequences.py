@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..journal.facts import BetFacts
 from ..types import Bools, Floats
 
-BETS = BetFacts(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0)
+BETS = BetFacts(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0, ratio=True)
 """What new audits bet by; those begun before go on as their journal says."""
 LEAST_VARIANCE = 1e-9
 BETWEEN = 3.5
@@ -29,6 +29,8 @@ both are excluded: only a wider interval proves that the losses changed."""
 EDGE = 1e-9
 """Distance, on the scale of losses 0..1, by which the ends of an interval may pass each other
 through rounding alone."""
+LEAST_SHARE = 0.02
+"""A smaller share of questions that count is not believed: estimates divide by it."""
 SPARSE = 0.9
 """Share of the stored means that are still possible, below which excluded ones are thrown out:
 doing so at every draw would cost more than it saves."""
@@ -42,6 +44,12 @@ class Step:
     m they are used with predictions moved by m - centre, which adds (m - centre) *
     ``tilt``; a tilt has mean 0 and lies within +- ``tilt_bound``. All but ``low``,
     ``high`` and ``tilt`` are fixed by the past. Targets that are not ``active`` stay.
+
+    Questions that turn out not to count are left out of the rate by taking the loss of each as m
+    wherever bets are against m: (L - m) has the mean 0 over the questions that count exactly if
+    L - m, and 0 for the others, has it over all. Losses stay within [0, 1], so that all bounds
+    hold. ``out``: what those seen before would add to a if their losses were 1, ``out_now``: what
+    this draw's add; both are 0 where everything counts.
     """
 
     active: Bools
@@ -52,6 +60,13 @@ class Step:
     foreseen: Floats
     tilt: Floats
     tilt_bound: Floats
+    out: Floats
+    out_now: Floats
+
+    @property
+    def counting(self) -> Floats:
+        """(K,): pseudo-outcomes of the share of the target's questions that count."""
+        return np.asarray(1 - self.out - self.out_now)
 
 
 class Sequences:
@@ -90,6 +105,7 @@ class Sequences:
         self._weighted = np.zeros(count)
         self._prior = np.zeros(count)
         self._said = np.zeros((2, count))  # weights, and weighted pseudo-outcomes
+        self._counted = np.zeros(count)  # weighted pseudo-outcomes of the share that counts
 
     @property
     def half_width(self) -> Floats:
@@ -114,9 +130,14 @@ class Sequences:
 
     def _plain(self) -> Floats:
         """(K,): the weighted mean of the pseudo-outcomes; NaN before any."""
-        weight, total = self._said
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(total / weight)
+            return np.asarray(self._said[1] / self._said[0] / self.share)
+
+    @property
+    def share(self) -> Floats:
+        """(K,): the expected share of each target's questions that count; 1 before any draw."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.clip(np.nan_to_num(self._counted / self._said[0], nan=1.0), LEAST_SHARE, 1)
 
     @property
     def centre(self) -> Floats:
@@ -145,10 +166,11 @@ class Sequences:
         """What the step adds to log K+ and log K- against means ``m`` of the targets ``row``."""
         away = m - self.centre[row]
         swing = np.abs(away) * step.tilt_bound[row]
-        lean = away * step.tilt[row]
+        lean = away * step.tilt[row] + m * step.out_now[row]
+        rest = m * (1 - step.out[row])
         bet = self._bets(step.foreseen, row, m)
-        up = self._capped(bet, m - step.lo[row] + swing) * (step.low[row] + lean - m)
-        down = self._capped(bet, step.hi[row] + swing - m) * (m - step.high[row] - lean)
+        up = self._capped(bet, rest - step.lo[row] + swing) * (step.low[row] + lean - rest)
+        down = self._capped(bet, step.hi[row] + swing - rest) * (rest - step.high[row] - lean)
         on = step.active[row]
         return np.log1p(up) * on, np.log1p(down) * on
 
@@ -167,18 +189,21 @@ class Sequences:
         does: so the variance is scaled by that of 0/1 losses whose mean is m.
         """
         centre = self.centre
-        scale = self.bets.eagerness * self.aims / np.maximum(foreseen * self.stray, LEAST_VARIANCE)
+        scale = self.bets.eagerness * self.aims * self.share / np.maximum(foreseen * self.stray, LEAST_VARIANCE)
         skew = m * (1 - m) / (centre * (1 - centre))[row]
         return scale[row] / np.clip(skew, 1 / self.bets.most_skew, self.bets.most_skew)
 
     def _note(self, step: Step) -> None:
-        active, outcome = step.active, (step.low + step.high) / 2
+        active, centre = step.active, self.centre
+        told = (step.low + step.high) / 2
+        outcome = told + centre * (step.out + step.out_now)
         foreseen = np.maximum(step.foreseen, LEAST_VARIANCE)
         if self.moves == 0:
             self._prior = self.bets.prior / foreseen
-        weight = active * self.centre * (1 - self.centre) / foreseen
-        self._said += weight * np.stack([np.ones_like(outcome), outcome])
-        self._strayed += np.where(active, (outcome - self.centre) ** 2 / foreseen, 1.0)
+        weight = active * centre * (1 - centre) / foreseen
+        self._said += weight * np.stack([np.ones_like(told), told])
+        self._counted += weight * step.counting
+        self._strayed += np.where(active, (outcome - centre) ** 2 / foreseen, 1.0)
         self._precision += active / foreseen
         self._weighted += active * outcome / foreseen
         self.moves += 1

@@ -57,15 +57,16 @@ def tracks(
     for draw in draws:
         if draw.call not in answered:
             break
-        least, most, count = _came_back(draw, losses)
-        game.play(Move.of(draw.moves), least, most, count)
+        least, most, out = (_sums(draw, losses, part) for part in range(3))
+        count = np.array([len(move.members) for move in draw.moves], np.int64)
+        game.play(Move.of(draw.moves), least, most, count, out)
         lower.append(game.sequences.lower)
         upper.append(game.sequences.upper)
         questions.append(questions[-1] + count)
         decided.append(_sides(game, decided[0]))
     estimate = game.estimate
     with np.errstate(invalid="ignore"):
-        mean = (game.least + game.most) / 2 / questions[-1]
+        mean = (game.least + game.most) / 2 / (questions[-1] - game.out)
     ends, counts = np.array([lower, upper]), np.array([questions, decided])
     return [
         Track(ends[0, :, k], ends[1, :, k], *counts[:, :, k], float(estimate[k]), float(mean[k]))
@@ -79,23 +80,18 @@ def _sides(game: Game, none: Counts) -> Counts:
     return none if made is None else made.above.astype(np.int64) - made.below
 
 
-def _losses(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float]]:
-    """Question -> the loss at least and at most."""
+def _losses(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float, float]]:
+    """Question -> the loss at least and at most, and 1 where it does not count."""
     found = {}
     for call in calls:
         for row in call.answers:
-            loss, open_ = row.loss or 0.0, row.answer is None and (both or row.excluded)
-            found[row.question] = (0.0, 1.0) if open_ else (loss, loss)
+            loss, open_ = row.loss or 0.0, row.answer is None and both and not row.excluded
+            found[row.question] = (*((0.0, 1.0) if open_ else (loss, loss)), float(row.excluded))
     return found
 
 
-def _came_back(
-    draw: DrawRow, losses: Mapping[int, tuple[float, float]]
-) -> tuple[Floats, Floats, Counts]:
-    """Per target the sum of the draw's losses at least, and at most, and how many there are."""
-    ends = [[losses[q] for q in move.members] for move in draw.moves]
-    return (
-        np.array([sum(least for least, _ in of) for of in ends], float),
-        np.array([sum(most for _, most in of) for of in ends], float),
-        np.array([len(of) for of in ends], np.int64),
-    )
+def _sums(
+    draw: DrawRow, losses: Mapping[int, tuple[float, float, float]], part: int
+) -> Floats:
+    """(K,): one of the three figures of ``_losses`` summed over the draw's questions."""
+    return np.array([sum(losses[q][part] for q in m.members) for m in draw.moves], float)

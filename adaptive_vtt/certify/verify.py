@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 BETWEEN = 3.5
 LEAST_AIM = 0.02
+LEAST_SHARE = 0.02
 FEW = 2
 """Targets up to which decisions share alpha as intervals do."""
 LEAST = 1e-9
@@ -59,7 +60,7 @@ def verify(journal: Journal) -> list[Interval]:
     _check_draws(draws, calls)
     facts = read_facts(journal.facts())
     certificate = facts.certificate
-    losses = _losses(calls, certificate is not None and certificate.both)
+    losses = {q: loss[:2] for q, loss in _losses(calls, certificate).items()}
     check_draws(facts, draws, {c.call for c in calls}, losses)
     intervals = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
@@ -75,7 +76,7 @@ def recompute(
     if certificate is None:
         return []
     levels = _levels(certificate)
-    losses = _losses(calls, certificate.both)
+    losses = _losses(calls, certificate)
     there = {c.call for c in calls}
     answered = []
     for draw in draws:
@@ -147,8 +148,12 @@ def _levels(certificate: "CertificateFacts") -> list[float]:
     return [alpha * weight for weight in weights]
 
 
-def _losses(calls: list[CallRow], both: bool) -> dict[int, tuple[float, float]]:
-    """Question -> the loss at least and at most."""
+def _losses(
+    calls: list[CallRow], certificate: "CertificateFacts | None"
+) -> dict[int, tuple[float, float, int]]:
+    """Question -> the loss at least and at most, and 1 where it does not count."""
+    both = certificate is not None and certificate.both
+    ratio = certificate is not None and certificate.bets.ratio
     found = {}
     for call in calls:
         for row in call.answers:
@@ -158,8 +163,12 @@ def _losses(calls: list[CallRow], both: bool) -> dict[int, tuple[float, float]]:
                         f"verify: question {row.question}: expected a loss in 0..1, got {row.loss}"
                     )
                 excluded = (row.unanswered or "").startswith(EXCLUDED)
-                open_ = row.answer is None and (both or excluded)
-                found[row.question] = (0.0, 1.0) if open_ else (row.loss, row.loss)
+                if excluded and ratio:
+                    found[row.question] = (0.0, 0.0, 1)
+                elif row.answer is None and (both or excluded):
+                    found[row.question] = (0.0, 1.0, 0)
+                else:
+                    found[row.question] = (row.loss, row.loss, 0)
     return found
 
 
@@ -168,7 +177,7 @@ def _interval(
     game: "_Game",
     k: int,
     draws: list[DrawRow],
-    losses: dict[int, tuple[float, float]],
+    losses: dict[int, tuple[float, float, int]],
 ) -> Interval:
     lower, upper = 0.0, 1.0
     seen: set[int] = set()
@@ -179,7 +188,7 @@ def _interval(
         seen.update(row.members)
         least = sum(losses[q][0] for q in row.members)
         most = sum(losses[q][1] for q in row.members)
-        game.play(row, least, most)
+        game.play(row, least, most, sum(losses[q][2] for q in row.members))
         low, high = game.interval(len(seen))
         if low <= high + LEAST:  # an interval that empties stays the last that was not
             lower, upper = low, high
@@ -208,6 +217,8 @@ class _Game:
         self.m = np.array([i / cells for i in range(cells + 1)])
         self.rising, self.falling = np.zeros(cells + 1), np.zeros(cells + 1)
         self.least = self.most = 0.0
+        self.out = 0
+        self.counted = 0.0
         self.lower, self.upper = 0.0, 1.0
         self.emptied = False
         self.strayed, self.plays = self.first, 0
@@ -221,34 +232,46 @@ class _Game:
         return min(max(mean, 0.02), 0.98)
 
     def estimate(self) -> float:
-        return self.total / self.weight if self.weight else 0.5
+        return self.total / self.weight / self.share() if self.weight else 0.5
 
-    def play(self, row: MoveRow, least: float, most: float) -> None:
-        """One draw: bets fixed by the past, then the losses."""
+    def share(self) -> float:
+        """Of the questions, those that count, as far as the draws tell."""
+        return min(max(self.counted / self.weight, LEAST_SHARE), 1) if self.weight else 1.0
+
+    def play(self, row: MoveRow, least: float, most: float, out: int) -> None:
+        """One draw: bets fixed by the past, then the losses; ``out`` of its questions do not
+        count, and are bet on as if the loss of each were the mean that is bet against."""
         move = dict(zip(FIGURES, row.figures, strict=True))
         size, foreseen = self.size, move["foreseen"]
         low = self.least + move["low_base"] + move["scale"] * (least - move["low_predicted"])
         high = self.most + move["high_base"] + move["scale"] * (most - move["high_predicted"])
         low, high = low / size, high / size
         if row.active:
-            up, down = self._gains(self.m, move, low, high)
+            now = move["scale"] * out / size
+            up, down = self._gains(self.m, move, low, high, now)
             self.rising += up
             self.falling += down
             if self.limit is not None:
                 one = np.array([self.limit])
-                self.at_limit += np.concatenate(self._gains(one, move, low, high))
+                self.at_limit += np.concatenate(self._gains(one, move, low, high, now))
                 self.best = np.maximum(self.best, self.at_limit)
-        self._note(row.active, (low + high) / 2, max(foreseen / size**2, LEAST))
+        without = (self.out + move["scale"] * out) / size
+        self._note(row.active, (low + high) / 2, without, max(foreseen / size**2, LEAST))
         self._cut()
         self.least += least
         self.most += most
+        self.out += out
 
-    def _gains(self, m: Any, move: dict[str, float], low: float, high: float) -> tuple[Any, Any]:
+    def _gains(
+        self, m: Any, move: dict[str, float], low: float, high: float, now: float
+    ) -> tuple[Any, Any]:
         """What the draw adds to log K+ and log K- against means ``m``."""
         size, away = self.size, m - self.centre()
         swing = abs(away) * move["tilt_bound"]
-        bottom = (self.least + move["lo"] - swing) / size
-        top = (self.most + move["hi"] + swing) / size
+        seen = m * self.out / size
+        low, high = low + seen + m * now, high + seen + m * now
+        bottom = (self.least + move["lo"] - swing) / size + seen
+        top = (self.most + move["hi"] + swing) / size + seen
         bet = self._bet(m, move["foreseen"] / size**2)
         with np.errstate(divide="ignore"):
             up = np.where(m > bottom, self.cap / (m - bottom), math.inf)
@@ -263,7 +286,7 @@ class _Game:
         centre = self.centre()
         skew = np.clip(m * (1 - m) / (centre * (1 - centre)), 1 / self.most_skew, self.most_skew)
         variance = max(foreseen * self.strayed / (self.first + self.plays), LEAST)
-        return self.eagerness * self._aim() / (variance * skew)
+        return self.eagerness * self._aim() * self.share() / (variance * skew)
 
     def _aim(self) -> float:
         if not self.by_distance or self.limit is None:
@@ -274,14 +297,16 @@ class _Game:
         """Keeps what a decision after this draw goes by."""
         self.evidence.append((*map(float, self.best), *self._left(seen)))
 
-    def _note(self, active: bool, outcome: float, foreseen: float) -> None:
+    def _note(self, active: bool, told: float, out: float, foreseen: float) -> None:
+        outcome = told + self.centre() * out
         if self.plays == 0:
             self.prior = self.first / foreseen
         self.strayed += (outcome - self.centre()) ** 2 / foreseen if active else 1.0
         if active:
             weight = self.centre() * (1 - self.centre()) / foreseen
             self.weight += weight
-            self.total += weight * outcome
+            self.total += weight * told
+            self.counted += weight * (1 - out)
             self.precision += 1 / foreseen
             self.weighted += outcome / foreseen
         self.plays += 1
@@ -315,7 +340,10 @@ class _Game:
         return self.weight > 0 and not self.lower - LEAST <= mean <= self.upper + LEAST
 
     def _left(self, seen: int) -> tuple[float, float]:
-        return self.least / self.size, (self.most + self.size - seen) / self.size
+        counting = self.size - self.out
+        if not counting:
+            return 0.0, 1.0
+        return self.least / counting, (self.most + self.size - seen) / counting
 
 
 def _check_draws(draws: list[DrawRow], calls: list[CallRow]) -> None:

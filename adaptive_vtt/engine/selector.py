@@ -147,7 +147,8 @@ class Selector:
             losses = {o.question: o for o in outcomes}
             least = np.array([losses[q].least for q in questions.tolist()])
             most = np.array([losses[q].most for q in questions.tolist()])
-            self.certifier.learn(move, self.certifier.members(questions), least, most)
+            out = np.array([losses[q].excluded for q in questions.tolist()])
+            self.certifier.learn(move, self.certifier.members(questions), least, most, out)
         self._learned += 1
         self.belief.learn(outcomes)
 

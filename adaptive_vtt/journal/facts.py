@@ -75,6 +75,8 @@ class BetFacts(_Fact):
     the centre, in half-widths aimed at, of the mean that bets are best at excluding. ``prior``:
     pseudo-outcomes that the first guesses of centre and variance count as. ``most_skew``: the
     most by which bets against a mean differ for its skew. ``cell``: between neighbouring means.
+    ``ratio``: rates are over the questions that count, else one that does not count is 0 in lower
+    and 1 in upper bounds.
     """
 
     cap: float
@@ -82,6 +84,7 @@ class BetFacts(_Fact):
     prior: float
     most_skew: float
     cell: float = 0.001
+    ratio: bool = False
 
 
 class CertificateFacts(_Fact):

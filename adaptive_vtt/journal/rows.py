@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 EXCLUDED = "excluded: "
-"""Before the reason of a question that does not count: 0 in lower bounds, 1 in upper ones."""
+"""Before the reason of a question that does not count."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class AnswerRow:
 
     @property
     def excluded(self) -> bool:
-        """Whether the question does not count: 0 in lower bounds, 1 in upper ones."""
+        """Whether the question does not count; see ``certify.sequences.Step``."""
         return (self.unanswered or "").startswith(EXCLUDED)
 
 
