@@ -38,9 +38,7 @@ def cautions(facts: "Facts", targets: pd.DataFrame, canaries: Repeated | None) -
             "changed during the audit, for which no certificate holds"
         )
     if excluded := _excluded(targets):
-        found.append(
-            f"questions that turned out not to count: {excluded}; " + _treated(facts)
-        )
+        found.append(f"questions that turned out not to count: {excluded}; " + _treated(facts))
     return found
 
 

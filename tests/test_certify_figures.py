@@ -72,7 +72,9 @@ def test_bets_leave_the_means_that_their_definition_leaves(error: float) -> None
     sequences = Sequences(0.1 * one, 0.1 * one, bets)
     for a in outcomes:
         outcome = np.array([a])
-        sequences.move(Step(one > 0, outcome, outcome, none, one, 0.25 * one, none, none, none, none))
+        sequences.move(
+            Step(one > 0, outcome, outcome, none, one, 0.25 * one, none, none, none, none)
+        )
     sequences.bound(none, one)
     ours = [sequences.lower[0], sequences.upper[0], sequences.estimate[0]]
     assert ours == pytest.approx(reckoned(outcomes, 0.1, 0.1, cells))

@@ -21,8 +21,8 @@ upwards, and towards n for a-. At 0, N a+ is at least S; at n, N a- is at most S
 there they cannot pass. Against a mean m other than the expected one, f is moved by the
 difference, as far as its own bound allows (``tilt``).
 
-Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both". Questions that turn out
-not to count are left out of the rate: see ``sequences.Step``.
+Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both". Questions that turn
+out not to count are left out of the rate: see ``sequences.Step``.
 """
 
 from typing import Any

@@ -64,7 +64,7 @@ class Decisions:
         return np.where(self.decided, 0.0, 1 - np.clip(there, 0, 1))
 
     def side(self, k: int) -> str | None:
-        """"above" or "at most" the limit; None while target ``k`` is not decided."""
+        """ "above" or "at most" the limit; None while target ``k`` is not decided."""
         if self.above[k]:
             return "above"
         return "at most" if self.below[k] else None

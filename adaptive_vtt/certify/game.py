@@ -99,7 +99,9 @@ class Game:
         )
         if self.decisions is not None:
             everywhere = np.full(len(self.sizes), self.decisions.limit)
-            self.decisions.play(*self.sequences.growth(step, np.arange(len(self.sizes)), everywhere))
+            self.decisions.play(
+                *self.sequences.growth(step, np.arange(len(self.sizes)), everywhere)
+            )
         self.sequences.move(step)
         self.sequences.aims = self.rules.aims(self.sequences.centre)
         self.least += low

@@ -39,11 +39,6 @@ class Certify:
       it, or not (``certify.decisions``). Default None: nothing is decided.
     - ``confidence``: in (0, 1), the probability that what is certified holds at all times.
       Default 0.95.
-    - ``guarantee``: what holds with that probability: "all" intervals at once, or "each" by itself,
-      which takes fewer questions and lets one of 20 be wrong at 0.95. Default "all".
-    - ``weights``: name of a target -> its share of what may go wrong, relative to the others' 1;
-      a target with a larger share takes fewer questions. Default None: by what is known of the
-      targets' sizes (``rules.by_size``).
     - ``targets``: what is certified, names as in ``certify.named_targets``.
       Default: every concept's miss and false-alarm rate, and every relation's error.
     - ``where``: name of a target of one's own -> metadata column or field -> values.
@@ -56,19 +51,24 @@ class Certify:
       They move effort, never what is certified. Default None: none.
     - ``prior_journal``: path of the journal of an audit of an earlier version of the model on
       the same space. Default None: none.
+    - ``guarantee``: what holds with that probability: "all" intervals at once, or "each" by itself,
+      which takes fewer questions and lets one of 20 be wrong at 0.95. Default "all".
+    - ``weights``: name of a target -> its share of what may go wrong, relative to the others' 1;
+      a target with a larger share takes fewer questions. Default None: by what is known of the
+      targets' sizes (``rules.by_size``).
     """
 
     half_width: float | None = None
     at_most: float | None = None
     confidence: float = 0.95
-    guarantee: Guarantee = "all"
-    weights: Mapping[str, float] | None = None
     targets: Sequence[str] = DEFAULT_TARGETS
     where: Filters | None = None
     unanswered: Literal["loss", "both"] = "loss"
     surrogate: bool = True
     proxies: Mapping[str, ProxySource] | None = None
     prior_journal: PriorSource | None = None
+    guarantee: Guarantee = "all"
+    weights: Mapping[str, float] | None = None
 
     @property
     def certifies(self) -> bool:

@@ -95,14 +95,14 @@ def shares(weights: Mapping[str, float], targets: Sequence[str]) -> tuple[float,
 def by_size(calls: Floats, largest: Floats, total: int) -> tuple[float, ...]:
     """Shares of alpha by what is known before the first draw, (K,) summing to 1.
 
-    ``calls`` (K,) of ``total`` bring an answer to a target, at most ``largest`` (K,) each. A target
-    that few calls touch is waited for; one that most calls touch is done long before, with any
-    share. Where a call brings many of a target's answers their mean varies less, though not as
-    little as if they were independent: hence the root. Nobody gets less than a tenth of an even
-    share.
+    ``calls`` (K,) of ``total`` bring an answer to a target, at most ``largest`` (K,) each. Where
+    calls serve several targets, one that few calls touch is waited for, and one that most calls
+    touch is done long before, with any share. Where a call brings many of a target's answers their
+    mean varies less, though not as little as if they were independent: hence the root. Nobody gets
+    less than a tenth of an even share; where no call need touch two targets all shares are even.
     """
     need = (1 - calls / total) ** 2 / np.sqrt(largest)
-    if not need.any():
+    if calls.sum() <= total or not need.any():
         need = np.ones_like(need)
     share = (1 - LEAST_SHARE) * need / need.sum() + LEAST_SHARE / len(need)
     return tuple((share / share.sum()).tolist())

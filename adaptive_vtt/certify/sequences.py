@@ -141,7 +141,7 @@ class Sequences:
 
     @property
     def centre(self) -> Floats:
-        """(K,): the estimate before it is sure of itself: drawn to 1/2 as by ``bets.prior`` outcomes."""
+        """(K,): the estimate, drawn to 1/2 as by ``bets.prior`` outcomes while there are few."""
         with np.errstate(invalid="ignore"):
             mean = (self._weighted + 0.5 * self._prior) / (self._precision + self._prior)
         return np.clip(np.nan_to_num(mean, nan=0.5), 0.02, 0.98)
@@ -160,9 +160,7 @@ class Sequences:
         self._note(step)
         self._shrink()
 
-    def growth(
-        self, step: Step, row: npt.NDArray[np.int64], m: Floats
-    ) -> tuple[Floats, Floats]:
+    def growth(self, step: Step, row: npt.NDArray[np.int64], m: Floats) -> tuple[Floats, Floats]:
         """What the step adds to log K+ and log K- against means ``m`` of the targets ``row``."""
         away = m - self.centre[row]
         swing = np.abs(away) * step.tilt_bound[row]
@@ -189,7 +187,12 @@ class Sequences:
         does: so the variance is scaled by that of 0/1 losses whose mean is m.
         """
         centre = self.centre
-        scale = self.bets.eagerness * self.aims * self.share / np.maximum(foreseen * self.stray, LEAST_VARIANCE)
+        scale = (
+            self.bets.eagerness
+            * self.aims
+            * self.share
+            / np.maximum(foreseen * self.stray, LEAST_VARIANCE)
+        )
         skew = m * (1 - m) / (centre * (1 - centre))[row]
         return scale[row] / np.clip(skew, 1 / self.bets.most_skew, self.bets.most_skew)
 

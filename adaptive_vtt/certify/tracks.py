@@ -23,8 +23,8 @@ Counts = npt.NDArray[np.int64]
 class Track:
     """One target after 0 ... T answered draws: ``lower``, ``upper``, ``questions`` (T + 1,).
 
-    ``mean`` is that of the losses seen, NaN before any. ``decided`` (T + 1,): 1 where the target was
-    decided to lie above the limit by then, -1 for at most, else 0.
+    ``mean`` is that of the losses seen, NaN before any. ``decided`` (T + 1,): 1 where the target
+    was decided to lie above the limit by then, -1 for at most, else 0.
     """
 
     lower: Floats
@@ -67,10 +67,11 @@ def tracks(
     estimate = game.estimate
     with np.errstate(invalid="ignore"):
         mean = (game.least + game.most) / 2 / (questions[-1] - game.out)
-    ends, counts = np.array([lower, upper]), np.array([questions, decided])
+    ends, sides = np.array([lower, upper]), np.stack(decided, axis=1)
+    counts = np.stack(questions, axis=1)
     return [
-        Track(ends[0, :, k], ends[1, :, k], *counts[:, :, k], float(estimate[k]), float(mean[k]))
-        for k in range(len(certificate.sizes))
+        Track(ends[0, :, k], ends[1, :, k], counts[k], sides[k], float(estimate[k]), float(mean[k]))
+        for k in range(len(sizes))
     ]
 
 
@@ -90,8 +91,6 @@ def _losses(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, floa
     return found
 
 
-def _sums(
-    draw: DrawRow, losses: Mapping[int, tuple[float, float, float]], part: int
-) -> Floats:
+def _sums(draw: DrawRow, losses: Mapping[int, tuple[float, float, float]], part: int) -> Floats:
     """(K,): one of the three figures of ``_losses`` summed over the draw's questions."""
     return np.array([sum(losses[q][part] for q in m.members) for m in draw.moves], float)

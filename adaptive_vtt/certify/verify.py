@@ -295,7 +295,8 @@ class _Game:
 
     def witness(self, seen: int) -> None:
         """Keeps what a decision after this draw goes by."""
-        self.evidence.append((*map(float, self.best), *self._left(seen)))
+        up, down = self.best.tolist()
+        self.evidence.append((up, down, *self._left(seen)))
 
     def _note(self, active: bool, told: float, out: float, foreseen: float) -> None:
         outcome = told + self.centre() * out

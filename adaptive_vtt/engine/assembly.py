@@ -25,7 +25,8 @@ def fresh_belief(
     """The belief of an audit that has asked nothing yet, with certifier and question GP where
     targets are certified.
 
-    ``seed``: the audit's key; ``begun``: see ``Certify.certifier``. ``readings`` are Belief's ``memory``, ``form`` and ``history``.
+    ``seed``: the audit's key; ``begun``: see ``Certify.certifier``.
+    ``readings`` are Belief's ``memory``, ``form`` and ``history``.
     """
     certifier = certify.certifier(space, answers, begun)
     if certifier is None:

@@ -114,7 +114,9 @@ class CertificateFacts(_Fact):
         if count == 1:
             found = f"the interval holds with {sure}"
         elif self.guarantee == "each":
-            found = f"each of {count} intervals holds by itself with {sure}, not all of them at once"
+            found = (
+                f"each of {count} intervals holds by itself with {sure}, not all of them at once"
+            )
         else:
             found = f"all {count} intervals hold at once with {sure}"
         if not self.decides:

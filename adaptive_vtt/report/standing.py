@@ -174,7 +174,8 @@ def _side(lower: float, upper: float, limit: float | None) -> str | None:
 def _decided(stated: dict[str, Any], track: Track) -> str | None:
     """The side decided by bets, as the engine said or as the rows come to."""
     now = {1: "above", -1: "at most"}.get(int(track.decided[-1]))
-    return {"at most": "below"}.get(side := stated.get("decided", now), side)
+    side = stated.get("decided", now)
+    return "below" if side == "at most" else side
 
 
 def _kind(target: TargetId) -> str:
