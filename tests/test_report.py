@@ -349,7 +349,7 @@ def test_long_histories_are_exact_over_their_chunks() -> None:
 
 def test_guarantee_is_given_only_with_certificates(certified: Journal, page: str) -> None:
     sentence = (
-        "With probability at least 95 % all 10 intervals hold, at every moment of the audit, "
+        "With probability at least 95 % all 10 intervals hold at once, at every moment of the audit, "
         "although the questions were chosen adaptively"
     )
     tags = Tags(render(certified))

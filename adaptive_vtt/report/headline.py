@@ -34,6 +34,7 @@ def section(evidence: Evidence) -> Section:
         findings=findings(evidence),
         certified=certified_findings(evidence),
         standing=_standing(evidence),
+        guarantee=evidence.certificate.guarantee if evidence.certificate else None,
         few=FEW,
         outward=outward,
         unanswered=int(evidence.table["answer"].isna().sum()),
