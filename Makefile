@@ -30,7 +30,7 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 2 -m slow

@@ -1,4 +1,8 @@
-"""Old dotted paths, for one release: importing one gives the module that took its place."""
+"""Old dotted paths, for one release: importing one gives the module that took its place.
+
+Of a path that is not in the table itself the longest beginning counts: what lay in a package that
+moved as a whole lies in the new one under the same name.
+"""
 
 import sys
 import warnings
@@ -21,6 +25,7 @@ MOVED = {
     "captions.rules": "oracles.caption_rules",
     "captions.selection": "relations.reic_selection",
     "captions.view": "oracles.caption_view",
+    "captions.words": "captions.language",
     "cli.checking": "cli.run_checks",
     "cli.comparing": "cli.comparison",
     "cli.exporting": "cli.export",
@@ -52,7 +57,9 @@ MOVED = {
     "datasets.registering": "datasets.synthetic.registering",
     "datasets.rows": "datasets.formats.image_rows",
     "datasets.scenes": "datasets.synthetic.scenes",
+    "datasets.synthetic.scenery.words": "datasets.synthetic.scenery.vocabulary",
     "datasets.voc": "datasets.formats.voc",
+    "demo_server.captions": "demo_server.caption_brain",
     "devices": "utils.devices",
     "exporting": "export.failures",
     "failing": "engine.failing",
@@ -61,6 +68,7 @@ MOVED = {
     "journal.memory": "journal.in_memory",
     "journal.schema3": "journal.migrations",
     "judging": "engine.judge",
+    "labelling.pictures": "labelling.item_pictures",
     "law": "engine.law",
     "lessons": "engine.draw_order",
     "memory": "oracles.memory",
@@ -74,12 +82,13 @@ MOVED = {
     "models.keys": "models.network.keys",
     "models.limits": "models.network.limits",
     "models.loading": "models.local.loading",
+    "models.network.prompts": "models.network.prompt_templates",
     "models.onnx": "models.local.onnx",
     "models.open_inference": "models.network.open_inference",
     "models.openai_chat": "models.network.openai_chat",
     "models.picture": "models.network.image_encoding",
     "models.prices": "models.network.prices",
-    "models.prompts": "models.network.prompts",
+    "models.prompts": "models.network.prompt_templates",
     "models.python": "models.local.python",
     "models.recorded": "models.local.recorded",
     "models.recorded_captions": "models.local.recorded_captions",
@@ -88,6 +97,8 @@ MOVED = {
     "models.template_captioner": "models.demo.template_captioner",
     "models.tensors": "models.local.tensors",
     "models.wire": "models.network.wire",
+    "oracles.captions": "oracles.reduced_captions",
+    "oracles.words": "oracles.contains_truth",
     "pictures": "utils.image_codec",
     "planning": "benchmark.rehearsal",
     "pool": "engine.candidates",
@@ -98,16 +109,21 @@ MOVED = {
     "questioner": "engine.selector",
     "queue": "engine.call_queue",
     "randomness": "utils.random_streams",
+    "relations.prompts": "relations.visual_prompts",
+    "report.captions": "report.caption_violations",
+    "report.standing": "report.target_status",
     "resuming": "spec.resuming",
     "rows": "journal.rows",
     "running": "engine.run_loop",
     "serving": "demo_server",
     "serving.answers": "demo_server.demo_brain",
+    "serving.captions": "demo_server.caption_brain",
     "serving.pictures": "demo_server.image_decoding",
     "settings": "engine.settings",
     "sourcing": "engine.source_calls",
     "tables": "utils.tables",
     "values": "journal.answer_json",
+    "vqa": "datasets.vqa",
     "vqa.boxes": "datasets.vqa.boxes",
     "vqa.building": "datasets.vqa.question_building",
     "vqa.extraction": "oracles.choice_extraction",
@@ -133,10 +149,9 @@ class _Moved(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        old = fullname.removeprefix(f"{self._package}.")
-        if old == fullname or old not in MOVED:
+        new = self._new(fullname)
+        if new is None:
             return None
-        new = f"{self._package}.{MOVED[old]}"
         warnings.warn(
             f"{fullname} is now {new}; the old path goes with the next release",
             DeprecationWarning,
@@ -144,9 +159,19 @@ class _Moved(MetaPathFinder, Loader):
         )
         return ModuleSpec(fullname, self, origin=new)
 
+    def _new(self, fullname: str) -> str | None:
+        """Where the module of this path is now; None where it did not move."""
+        first, *names = fullname.split(".")
+        if first != self._package:
+            return None
+        for count in range(len(names), 0, -1):
+            moved = MOVED.get(".".join(names[:count]))
+            if moved is not None:
+                return ".".join([first, moved, *names[count:]])
+        return None
+
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        old = spec.name.removeprefix(f"{self._package}.")
-        module = import_module(f"{self._package}.{MOVED[old]}")
+        module = import_module(str(spec.origin))
         self._specs[id(module)] = module.__spec__
         return module
 
@@ -158,4 +183,5 @@ class _Moved(MetaPathFinder, Loader):
 def install(package: str) -> None:
     """Lets the old paths below ``package`` be imported."""
     if not any(isinstance(finder, _Moved) for finder in sys.meta_path):
-        sys.meta_path.append(_Moved(package))
+        # first: the path of a package that moved would give its modules once more, under old names
+        sys.meta_path.insert(0, _Moved(package))

@@ -3,53 +3,32 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self, Unpack
 
-from .certify import Move
 from .certify.plan import Certify as Certify
 from .certify.population import describe_population
-from .engine.assembly import fresh_belief
-from .engine.audit_key import Origin, same_key, seed_for
+from .engine.audit_key import same_key
+from .engine.audit_parts import assembled
 from .engine.belief import Belief
-from .engine.budget import Budget
 from .engine.call_queue import Call as Call
-from .engine.call_queue import CallQueue
-from .engine.canaries import Canaries
-from .engine.draw_order import DrawOrder
-from .engine.failing import Failing
-from .engine.judge import Judge
 from .engine.options import Limits as Limits
 from .engine.options import Sampling as Sampling
 from .engine.options import Shorthands, grouped
-from .engine.proxies import Proxies
 from .engine.run_loop import Progress as Progress
 from .engine.run_loop import progress_of, run_model
-from .engine.selector import Draw, Selector
-from .engine.settings import (
-    check_budget,
-    check_cost,
-    check_model,
-    describe_settings,
-    describe_space,
-    same_audit,
-)
-from .engine.source_queue import SourceQueue
+from .engine.selector import Draw
+from .engine.settings import check_cost, check_model, describe_space, same_audit
 from .errors import JournalError, OrderError
-from .journal import JournalSource, opened, recall
-from .journal.facts import read_facts
-from .journal.prior import read_prior
+from .journal import JournalSource, answered, opened, recall
+from .journal.facts import begun_facts, read_lost
 from .journal.rows import DrawRow
-from .models.base import ConcurrentModel, ModelUnderTest, adapted_model
+from .models.base import ModelUnderTest, adapted_model
 from .models.checking import as_answer, check_answer
 from .results import Result, summarise
 from .space import QuestionSpace
-from .stopping import State, contradicted
+from .stopping import State, contradicted, levels_of
 from .types import Answer, Unanswered
-
-LAG = 2
-"""With c calls in flight, what is drawn follows from all but the last LAG * c draws: so many
-that one slow answer seldom holds up the others, and always as many, so that an interrupted
-audit draws what an undisturbed one would have."""
 
 
 class Audit:
@@ -90,11 +69,23 @@ class Audit:
         self.space, self.model = space, adapted_model(model)
         self._check()
         self._rules = [*filter(None, [self.certify.rule()]), *self.limits.rules()]
-        settings = self._assemble(recall(journal), device)
+        self._parts = parts = assembled(
+            self.space,
+            self.model,
+            self.certify,
+            self.sampling,
+            self.limits,
+            facts=recall(journal),
+            device=device,
+        )
+        self._selector, self._judge = parts.selector, parts.judge
+        self._draw_order, self._queue = parts.draw_order, parts.queue
+        self._source_queue, self._canaries = parts.source_queue, parts.canaries
+        self._budget, self._failing = parts.budget, parts.failing
         self._failed = self._astray = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
         with opened(journal) as self.journal:
-            self._begin(settings, notes or {})
+            self._begin(notes or {})
 
     def _check(self) -> None:
         """Raises InputError or ModelError for options that are out of range or do not fit."""
@@ -103,67 +94,6 @@ class Audit:
         self.sampling.check(certifies)
         check_cost(self.model, self.limits.max_cost)
         self.certify.check(self.sampling.share(certifies))
-
-    def _assemble(self, facts: dict[str, Any], device: str) -> dict[str, Any]:
-        """Puts the parts together, to go on with a journal of these facts; the settings."""
-        space, model, certify, sampling = self.space, self.model, self.certify, self.sampling
-        floor, chosen = sampling.share(certify.certifies), sampling.chosen()
-        memory = space.oracle.memory(space)
-        rendered = read_facts(facts).rendering_seed if "space" in facts else space.seed
-        prior = None if certify.prior_journal is None else read_prior(certify.prior_journal)
-        proxies = Proxies(space, rendered, certify.proxies or {}, prior, memory)
-        settings = describe_settings(
-            space,
-            model,
-            sampling,
-            chosen,
-            seed=seed_for(sampling.seed, facts),
-            floor=floor,
-            surrogate=certify.surrogate,
-            proxies=proxies.names,
-        )
-        self._origin = Origin.of(
-            facts,
-            model,
-            proxies.prior_key,
-            settings=settings,
-            space=space.fingerprint,
-            plan=certify.meaning(),
-            proxies=proxies.content,
-        )
-        key = self._origin.key
-        belief = fresh_belief(
-            certify,
-            space,
-            model.answers,
-            seed=key,
-            device=device,
-            proxies=proxies,
-            begun=facts.get("certificate"),
-            memory=memory,
-            form=sampling.form,
-            history=sampling.history,
-        )
-        self._selector = Selector(
-            space,
-            chosen,
-            seed=key,
-            floor=floor,
-            candidates=sampling.candidates,
-            answers=model.answers,
-            belief=belief,
-        )
-        self._judge, self._queue = Judge(space, model.answers, rendered), CallQueue()
-        lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
-        self._draw_order = DrawOrder(self._selector, certify.unanswered == "both", lag)
-        self._budget = Budget(model, self.limits.max_cost)
-        self._failing = Failing(self.limits.fail_on_error, model)
-        canaries = Canaries(key, sampling.canaries, self._judge, self._queue, self._draw_order)
-        sources = self._judge.sources
-        self._source_queue = SourceQueue(sources, self._queue, belief.sources, canaries)
-        self._canaries = canaries
-        check_budget(self.limits.budget, self._source_queue.most)
-        return settings
 
     # -- ask and tell ------------------------------------------------------------------
 
@@ -313,8 +243,9 @@ class Audit:
             if draw is None:
                 break
             rows.append(self._row(draw))
-            self._take(rows[-1], draw.move)
-            self._await(rows[-1])
+            self._selector.take(self._judge.questions_of(draw.call), draw.move)
+            self._parts.take(rows[-1])
+            self._parts.wait_for(rows[-1])
         if rows:
             self.journal.add_draws(rows)
         self._astray = False
@@ -323,19 +254,9 @@ class Audit:
             if not self._canaries.rest():
                 self._end()
 
-    def _await(self, row: DrawRow) -> None:
-        """Queues the draw's call behind that of its source, where there is one to make."""
-        source = self._source_queue.before(row.question, row.draw)
-        self._queue.put(Call(row.call, row.draw, self._judge.prompt(row.call)), after=source)
-
     def _row(self, draw: Draw) -> DrawRow:
         questions = self._judge.questions_of(draw.call)
         return self._selector.row(draw, questions, self._draw_order.learned, self._seconds())
-
-    def _take(self, row: DrawRow, move: Move | None = None) -> None:
-        self._draw_order.calls.append(row.call)
-        self._selector.take(self._judge.questions_of(row.call), move)
-        self._canaries.after(len(self._draw_order.calls))
 
     # -- learning ----------------------------------------------------------------------
 
@@ -385,58 +306,42 @@ class Audit:
 
     # -- beginning, going on, ending ---------------------------------------------------
 
-    def _begin(self, settings: dict[str, Any], notes: Mapping[str, Any]) -> None:
-        facts, certifier = self.journal.facts(), self._selector.certifier
-        certificate = self.certify.describe(certifier)
-        self._budget.recall(facts)  # of a journal that was set aside, too
-        if "space" not in facts:
+    def _begin(self, notes: Mapping[str, Any]) -> None:
+        """Begins the journal, or goes on with it."""
+        raw, certifier, origin = self.journal.facts(), self._selector.certifier, self._parts.origin
+        settings, certificate = self._parts.settings, self.certify.describe(certifier)
+        self._budget.recall(read_lost(raw))  # of a journal that was set aside, too
+        facts = begun_facts(raw)
+        if facts is None:
             self.journal.set_facts(
                 space=describe_space(self.space),
                 settings=settings,
-                stop=self.rules,
+                **self._stops(),
                 certificate=certificate,
                 population=describe_population(certifier),
-                **self._origin.facts(),
+                **origin.facts(),
                 **self._budget.facts(),
                 **notes,
             )
             return
-        answered = lambda: bool(self.journal.calls() or self.journal.sources())  # noqa: E731
-        same_audit(facts, self.space, {**settings, "certificate": certificate}, answered)
-        same_key(facts, key=self._origin.key)
+        begun = {**settings, "certificate": certificate}
+        same_audit(facts, self.space, begun, partial(answered, self.journal))
+        same_key(facts, key=origin.key)
         self._replay()
-        told = {**self._origin.changes(facts), **self._budget.facts()}
-        self.journal.set_facts(stop=self.rules, ended=None, intervals=None, **told)
+        told = {**origin.changes(facts), **self._budget.facts()}
+        self.journal.set_facts(**self._stops(), ended=None, intervals=None, **told)
+
+    def _stops(self) -> dict[str, Any]:
+        """When it ends, for the journal: in words, and the uncertainties that end it."""
+        return {"stop": self.rules, "stop_levels": levels_of(self._rules)}
 
     def _replay(self) -> None:
-        """Goes through the journal in the order in which things were drawn and learnt."""
-        calls = {c.call: c for c in self.journal.calls()}
-        for call in calls.values():
-            self._draw_order.keep(call)
-            self._budget.pay(call.cost)
-        for source in self.journal.sources():
-            self._source_queue.recall(source)
-            self._budget.pay(source.cost)
-        self._judge.pictures = len(self.journal.pictures())
-        draws = self.journal.draws()
-        for row in draws:
-            self._draw_order.learn(row.learned)
-            self._draw_order.calls.append(row.call)
-            move = Move.of(row.moves) if row.moves else None
-            self._selector.restore(self._judge.questions_of(row.call), move)
-            self._canaries.after(len(self._draw_order.calls))
-            if row.call not in calls:
-                self._await(row)
-        self._failing.trust(calls.values())
-        if calls:
-            self.model.trusted = True
-        self._draw_order.catch_up()
+        """Goes on from where the journal stopped: what waits there may have been sent."""
+        self._elapsed = self._parts.replay(self.journal)
         if self.stopped is not None and not len(self._queue):
             self._draw_order.learn()
             self._canaries.rest()
         self._budget.lose(call.number for call in self._queue.ready())
-        times = [d.elapsed for d in draws] + [c.elapsed for c in calls.values()]
-        self._elapsed = max(times, default=0.0)
 
     def _end(self) -> None:
         certifier = self._selector.certifier

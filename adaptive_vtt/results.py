@@ -89,7 +89,7 @@ def outcomes(journal: Journal) -> pd.DataFrame:
     Columns: draw, call, question, sample, relation, severity, concept, truth, answer (NaN:
     unanswered), unanswered (reason or None), loss, coordinate, elapsed.
     """
-    return judged(read_facts(journal.facts()), journal.draws(), journal.calls())
+    return judged(read_facts(journal.facts()), journal.draws(laws=False), journal.calls())
 
 
 def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> pd.DataFrame:
@@ -181,13 +181,16 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
     taken from the journal, or recomputed from its rows.
     """
     facts, sources = read_facts(journal.facts()), journal.sources()
-    calls, draws = journal.calls(), journal.draws()
+    calls, draws = journal.calls(), journal.draws(laws=False)
     table = judged(facts, draws, calls)
     targets, rates = _targets(table, facts.settings.oracle.rates), {}
     if facts.certificate is not None:
-        targets = _certified(facts, certifier, draws, calls)
+        intervals = facts.intervals if certifier is None else certifier.table()
+        targets = _certified(facts.certificate, intervals, draws, calls)
         bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
         rates = dict(zip(facts.certificate.ids, bounds, strict=True))
+    # figures of several rates hold only where their intervals hold at once
+    together = facts.certificate is None or facts.certificate.guarantee == "all"
     canaries = repeated(sources, calls)
     return Result(
         targets=targets,
@@ -196,7 +199,7 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
         cost=sum(c.cost for c in calls) + sum(s.cost for s in sources),
         reason=facts.ended.reason if facts.ended else None,
         waiting=len(draws) - len(calls),
-        derived=derive(facts.space, rates),
+        derived=derive(facts.space, rates if together else {}),
         lost=facts.interrupted,
         captions=found(calls, draws),
         canaries=canaries,
@@ -211,19 +214,19 @@ def warned(
     facts: Facts, draws: list[DrawRow], calls: list[CallRow], sources: list[SourceRow]
 ) -> tuple[str, ...]:
     """``Result.warnings`` from the rows of a journal."""
-    targets = _certified(facts, None, draws, calls) if facts.certificate else pd.DataFrame()
+    targets = pd.DataFrame()
+    if facts.certificate is not None:
+        targets = _certified(facts.certificate, facts.intervals, draws, calls)
     return tuple(cautions(facts, targets, repeated(sources, calls)))
 
 
 def _certified(
-    facts: Facts,
-    certifier: Certifier | None,
+    certificate: CertificateFacts,
+    rows: list[dict[str, Any]] | None,
     draws: list[DrawRow],
     calls: list[CallRow],
 ) -> pd.DataFrame:
-    certificate = facts.certificate
-    assert certificate is not None
-    rows = certifier.table() if certifier is not None else facts.intervals
+    """``rows``: a table of intervals; None where they are to be computed from draws and calls."""
     if rows is None:
         rows = [_recomputed(i, certificate) for i in recompute(certificate, draws, calls)]
     answered = {c.call: c for c in calls}

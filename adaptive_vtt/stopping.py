@@ -1,5 +1,6 @@
 """When an audit ends. Rules combine: ``a | b`` ends at the first, ``a & b`` at the last."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -63,7 +64,8 @@ class StoppingRule(Protocol):
 
 
 CENTS = 1e-9
-"""Sums of costs are off by rounding, by no more than this."""
+"""Tolerance, in units of money, where sums of costs are compared: far below any price, and far
+above what floats lose by rounding."""
 
 
 class _Combinable:
@@ -273,6 +275,18 @@ class AllOf(_Combinable):
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.rules))
+
+
+def levels_of(rules: Iterable[StoppingRule]) -> list[tuple[Literal["mean", "max"], float]]:
+    """``over`` and ``tau`` of every UncertaintyBelow among the rules, those joined by "or" and
+    "and" included."""
+    found: list[tuple[Literal["mean", "max"], float]] = []
+    for rule in rules:
+        if isinstance(rule, UncertaintyBelow):
+            found.append((rule.over, rule.tau))
+        elif isinstance(rule, FirstOf | AllOf):
+            found += levels_of(rule.rules)
+    return found
 
 
 def _positive(what: str, value: float) -> None:

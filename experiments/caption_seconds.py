@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.captions import words
+from adaptive_vtt.captions import language
 from adaptive_vtt.captions.base import Same
 from adaptive_vtt.captions.localising import Located
 from adaptive_vtt.datasets.synthetic.scenes import scenes
 from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner
-from adaptive_vtt.oracles.captions import ReducedCaptions
+from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.types import Heard, Image, Sample
 
@@ -84,8 +84,8 @@ def seconds(count: int, same: Same, seed: int = 0) -> pd.DataFrame:
     """Over ``count`` scenes; localisation as it comes, and once with no box's name known."""
     dataset, selection = scenes(count, seed=seed, size=SIZE), Selection(seed=seed)
     captioner = Timed(TemplateCaptioner(seed=seed))
-    oracle = ReducedCaptions(words.reader(), same)
-    hiding = ReducedCaptions(words.reader(), same, detection=False)
+    oracle = ReducedCaptions(language.reader(), same)
+    hiding = ReducedCaptions(language.reader(), same, detection=False)
     watch = Watch(captioner)
     for index in range(count):
         sample = dataset.sample(index)

@@ -33,18 +33,18 @@ import cv2
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.captions import words
+from adaptive_vtt.captions import language
 from adaptive_vtt.captions.base import Same
 from adaptive_vtt.captions.detectors import Detected
 from adaptive_vtt.captions.regions import Regions
 from adaptive_vtt.datasets.base import Dataset
-from adaptive_vtt.datasets.synthetic.scenery.words import TAKEN_FOR
+from adaptive_vtt.datasets.synthetic.scenery.vocabulary import TAKEN_FOR
 from adaptive_vtt.datasets.synthetic.scenes import scenes
 from adaptive_vtt.datasets.view import View
 from adaptive_vtt.labelling.agreement import scores
 from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner, Told
 from adaptive_vtt.oracles.caption_rules import ERROR_TYPES
-from adaptive_vtt.oracles.captions import ReducedCaptions
+from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import visible_shares
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.types import Image, Sample
@@ -110,13 +110,13 @@ def detectors(dataset: Dataset, seed: int) -> dict[str, Dataset]:
 
 def ablations(same: Same) -> dict[str, ReducedCaptions]:
     """The oracle with all its parts, and without each."""
-    reader = words.reader()
+    reader = language.reader()
     return {
         "all parts": ReducedCaptions(reader, same),
         "no detector": ReducedCaptions(reader, same, detection=False),
         "no occlusion": ReducedCaptions(reader, same, occlusion=False),
-        "literal words": ReducedCaptions(reader, words.same("literal")),
-        "places named": ReducedCaptions(words.reader(places=True), same),
+        "literal words": ReducedCaptions(reader, language.same("literal")),
+        "places named": ReducedCaptions(language.reader(places=True), same),
         "all boxes hidden": ReducedCaptions(reader, same, hide_named=True),
     }
 
@@ -347,7 +347,7 @@ def tables(count: int, timed: int, same: Same, seed: int) -> dict[str, pd.DataFr
     """All of them, by title."""
     dataset = scenes(count, seed=seed)
     bench = Bench(dataset, Remembered(TemplateCaptioner(seed=seed)))
-    oracle = ReducedCaptions(words.reader(), same)
+    oracle = ReducedCaptions(language.reader(), same)
     settings = {
         "REIC": list(scheme(dataset, bench.captioner, oracle, seed=seed)),
         "Setting-1": list(scheme(dataset, bench.captioner, oracle, by_ambiguity=False, seed=seed)),
@@ -390,7 +390,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, help="also write the tables to this file")
     options = parser.parse_args(arguments)
     cv2.setNumThreads(1)
-    same = words.same(wordnet=options.wordnet)
+    same = language.same(wordnet=options.wordnet)
     print(f"words: {describe_part(same)}")
     count, timed = (2, 1) if options.quick else (options.scenes, 20)
     found = tables(count, timed, same, options.seed)

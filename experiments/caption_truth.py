@@ -26,7 +26,7 @@ is not reported was missed only where it is a violation.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from adaptive_vtt.datasets.synthetic.scenery.words import WORDS
+from adaptive_vtt.datasets.synthetic.scenery.vocabulary import WORDS
 from adaptive_vtt.models.demo.template_captioner import Told
 from adaptive_vtt.relations.reic_selection import T_DOWN, T_UP
 

@@ -15,7 +15,7 @@ from adaptive_vtt.captions.base import Same
 from adaptive_vtt.captions.localising import Located
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.captions import ReducedCaptions
+from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Crop, Reductions, Rotate, Stretch, visible_shares
 from adaptive_vtt.relations.reic import KINDS, Reduced, enumerated
 from adaptive_vtt.relations.reic_selection import ambiguity, counts, select, spans
@@ -39,7 +39,8 @@ class Step:
 
     ``paid``: captions so far, this one and all about sources included. ``sample``: the image's
     index. ``rank``: 1 for the image's first follow-up of this kind. ``heard``: what was said
-    of the source and of its versions. ``outcome.details``: see ``oracles.captions.describe``.
+    of the source and of its versions. ``outcome.details``: see
+    ``oracles.reduced_captions.describe``.
     """
 
     paid: int

@@ -68,6 +68,8 @@ def campaign(names: Sequence[str], size: Size, seed: int) -> pd.DataFrame:
             rng = np.random.default_rng([seed, list(SUITES).index(name)])
             found = SUITES[name](Path(folder), size, rng)
         rows += [{"suite": name, **each} for each in found]
+        for each in found:
+            print(*each.values(), sep=" | ", file=sys.stderr)
         print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return pd.DataFrame(rows)
 

@@ -91,7 +91,7 @@ def content(run: Path) -> Any:
         with audits.copied(run / "journal.db") as db:
             tables = [(n, db.execute(f'SELECT * FROM "{n}"').fetchall()) for n in audits.names(db)]
             return result, repr(tables), db.execute("PRAGMA integrity_check").fetchall()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return None
 
 

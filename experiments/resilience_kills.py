@@ -63,11 +63,13 @@ def kills(folder: Path, moments: int, rng: np.random.Generator) -> list[Row]:
                 ["audit", str(spec), "--out", str(run)], **{ASKED: str(folder / f"{kind.name}.log")}
             )
             certificate = audits.certificate(run) if whole.code == 0 else {}
-            done = 0
-            while done < -(-moments // len(kinds)):
-                turn = Turn(kind, spec, folder / f"{kind.name}-{len(found)}", whole.seconds)
+            share, struck = -(-moments // len(kinds)), 0
+            for turns in range(2 * share):  # some audits end before the moment comes
+                if struck >= share:
+                    break
+                turn = Turn(kind, spec, folder / f"{kind.name}-{turns}", whole.seconds)
                 found.append((kind, turn.disturb(certificate, rng)))
-                done += max(1, found[-1][1].kills)
+                struck += found[-1][1].kills
     return summary(found)
 
 

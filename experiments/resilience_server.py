@@ -309,7 +309,9 @@ class Handler(StreamRequestHandler):
         server = self.server
         server.count(asked=1)
         asked = Asked(path.endswith("completions"), server.other, path, head)
-        if hashlib.sha256(body).digest()[0] % 3 == 0:
+        # Every other call: answers overtaken by failures must not add up to the ten failures in a
+        # row after which a server counts as down (Retries.give_up_after).
+        if hashlib.sha256(body).digest()[0] % 2 == 0:
             server.count(billed=1)
             return self._send(said(honest(asked)))
         server.count(billed=int(server.attack.billed), attacked=1)

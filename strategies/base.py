@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from adaptive_vtt.certify import Certifier
     from adaptive_vtt.space import QuestionSpace
-    from adaptive_vtt.surrogates import AnswerGP, Predictability, QuestionGP
+    from adaptive_vtt.surrogates import AnswerGP, LossSurrogate, Predictability
 
 
 class BeliefView(Protocol):
@@ -35,8 +35,9 @@ class BeliefView(Protocol):
         """How probable a Yes is, given what was said of the same image."""
 
     @property
-    def losses(self) -> "QuestionGP | None":
-        """The question GP; None in audits that certify nothing or go without."""
+    def losses(self) -> "LossSurrogate | None":
+        """What predicts losses, mostly the question GP; None in audits that certify nothing or go
+        without."""
 
     @property
     def certifier(self) -> "Certifier | None":
@@ -68,7 +69,7 @@ class BeliefView(Protocol):
 
     @property
     def predictions(self) -> Tensor | None:
-        """(n,): the expected loss of each candidate of this draw, by the question GP."""
+        """(n,): the expected loss of each candidate of this draw, by ``losses``."""
 
     def uncertainty(self) -> Tensor:
         """C x 2 on the CPU: u- and u+ of every concept, as shares of their prior value."""

@@ -6,19 +6,16 @@ given to its questions in equal parts.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.surrogates import QuestionGP
 from adaptive_vtt.types import Candidates
 from adaptive_vtt.utils.random_streams import generator
 
 from .base import BeliefView
-
-if TYPE_CHECKING:
-    from adaptive_vtt.surrogates import QuestionGP
 
 
 def per_call(candidates: Candidates, values: Tensor) -> Tensor:
@@ -80,9 +77,9 @@ def taken(candidates: Candidates, places: Tensor) -> Candidates:
     return replace(candidates, **columns)
 
 
-def question_gp(belief: BeliefView, name: str) -> "QuestionGP":
-    """The belief's question GP; raises InputError where it has none."""
-    if belief.losses is None:
+def question_gp(belief: BeliefView, name: str) -> QuestionGP:
+    """The belief's question GP; raises InputError where it has none, or another surrogate."""
+    if not isinstance(belief.losses, QuestionGP):
         raise InputError(
             f"strategy {name!r} needs the question GP: give half_width (or surrogate=True)"
         )
@@ -90,7 +87,7 @@ def question_gp(belief: BeliefView, name: str) -> "QuestionGP":
 
 
 def expected_losses(candidates: Candidates, belief: BeliefView, name: str) -> Tensor:
-    """f (n,) on the CPU: by the question GP, else by the mean of the targets one belongs to.
+    """f (n,) on the CPU: by what predicts losses, else by the mean of the targets one belongs to.
 
     Raises InputError where the belief has neither.
     """

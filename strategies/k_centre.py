@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from adaptive_vtt.surrogates import QuestionGP
 from adaptive_vtt.types import UNKNOWN, Candidates
 
 from .base import BeliefView
@@ -49,7 +50,7 @@ class KCentre:
 
 def _features(samples: Tensor, belief: BeliefView) -> Tensor:
     """(n, d) float64 on the CPU."""
-    if belief.losses is not None:
+    if isinstance(belief.losses, QuestionGP):
         features = belief.losses.features(samples).double().cpu()
         if features.shape[1]:
             return features

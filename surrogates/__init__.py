@@ -3,6 +3,10 @@
 if __name__ != "adaptive_vtt.surrogates":
     raise ImportError("this folder is imported as adaptive_vtt.surrogates, not as surrogates")
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
 from adaptive_vtt.utils.registry import Registry
 
 from .answer_gp import AnswerGP, AnswerPoints
@@ -11,18 +15,21 @@ from .embedding import embed
 from .features import sample_features
 from .loss_mean import Losses
 from .predictability import Predictability
-from .question_gp import QuestionGP
+from .question_gp import LossSurrogate, QuestionGP
 
 __all__ = [
     "REGISTRY",
     "AnswerGP",
     "AnswerPoints",
+    "LossSurrogate",
     "Losses",
+    "Named",
     "Posterior",
     "Predictability",
     "QuestionGP",
     "Surrogate",
     "embed",
+    "named",
     "sample_features",
 ]
 
@@ -35,4 +42,22 @@ REGISTRY = Registry(
         "question-gp": f"{__name__}.question_gp:QuestionGP",
     },
 )
-"""What beliefs are made of. Audits that certify predict losses with the question GP."""
+"""What beliefs are made of. Audits that certify predict losses with the question GP, or with
+another surrogate of losses; those take the arguments that it takes."""
+
+
+class Named(NamedTuple):
+    """What journals call a surrogate, and the class or function that makes one."""
+
+    name: str
+    make: Callable[..., Any]
+
+
+def named(surrogate: "str | Named", base: Path | None = None) -> Named:
+    """The surrogate of that name, not made yet; a relative file starts at ``base``.
+
+    Raises InputError for an unknown name, and for code that cannot be imported.
+    """
+    if isinstance(surrogate, Named):
+        return surrogate
+    return Named(surrogate, REGISTRY.get(surrogate, base))

@@ -13,7 +13,7 @@ import torch
 
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.types import Image
+from adaptive_vtt.types import Sample
 from adaptive_vtt.utils.devices import pick
 
 SIDE, WIDTH = 224, 1280
@@ -34,7 +34,7 @@ def embed(dataset: Dataset, *, batch: int = 32, device: str = "auto") -> npt.NDA
     with torch.inference_mode():
         for start in range(0, len(dataset), batch):
             numbers = range(start, min(start + batch, len(dataset)))
-            images = np.stack([_prepared(dataset.sample(i).image) for i in numbers])
+            images = np.stack([_prepared(dataset.sample(i)) for i in numbers])
             features = network.extract_features(torch.from_numpy(images).to(where))
             parts.append(features.mean(dim=(2, 3)).double().cpu().numpy())
     return np.concatenate(parts)
@@ -54,11 +54,12 @@ def _network() -> Any:
     return network
 
 
-def _prepared(image: Image | None) -> npt.NDArray[np.float32]:
-    """3 x SIDE x SIDE as the network wants it."""
+def _prepared(sample: Sample) -> npt.NDArray[np.float32]:
+    """3 x SIDE x SIDE as the network wants it; raises InputError for a sample without image."""
     import cv2
 
-    assert image is not None
-    resized = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
+    if sample.image is None:
+        raise InputError(f"embedding: expected images, but sample {sample.id!r} has none")
+    resized = cv2.resize(sample.image, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
     colour = np.broadcast_to(resized.reshape(SIDE, SIDE, -1), (SIDE, SIDE, 3))
     return ((colour.astype(np.float32) - MEAN) / SCALE).transpose(2, 0, 1)

@@ -45,7 +45,8 @@ class Losses:
 @dataclass(frozen=True)
 class Judged:
     """n judged questions as they are kept, (n,) each: the unit they belong to (-1: forgotten),
-    their variant, column and side (concept * 3 + truth), the loss, and proxies' features."""
+    their variant, column and side (concept * 3 + truth), whole numbers of 32 or 64 bits; the
+    loss, and proxies' features."""
 
     unit: Tensor
     variant: Tensor
@@ -190,7 +191,7 @@ class LossMean:
     def _curvature(self, variant: Tensor, side: Tensor, weight: Tensor, features: Tensor) -> Tensor:
         """X' diag(weight) X, without making X."""
         v, s = self._variants, self._sides
-        cells = torch.bincount(variant * s + side, weight, v * s).reshape(v, s)
+        cells = torch.bincount(variant.long() * s + side, weight, v * s).reshape(v, s)
         weighted = features * weight[:, None]
         across = features.new_zeros(v + s, features.shape[1])
         across.index_add_(0, variant, weighted).index_add_(0, v + side, weighted)

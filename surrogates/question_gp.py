@@ -45,6 +45,13 @@ class Questions(Protocol):
     def truth(self) -> Tensor: ...
 
 
+class LossSurrogate(Protocol):
+    """Predicts losses in [0, 1] from the losses of judged questions; see ``Surrogate``."""
+
+    def observe(self, losses: Losses) -> None: ...
+    def posterior(self, candidates: Questions) -> Posterior: ...
+
+
 class QuestionGP:
     """Predicts the loss of any question.
 
@@ -106,11 +113,12 @@ class QuestionGP:
         asked = self._here(losses)
         first, unit = self._group(asked)
         units = self._units_of(asked)[first]
+        column = asked.concept if self.shared else torch.zeros_like(asked.concept)
         judged = Judged(
-            unit + self._held,
-            asked.variant,
-            asked.concept if self.shared else torch.zeros_like(asked.concept),
-            _side(asked),
+            (unit + self._held).int(),  # half the memory: a long audit keeps many rows
+            asked.variant.int(),
+            column.int(),
+            _side(asked).int(),
             losses.loss.to(self.device, torch.float64),
             self._proxy_features(asked),
         )
@@ -190,19 +198,19 @@ class QuestionGP:
 
     def _grow(self, new: Units, judged: Judged) -> None:
         """Appends one part to the factor."""
-        assert self._grown is not None  # the first answer is a renewal
+        grown = new[:0] if self._grown is None else self._grown
         residual, known = self._residuals(judged, self._rows.size, len(new))
         block = self.kernel.between(new, new)
         block.diagonal().add_(self.kernel.noise)
-        self._rows.append(self.kernel.between(self._grown, new), block, residual, known)
-        self._grown = self._grown.join(new)
+        self._rows.append(self.kernel.between(grown, new), block, residual, known)
+        self._grown = grown.join(new)
 
     def _residuals(self, judged: Judged, start: int, count: int) -> tuple[Tensor, Tensor]:
         """count x C: (loss - F) / sqrt(F (1 - F)), and which of them are known."""
         judged = judged[judged.unit >= start]
         expected = self.mean.expected(judged.variant, judged.side, judged.features)
         residual = (judged.loss - expected) / (expected * (1 - expected)).sqrt()
-        place = (judged.unit - start) * self._columns + judged.column
+        place = (judged.unit - start).long() * self._columns + judged.column
         times = torch.bincount(place, minlength=count * self._columns)
         total = torch.bincount(place, residual, count * self._columns)
         shape = (count, self._columns)

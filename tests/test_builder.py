@@ -14,7 +14,7 @@ from adaptive_vtt.datasets.vqa.question_building import Built, build, write_tsv
 from adaptive_vtt.datasets.vqa.question_making import MANY
 from adaptive_vtt.datasets.vqa.selection import k_centre
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.relations.prompts import COLOURS, regions
+from adaptive_vtt.relations.visual_prompts import COLOURS, regions
 
 CONCEPTS = ["polyp", "instrument", "stool", "blood"]
 OVERLAP = 0.1

@@ -32,7 +32,7 @@ def test_a_captioner_without_faults_has_hardly_any_violations() -> None:
 
 
 def test_what_is_left_out_is_found_and_located() -> None:
-    audit = Audit(space(), faulty(misclassification=0, fabrication=0))
+    audit = Audit(space(1), faulty(misclassification=0, fabrication=0))
     audit.run()
     broken = [o for o in findings(audit) if o["rule"] in (1, 3)]
     assert broken
@@ -41,13 +41,13 @@ def test_what_is_left_out_is_found_and_located() -> None:
 
 
 def test_names_no_box_has_are_located_by_hiding_boxes() -> None:
-    audit = Audit(space(), faulty(omission=0, misclassification=0.4, fabrication=0))
+    audit = Audit(space(1), faulty(omission=0, misclassification=0.4, fabrication=0))
     audit.run()
     hidden = [s for s in audit.journal.sources() if s.source >= len(SCENES)]
     assert hidden
     wrong = [o for o in findings(audit) if o["boxes"] and o["label"] not in (None, o["name"])]
     assert any(o["status"] in ("retained", "disappeared") for o in wrong)
-    without = Audit(space(occlusion=False), faulty(omission=0, misclassification=0.4))
+    without = Audit(space(1, occlusion=False), faulty(omission=0, misclassification=0.4))
     without.run()
     assert not [s for s in without.journal.sources() if s.source >= len(SCENES)]
     assert any(o["status"] == "unlocated" for o in findings(without))
@@ -94,15 +94,15 @@ class Mute(TemplateCaptioner):
 
 
 def test_a_source_caption_without_objects_is_counted_and_breaks_no_rule() -> None:
-    audit = Audit(space(), Mute("identity"))
+    audit = Audit(space(1), Mute("identity"))
     result = audit.run()
-    assert result.questions == space().size
+    assert result.questions == space(1).size
     assert result.targets["estimate"].max() == 0
     assert {o["status"] for o in findings(audit)} == {"new"}
 
 
 def test_a_follow_up_without_objects_leaves_out_all_that_is_in_view() -> None:
-    audit = Audit(space(), Mute("reic/rotate"))
+    audit = Audit(space(1), Mute("reic/rotate"))
     audit.run()
     retained = [o for o in findings(audit) if o["status"] == "retained" and not o["said"]]
     assert retained
@@ -119,7 +119,7 @@ def test_images_without_boxes_are_counted_and_nothing_is_expected_of_them() -> N
     from adaptive_vtt.captions.detectors import Detected
 
     blind = QuestionSpace(
-        Detected(SCENES, Blank()), reic.relations(follow_ups=3), oracle=ReducedCaptions()
+        Detected(SCENES, Blank()), reic.relations(follow_ups=1), oracle=ReducedCaptions()
     )
     audit = Audit(blind, faulty())
     result = audit.run()
@@ -213,7 +213,7 @@ def test_halves_of_characters_are_written_down_as_question_marks(tmp_path: Path)
 
 
 def test_of_a_refused_source_no_version_is_paid_for_and_nothing_counts() -> None:
-    audit = Audit(space(), Says("I'm sorry, I can't help with that.", "identity"))
+    audit = Audit(space(1), Says("I'm sorry, I can't help with that.", "identity"))
     result = audit.run()
     assert len(audit.journal.sources()) == len(SCENES)
     assert result.targets["estimate"].isna().all()

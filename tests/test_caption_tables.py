@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adaptive_vtt.datasets.synthetic.scenery.words import TAKEN_FOR, WORDS
+from adaptive_vtt.datasets.synthetic.scenery.vocabulary import TAKEN_FOR, WORDS
 from adaptive_vtt.datasets.synthetic.scenes import scenes
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.errors import InputError
@@ -21,7 +21,7 @@ from adaptive_vtt.experiments.caption_tables import Fallible, confusion, place, 
 from adaptive_vtt.experiments.caption_truth import KINDS_OF_WORDS, Unit, truth
 from adaptive_vtt.experiments.reic_scheme import Selection, Step, distinct, listen, locate, scheme
 from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner, Told
-from adaptive_vtt.oracles.captions import ReducedCaptions
+from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Rotate, visible_shares
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.relations.reic_selection import ambiguity, counts

@@ -9,10 +9,10 @@ from small_lexicons import folder, glove
 
 from adaptive_vtt.captions import calibration
 from adaptive_vtt.captions.embeddings import MiniLM
+from adaptive_vtt.captions.language import same
 from adaptive_vtt.captions.sameness import AnyOf, Folding, Literal, Matcher, singular
 from adaptive_vtt.captions.thesaurus import Thesaurus
 from adaptive_vtt.captions.wordnet import FOLDER_VARIABLE
-from adaptive_vtt.captions.words import same
 from adaptive_vtt.errors import InputError
 
 __all__ = ["folder", "glove"]  # fixtures

@@ -1,11 +1,15 @@
 """The command line: what it promises a user, and one sentence for every mistake."""
 
+import io
 import json
 import resource
+import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -41,6 +45,24 @@ def start(tmp_path: Path) -> Path:
     return tmp_path / "start"
 
 
+class Audited(NamedTuple):
+    """A folder of ``avtt init``, the run folder of its audit, and what was printed with --json."""
+
+    start: Path
+    out: Path
+    printed: str
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    """The audit that ``avtt init`` offers, run to its end."""
+    start, out = (tmp_path_factory.mktemp("audited") / name for name in ("start", "run"))
+    write_start(start)
+    with redirect_stdout(io.StringIO()) as printed:
+        assert run("audit", str(start / "SPEC.toml"), "--out", str(out), "--json") == 0
+    return Audited(start, out, printed.getvalue())
+
+
 def edit(start: Path, old: str, new: str) -> str:
     spec = start / "SPEC.toml"
     text = spec.read_text()
@@ -57,9 +79,8 @@ def model(start: Path, body: str) -> str:
 # -- what works ---------------------------------------------------------------------------
 
 
-def test_init_writes_a_spec_that_runs_and_leaves_journal_result_and_report(start, tmp_path):
-    out = tmp_path / "run"
-    assert run("audit", str(start / "SPEC.toml"), "--out", str(out), "--json") == 0
+def test_init_writes_a_spec_that_runs_and_leaves_journal_result_and_report(audited):
+    out = audited.out
     result = json.loads((out / "result.json").read_text())
     assert result["stop_reason"]
     assert 0 < result["calls"] <= 200
@@ -82,9 +103,8 @@ def test_the_commented_spec_names_every_field_and_uncommented_lines_parse():
                 assert name == "kind" or field.description in text
 
 
-def test_json_prints_json_and_nothing_else(start, tmp_path, capsys):
-    assert run("audit", str(start / "SPEC.toml"), "--out", str(tmp_path / "r"), "--json") == 0
-    assert json.loads(capsys.readouterr().out)["calls"] > 0
+def test_json_prints_json_and_nothing_else(audited):
+    assert json.loads(audited.printed)["calls"] > 0
 
 
 def test_the_same_seed_gives_the_same_result_and_another_seed_another(start, tmp_path):
@@ -92,7 +112,7 @@ def test_the_same_seed_gives_the_same_result_and_another_seed_another(start, tmp
     for name, seed in (("a", "5"), ("b", "5"), ("c", "6")):
         out = tmp_path / name
         spec = str(start / "SPEC.toml")
-        assert run("audit", spec, "--seed", seed, "--budget", "20", "--out", str(out)) == 0
+        assert run("audit", spec, "--seed", seed, "--budget", "8", "--out", str(out)) == 0
         results.append(json.loads((out / "result.json").read_text())["targets"])
     assert results[0] == results[1]
     assert results[0] != results[2]
@@ -103,7 +123,8 @@ def test_a_model_that_breaks_midway_can_be_resumed_to_the_undisturbed_result(sta
     text = (start / "SPEC.toml").read_text()
     (start / "SPEC.toml").write_text(text.replace("\n[model]\n", '\n[model]\nversion = "1"\n'))
     good = (start / "model.py").read_text()
-    assert run("audit", spec, "--out", str(tmp_path / "whole"), "--seed", "0") == 0
+    options = ("--seed", "0", "--budget", "20")
+    assert run("audit", spec, "--out", str(tmp_path / "whole"), *options) == 0
     (start / "model.py").write_text(
         good.replace(
             "    answers = np.empty((len(images), 2))",
@@ -112,7 +133,7 @@ def test_a_model_that_breaks_midway_can_be_resumed_to_the_undisturbed_result(sta
             "    answers = np.empty((len(images), 2))",
         )
     )
-    assert run("audit", spec, "--out", str(tmp_path / "broken"), "--seed", "0") == 2
+    assert run("audit", spec, "--out", str(tmp_path / "broken"), *options) == 2
     (start / "model.py").write_text(good)
     assert run("resume", str(tmp_path / "broken")) == 0
     result = json.loads((tmp_path / "broken" / "result.json").read_text())
@@ -124,17 +145,16 @@ def test_a_model_that_breaks_midway_can_be_resumed_to_the_undisturbed_result(sta
     assert result == {**whole, "lost": 1}
 
 
-def test_report_rebuilds_everything_from_the_journal_alone(start, tmp_path):
-    out = tmp_path / "run"
-    assert run("audit", str(start / "SPEC.toml"), "--out", str(out)) == 0
-    before = (out / "result.json").read_text()
-    for name in ("result.json", "report.html"):
-        (out / name).unlink()
-    for file in sorted(start.rglob("*"), reverse=True):
-        file.rmdir() if file.is_dir() else file.unlink()
-    assert run("report", str(out)) == 0
-    assert (out / "result.json").read_text() == before
-    assert (out / "report.html").exists()
+def test_report_rebuilds_everything_from_the_journal_alone(audited, tmp_path):
+    """In a folder of its own, where neither spec nor images are."""
+    shutil.copy(audited.out / "journal.db", tmp_path / "journal.db")
+    audited.start.rename(audited.start.with_name("gone"))
+    try:
+        assert run("report", str(tmp_path)) == 0
+    finally:
+        audited.start.with_name("gone").rename(audited.start)
+    assert (tmp_path / "result.json").read_text() == (audited.out / "result.json").read_text()
+    assert (tmp_path / "report.html").exists()
 
 
 @pytest.mark.slow

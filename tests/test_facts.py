@@ -17,11 +17,12 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import MemoryJournal, read_journal
-from adaptive_vtt.journal.facts import Facts, read_facts
+from adaptive_vtt.journal.facts import Facts, begun_facts, read_facts, read_lost
 from adaptive_vtt.journal.old_facts import target_ids
 from adaptive_vtt.oracles import Consistency, Correctness, Ordinal, TopClass
 from adaptive_vtt.report import render
 from adaptive_vtt.results import summarise
+from adaptive_vtt.stopping import UncertaintyBelow
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Numbering, TargetId
 
@@ -176,6 +177,28 @@ def test_what_concepts_are_is_said_by_the_oracle_and_known_of_older_journals(
 
     assert oracle.concepts_are == said
     assert changed(named).space.concepts_are == said
+
+
+def test_levels_of_stopping_rules_are_facts_and_words_only_in_older_journals() -> None:
+    journal = MemoryJournal()
+    rule = UncertaintyBelow(0.123456789) | UncertaintyBelow(0.5, over="max")
+    Audit(space(), ScriptedModel(), budget=1, stop=rule, journal=journal).run()
+    raw = journal.facts()
+    assert read_facts(raw).stop_levels == (("mean", 0.123456789), ("max", 0.5))
+    words = {**raw, "stop": ["mean uncertainty at most 0.9 of its prior"]}  # of a rule of one's own
+    assert read_facts(words).stop_levels == (("mean", 0.123456789), ("max", 0.5))
+    del raw["stop_levels"]
+    assert read_facts(raw).stop_levels == (("mean", 0.123457), ("max", 0.5))
+
+
+def test_lost_calls_are_read_of_journals_in_which_no_audit_was_begun() -> None:
+    journal = MemoryJournal()
+    journal.set_facts(interrupted=3, counted=[7])
+    assert begun_facts(journal.facts()) is None
+    lost = read_lost(journal.facts())
+    assert (lost.interrupted, lost.counted) == (3, (7,))
+    with pytest.raises(JournalError, match="fact 'counted' is damaged"):
+        read_lost({"counted": 7})
 
 
 # -- damage ------------------------------------------------------------------------------------

@@ -1,39 +1,43 @@
 """Servers that reply whatever harms: the audit goes on, pays at most the worst, stays small."""
 
-import gzip
 import html
 import json
-import subprocess
-import sys
-import threading
-import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
+from hostile import (
+    COUNTED,
+    GOOD,
+    LESS_DEEP,
+    PLAIN,
+    PROMPT,
+    WORST,
+    ask,
+    chat,
+    completion,
+    http,
+    said,
+    space,
+    tensors,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback import Said, serving
 
-from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt import Audit
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import write_start
-from adaptive_vtt.datasets import from_table
-from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.errors import ModelError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.answer_json import to_json
 from adaptive_vtt.models import (
     Answer,
     Endpoint,
-    HttpJson,
     Limits,
-    OpenAIChat,
-    OpenInference,
     Prices,
     Prompt,
     Retries,
@@ -42,26 +46,10 @@ from adaptive_vtt.models import (
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.network.attempts import retry_after
 from adaptive_vtt.models.network.wire import parsed
-from adaptive_vtt.spec import Spec
-from adaptive_vtt.spec.building import build_audit
 from adaptive_vtt.types import Ask
 
-PROMPT = Prompt(np.full((6, 4, 3), 7, np.uint8), ("a",), "s", "identity", 0)
-USAGE = {"prompt_tokens": 100, "completion_tokens": 10}
-PRICES = Prices(input=1.0, output=1.0, tokens=1)
-COUNTED, WORST = 110.0, 1000.0 + 50.0
-"""What an attempt costs with USAGE, and at most."""
-
-
-def completion(message: Any, usage: Any = USAGE) -> bytes:
-    choice = message if message == [None] else [{"index": 0, "message": message}]
-    return json.dumps({"choices": choice, "usage": usage}).encode()
-
-
-GOOD = completion({"role": "assistant", "content": "Yes"})
 DEEP = b'{"choices": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 LONG = b'{"choices": [{"message": {"content": "Yes"}}], "n": ' + b"1" * 4400 + b"}"
-LESS_DEEP = b'{"choices": ' + b"[" * 40_000 + b"]" * 40_000 + b"}"
 
 MALFORMED: dict[str, tuple[bytes, float]] = {
     "choices: [null]": (completion([None]), COUNTED),
@@ -79,51 +67,6 @@ MALFORMED: dict[str, tuple[bytes, float]] = {
     "no text": (b'{"choices": "\xff"}', WORST),
 }
 """Replies of a chat server, and what one such attempt costs."""
-
-
-def chat(url: str, **options: Any) -> OpenAIChat:
-    chosen: dict[str, Any] = {
-        "prices": PRICES,
-        "max_input_tokens": 1000,
-        "max_tokens": 50,
-        "yes_from": "words",
-        "retries": Retries(times=1, first_wait=0.001),
-        **options,
-    }
-    return OpenAIChat("m", base_url=url, **chosen)
-
-
-def http(url: str, **options: Any) -> HttpJson:
-    chosen: dict[str, Any] = {
-        "request": {"image": "{image_base64}", "of": "{concept}"},
-        "response": "p",
-        "prices": Prices(per_call=1.0),
-        "retries": Retries(times=1, first_wait=0.001),
-        **options,
-    }
-    return HttpJson(url, **chosen)
-
-
-def tensors(url: str, **options: Any) -> OpenInference:
-    chosen: dict[str, Any] = {"retries": Retries(times=1, first_wait=0.001), **options}
-    return OpenInference(url, "m", **chosen)
-
-
-def ask(endpoint: Endpoint, prompt: Prompt = PROMPT) -> Answer | Unanswered:
-    try:
-        return endpoint.ask([prompt])[0]
-    finally:
-        endpoint.close()
-
-
-def said(body: bytes | dict[str, Any], status: int = 200, **headers: str) -> Said:
-    return status, headers, body if isinstance(body, bytes) else json.dumps(body).encode()
-
-
-def space(samples: int = 12) -> QuestionSpace:
-    images = np.zeros((samples, 6, 4, 3), np.uint8)
-    labels = pd.DataFrame({"apple": [0, 1] * (samples // 2), "berry": [1, 0] * (samples // 2)})
-    return QuestionSpace(from_table(images, labels), ["identity"])
 
 
 # -- malformed replies -----------------------------------------------------------------------
@@ -230,7 +173,7 @@ def test_where_none_of_the_first_calls_is_answered_the_audit_ends_and_names_why(
 
         def begun(**options: Any) -> Audit:
             model = http(url, retries=Retries(times=0), limits=Limits(in_flight=flight))
-            return Audit(space(40), model, strategy="random", budget=60, **options)
+            return Audit(space(40), model, budget=60, **PLAIN, **options)
 
         why = r"most often: malformed reply, the first: the reply has nothing at 'p', which begins"
         with begun() as audit:
@@ -251,9 +194,7 @@ def test_an_audit_that_had_answers_goes_on_when_resumed_at_a_server_that_gives_n
         journal = MemoryJournal()
         for budget in (5, 40):
             model = http(url, retries=Retries(times=0))
-            with Audit(
-                space(40), model, strategy="random", budget=budget, journal=journal
-            ) as audit:
+            with Audit(space(40), model, budget=budget, journal=journal, **PLAIN) as audit:
                 assert audit.run().calls == budget
             broken = True
 
@@ -392,196 +333,3 @@ def test_whatever_comes_is_an_answer_or_none(make: Callable[..., Endpoint]) -> N
 
         check()
         model.close()
-
-
-# -- bodies ----------------------------------------------------------------------------------
-
-MB = 2**20
-BOMB = gzip.compress(b" " * (48 * MB))
-ATTACKS: dict[str, Said] = {
-    "gzip": said(BOMB, **{"content-encoding": "gzip"}),
-    "plain": said(b" " * (3 * MB)),
-    "an error in gzip": said(BOMB, 500, **{"content-encoding": "gzip"}),
-    "endless": "endless",
-    "trailing": said(
-        gzip.compress(b"{}", mtime=0) + b"\0" * (3 * MB), **{"content-encoding": "gzip"}
-    ),
-}
-
-
-@pytest.mark.parametrize("make", [chat, http], ids=["openai", "http"])
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_bodies_are_bounded_in_bytes_and_memory(attack: str, make: Callable[..., Endpoint]) -> None:
-    with serving(lambda *_: ATTACKS[attack]) as url:
-        model = make(url, max_reply_bytes=MB, prices=Prices(per_call=1.0))
-        model.ask([PROMPT])  # imports
-        tracemalloc.start()
-        answers = model.ask([PROMPT] * 8)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        model.close()
-    assert answers == [Unanswered("reply too long", 2.0)] * 8
-    assert peak < 30 * MB
-
-
-EIGHT = """
-import re, sys
-import numpy as np
-from adaptive_vtt.models import OpenAIChat, Prompt, Retries
-model = OpenAIChat("m", base_url=sys.argv[1], yes_from="words", retries=Retries(times=0))
-answers = model.ask([Prompt(np.zeros((8, 8, 3), np.uint8), ("a",), "s", "identity", 0)] * 8)
-model.close()
-peak = re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())
-print({a.reason for a in answers}, int(peak[1]) // 1024)
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
-@pytest.mark.parametrize("attack", ["gzip", "endless"])
-def test_eight_calls_in_flight_stay_under_400_megabytes(attack: str) -> None:
-    bomb = gzip.compress(b" " * (128 * MB), 1)
-    reply = said(bomb, **{"content-encoding": "gzip"}) if attack == "gzip" else attack
-    with serving(lambda *_: reply) as url:
-        command = [sys.executable, "-c", EIGHT, url]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    reasons, peak = done.stdout.rsplit(maxsplit=1)
-    assert reasons == "{'reply too long'}"
-    assert int(peak) < 400
-
-
-@pytest.mark.parametrize(
-    ("encoding", "body", "found"),
-    [
-        ("gzip", gzip.compress(b'{"p": 0.5}', mtime=0), Answer((0.5,), 1.0)),
-        ("br", b"?", Unanswered("malformed reply", 2.0)),
-        ("gzip", b"no gzip", Unanswered("malformed reply", 2.0)),
-        ("gzip", gzip.compress(b'{"p": 0.5}', mtime=0)[:12], Unanswered("truncated", 2.0)),
-    ],
-)
-def test_packed_replies_are_unpacked_here(
-    encoding: str, body: bytes, found: Answer | Unanswered
-) -> None:
-    asked: list[str] = []
-
-    def answer(path: str, headers: Mapping[str, str], _: bytes) -> Said:
-        asked.append(headers["accept-encoding"])
-        return said(body, **{"content-encoding": encoding})
-
-    with serving(answer) as url:
-        assert ask(http(url)) == found
-    assert set(asked) == {"identity"}
-
-
-def test_a_bound_of_nothing_is_refused() -> None:
-    with pytest.raises(InputError, match="max_reply_bytes: expected at least 1, got 0"):
-        http("http://127.0.0.1", max_reply_bytes=0)
-
-
-# -- redirects -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("make", [chat, http, tensors], ids=["openai", "http", "open-inference"])
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_no_image_follows_a_redirect(make: Callable[..., Endpoint], status: int) -> None:
-    elsewhere: list[bytes] = []
-
-    def other(path: str, headers: Mapping[str, str], body: bytes) -> Said:
-        elsewhere.append(body)
-        return said(GOOD)
-
-    with (
-        serving(other) as target,
-        serving(lambda *_: said(b"", status, location=target)) as url,
-        pytest.raises(ModelError, match=rf"http {status}: redirects to '{target}', which is"),
-    ):
-        ask(make(url))
-    assert elsewhere == []
-
-
-def test_calls_drawn_ahead_are_not_sent_once_the_server_counts_more_than_was_declared() -> None:
-    flight, given = 4, []
-    together = threading.Barrier(flight)
-
-    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
-        given.append(body)
-        if len(given) <= flight:
-            together.wait(20)
-        return said({"p": 0.5, "n": 400})
-
-    with serving(answer) as url:
-        model = http(
-            url,
-            prices=Prices(input=1.0, output=0.0, tokens=1),
-            input_tokens="n",
-            most_input_tokens=100,
-            retries=Retries(times=0),
-            limits=Limits(in_flight=flight),
-        )
-        with Audit(space(), model, strategy="random", max_cost=800.0) as audit:
-            audit.run()
-            assert (len(given), audit.cost) == (flight, flight * 400.0)
-            assert "1600 of 800 was spent" in str(audit.stopped)
-        model.close()
-
-
-# -- fail_on_error ---------------------------------------------------------------------------
-
-
-def failing(url: str, share: float | None) -> Audit:
-    return Audit(space(40), chat(url), strategy="random", budget=60, fail_on_error=share)
-
-
-def test_too_many_unanswered_calls_end_the_audit_and_it_goes_on_when_mended() -> None:
-    broken = True
-
-    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
-        return said(completion(None) if broken and b"berry" in body else GOOD)
-
-    with serving(answer) as url:
-        with failing(url, None) as audit:
-            assert audit.run().calls == 60
-        with failing(url, 0.9) as audit:
-            assert audit.run().calls == 60
-        with failing(url, 0.2) as audit:
-            wrong = r"\d+ of \d+ calls stayed unanswered \(most often: malformed reply, .*, more"
-            with pytest.raises(ModelError, match=wrong):
-                audit.run()
-            made = len(audit.journal.calls())
-            assert 20 <= made < 60
-            assert audit.journal.facts()["endpoint"]["failures"]["malformed reply"] > 0
-            broken = False
-            with Audit(
-                space(40),
-                chat(url),
-                strategy="random",
-                budget=60,
-                fail_on_error=0.2,
-                journal=audit.journal,
-            ) as again:
-                assert again.run().calls == 60
-
-
-def test_a_spec_sets_the_bound_of_replies_and_the_share_of_failures(tmp_path: Path) -> None:
-    with serving(lambda *_: said(b'{"p": ' + b" " * 5000 + b"0.5}")) as url:
-        chosen = {
-            "dataset": {"kind": "phantom", "count": 30, "size": 64},
-            "model": {
-                "kind": "http",
-                "url": url,
-                "request": {"q": "{concept}"},
-                "response": "p",
-                "retries": 0,
-                "max_reply_bytes": 1000,
-            },
-            "audit": {"strategy": "random", "budget": 60, "fail_on_error": 0.5},
-        }
-        audit = build_audit(Spec.model_validate(chosen), tmp_path)
-        with audit, pytest.raises(ModelError, match=r"(\d+) of \1 .*most often: reply too long"):
-            audit.run()
-        audit.model.close()
-
-
-@pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
-def test_a_share_that_is_none_is_refused(share: float) -> None:
-    with pytest.raises(InputError, match="fail_on_error: expected a share above 0 and up to 1"):
-        failing("http://127.0.0.1:9", share)

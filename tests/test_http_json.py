@@ -5,6 +5,7 @@ import json
 import logging
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Any
 from urllib.parse import quote
 
@@ -134,8 +135,11 @@ def test_an_answer_that_is_not_where_it_should_be_is_shown() -> None:
 
 def malformed(reply: Any, **options: Any) -> str:
     """What is said of the first reply, where it is malformed and stays so."""
-    with serving(lambda *_: said(reply)) as url:
-        endpoint = http(url, retries=Retries(times=1, first_wait=0.001), **options)
+    once_more = Retries(times=1, first_wait=0.001)
+    with (
+        serving(lambda *_: said(reply)) as url,
+        closing(http(url, retries=once_more, **options)) as endpoint,
+    ):
         assert ask(endpoint) == Unanswered("malformed reply")
         assert endpoint.statistics()["failures"] == {"malformed reply": 2}
         return str(endpoint.statistics()["first_malformed"])

@@ -17,9 +17,9 @@ from adaptive_vtt.cli.label_desk import label as command
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.labelling import NONE, Item, items, keep
+from adaptive_vtt.labelling.item_pictures import Pictures
 from adaptive_vtt.labelling.labels import read_own
 from adaptive_vtt.labelling.page import write_page
-from adaptive_vtt.labelling.pictures import Pictures
 from adaptive_vtt.labelling.session import Session
 from adaptive_vtt.labelling.terminal import run
 from adaptive_vtt.oracles.caption_rules import ERROR_TYPES

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -48,6 +49,7 @@ ROOMS = (
 """Rooms of the package, lowest first; a room may import those before it and itself."""
 
 
+@cache
 def sources() -> dict[str, Path]:
     """Every module of the package by its dotted name; the linked rooms included."""
     found = {}

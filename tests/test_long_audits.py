@@ -1,6 +1,7 @@
 """What is done with a long journal grows with its length and no faster: counted, not timed."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +13,32 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import verify as verifying
 from adaptive_vtt.certify import verify_draws
 from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.engine.candidates import Pool
 from adaptive_vtt.experiments import long_audits
-from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.journal import MemoryJournal, with_law
 from adaptive_vtt.report.page import render
 from adaptive_vtt.results import summarise
 from adaptive_vtt.surrogates import Losses, Predictability, QuestionGP
 from adaptive_vtt.surrogates.unit_kernel import Factor
-from adaptive_vtt.testing import ScriptedModel
+from adaptive_vtt.testing import ScriptedModel, TiledDataset
 
 OPTIONS: dict[str, Any] = {"half_width": 0.01, "targets": ["overall", "relations"], "budget": 30}
 
 
 class Counting(MemoryJournal):
-    """Counts how often all rows of a kind are read."""
+    """Counts how often all rows of a kind are read, and single laws; leaves laws out if it may."""
 
     def __init__(self) -> None:
         super().__init__()
         self.read: Counter[str] = Counter()
 
-    def draws(self) -> Any:
-        self.read["draws"] += 1
-        return super().draws()
+    def draws(self, *, laws: bool = True) -> Any:
+        self.read["draws with laws" if laws else "draws"] += 1
+        return [row if laws else replace(row, law=b"") for row in super().draws()]
+
+    def law(self, draw: int) -> bytes:
+        self.read["laws"] += 1
+        return super().law(draw)
 
     def calls(self) -> Any:
         self.read["calls"] += 1
@@ -61,10 +67,36 @@ def spied(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
     return seen
 
 
-@pytest.mark.parametrize("use", [verify, summarise, render])
-def test_a_journal_is_read_once_for_each_use(journal: Counting, use: Any) -> None:
+@pytest.mark.parametrize(("use", "laws"), [(verify, 60), (summarise, 0), (render, 0)])
+def test_a_journal_is_read_once_for_each_use(journal: Counting, use: Any, laws: int) -> None:
+    """Laws one at a time, to seal each and to check each: they are most of a long journal."""
     use(journal)
+    assert journal.read == Counter({"draws": 1, "calls": 1, "laws": laws})
+
+
+def test_going_on_reads_no_law(journal: Counting, space: QuestionSpace) -> None:
+    Audit(space, ScriptedModel(), journal=journal, **OPTIONS)
     assert journal.read == {"draws": 1, "calls": 1}
+
+
+def test_a_file_gives_draws_without_laws_and_each_law_alone(
+    tmp_path: Path, space: QuestionSpace
+) -> None:
+    with Audit(space, ScriptedModel(), journal=tmp_path / "j.db", **OPTIONS) as audit:
+        audit.run()
+        lean = audit.journal.draws(laws=False)
+        assert {row.law for row in lean} == {b""}
+        assert [with_law(audit.journal, row) for row in lean] == audit.journal.draws()
+
+
+def test_calls_that_answer_all_are_remembered_by_one_number() -> None:
+    truths = np.ones((50, 10), np.int8)
+    space = QuestionSpace(TiledDataset(truths, 1000), [long_audits.Blank("identity", (0,))])
+    pool = Pool(space, seed=0, limit=100, answers="all")
+    for image in (3, 999, 3):
+        pool.remove(np.arange(image * 10, image * 10 + 10))
+    assert len(pool) == space.size - 20
+    assert pool._seen == {3, 999}
 
 
 def test_verify_unpacks_every_law_once(journal: Counting, monkeypatch: pytest.MonkeyPatch) -> None:

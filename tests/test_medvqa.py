@@ -15,7 +15,7 @@ from adaptive_vtt.datasets.vqa.medvqa_questions import NAMES, QUESTIONS, recogni
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.oracles import ContainsTruth, Outcome
-from adaptive_vtt.oracles.words import Accept, changed
+from adaptive_vtt.oracles.contains_truth import Accept, changed
 from adaptive_vtt.relations import FollowUp, get
 from adaptive_vtt.report.medtest_tables import by_relation, instrument_readings, summary
 from adaptive_vtt.space import Question

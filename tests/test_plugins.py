@@ -233,4 +233,5 @@ def test_the_examples_of_contributing_run(name: str, code: str, spec: str, tmp_p
 
 
 def test_contributing_has_an_example_of_every_kind() -> None:
-    assert [name for name, *_ in EXAMPLES] == ["strategy", "relation", "model", "oracle", "dataset"]
+    kinds = ["strategy", "surrogate", "relation", "model", "oracle", "dataset"]
+    assert [name for name, *_ in EXAMPLES] == kinds

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import adaptive_vtt as avtt
-from adaptive_vtt.captions import words
+from adaptive_vtt.captions import language
 from adaptive_vtt.captions.occlusion import VERSIONS, occluded, pixels
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.synthetic.phantom import Phantom, phantom
@@ -18,10 +18,10 @@ from adaptive_vtt.datasets.synthetic.registering import Register, RegisteredSigh
 from adaptive_vtt.datasets.synthetic.scenery.kinds import lab
 from adaptive_vtt.datasets.synthetic.scenery.seeing import Sighting
 from adaptive_vtt.datasets.synthetic.scenery.sentences import Item, compose
-from adaptive_vtt.datasets.synthetic.scenery.words import ENDOSCOPY, EVERYDAY, Vocabulary
+from adaptive_vtt.datasets.synthetic.scenery.vocabulary import ENDOSCOPY, EVERYDAY, Vocabulary
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner
-from adaptive_vtt.oracles.captions import ReducedCaptions
+from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations import resolve
 from adaptive_vtt.relations.reduction import Crop, Rotate, Stretch
 from adaptive_vtt.types import Box, Image, Sample
@@ -223,13 +223,13 @@ def test_the_phantom_can_be_told_in_words() -> None:
     with_masks = {kind for kind in DATA.concepts if kind in sample(0).masks}
     assert set(ENDOSCOPY.taken_for) == set(ENDOSCOPY.goes_with) == with_masks
     for kind, other in ENDOSCOPY.taken_for.items():
-        assert not words.same()(kind, other)
+        assert not language.same()(kind, other)
     assert Item("blood", 3, vocabulary=ENDOSCOPY).phrase == "some blood"
     assert Item("polyp", 2, 1, ENDOSCOPY).phrase == "two colon polyps"
 
 
 def test_every_name_is_read_from_a_sentence_as_it_was_written() -> None:
-    rng, reader = np.random.default_rng(1), words.reader()
+    rng, reader = np.random.default_rng(1), language.reader()
     for _ in range(100):
         names = rng.permutation([*ENDOSCOPY.words])[: rng.integers(1, 5)].tolist()
         items = [Item(n, int(rng.integers(1, 4)), 0, ENDOSCOPY) for n in names]

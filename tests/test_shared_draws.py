@@ -10,13 +10,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import source_spaces
 
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit
 from adaptive_vtt.engine import audit_key
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
-from adaptive_vtt.models import PythonModel, Recorded, TorchModel
+from adaptive_vtt.journal.prior import read_prior
+from adaptive_vtt.models import Answer, Prompt, PythonModel, Recorded, TorchModel, Unanswered
+from adaptive_vtt.results import outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 FRESH = audit_key.fresh_seed
@@ -65,6 +68,36 @@ def test_the_same_seed_draws_otherwise_where_a_prior_journal_or_the_model_differ
     for other, options in ((losses, {"prior_journal": path}), (mended, {"surrogate": False})):
         second = audited(other, 0, 12, **options)
         assert [row.call for row in second.journal.draws()] != drawn
+
+
+def test_a_prior_tells_the_judged_questions_in_order_and_their_losses(tmp_path: Path):
+    space = avtt.QuestionSpace(tiny_dataset(6, 2), ["identity"])
+    with Audit(space, ScriptedModel(refuse=0.3), journal=tmp_path / "j.db") as audit:
+        audit.run()
+        answers = [a for call in audit.journal.calls() for a in call.answers]
+    judged = sorted((a.question, a.loss) for a in answers if a.loss is not None)
+    prior = read_prior(tmp_path / "j.db")
+    assert len({loss for _, loss in judged}) > 1
+    assert list(zip(prior.questions, prior.losses, strict=True)) == judged
+    assert prior.space.fingerprint == space.fingerprint
+
+
+def test_a_prior_tells_no_losses_of_questions_that_did_not_count(tmp_path: Path):
+    class Silent(ScriptedModel):
+        def _answer(self, prompt: Prompt) -> Answer | Unanswered:
+            if prompt.sample_id == "s0" and prompt.relation == "identity":
+                return Unanswered("refused")
+            return Answer((0.9,) * len(prompt.concepts))
+
+    path = tmp_path / "j.db"
+    with Audit(source_spaces.space(samples=4), Silent(), journal=path) as audit:
+        audit.run()
+        table = outcomes(audit.journal)
+    excluded = table[table["sample"] == "s0"]
+    assert set(excluded["loss"]) == {0.0}  # a placeholder
+    prior = read_prior(path)
+    assert len(prior.questions) == len(table) - len(excluded) > 0
+    assert not set(prior.questions) & set(excluded["question"])
 
 
 @pytest.mark.slow

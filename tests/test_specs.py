@@ -10,7 +10,7 @@ import pytest
 
 from adaptive_vtt.cli import main
 from adaptive_vtt.datasets import from_masks, medmnist_sets, phantom, read_table
-from adaptive_vtt.demo_server.captions import CaptionBrain
+from adaptive_vtt.demo_server.caption_brain import CaptionBrain
 from adaptive_vtt.models import TemplateCaptioner
 from adaptive_vtt.spec import read_spec
 from adaptive_vtt.testing import demo_server

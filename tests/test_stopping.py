@@ -17,6 +17,7 @@ from adaptive_vtt.stopping import (
     StoppingRule,
     UncertaintyBelow,
     WallClock,
+    levels_of,
 )
 from adaptive_vtt.testing import ScriptedModel
 
@@ -171,3 +172,9 @@ def test_time_passed_is_counted_without_interruptions(space: QuestionSpace) -> N
     now += 1000  # nobody was at work
     result = audit(budget=50).run()
     assert (result.calls, result.reason) == (5, "5 seconds have passed")
+
+
+def test_levels_are_found_in_rules_however_they_are_joined() -> None:
+    low, high = UncertaintyBelow(0.1), UncertaintyBelow(0.123456789, over="max")
+    rules = [MaxCalls(3) | (low & WallClock(2)), high, MaxQuestions(4)]
+    assert levels_of(rules) == [("mean", 0.1), ("max", 0.123456789)]

@@ -13,10 +13,10 @@ from scipy.stats import binom
 from adaptive_vtt.datasets.synthetic.scenery.kinds import KINDS
 from adaptive_vtt.datasets.synthetic.scenery.seeing import ColourSight, Sighting
 from adaptive_vtt.datasets.synthetic.scenery.sentences import EMPTY, Item, compose
-from adaptive_vtt.datasets.synthetic.scenery.words import GOES_WITH, TAKEN_FOR, WORDS
+from adaptive_vtt.datasets.synthetic.scenery.vocabulary import GOES_WITH, TAKEN_FOR, WORDS
 from adaptive_vtt.datasets.synthetic.scenes import scenes
 from adaptive_vtt.demo_server import DemoServer
-from adaptive_vtt.demo_server.captions import NO_IMAGE, CaptionBrain
+from adaptive_vtt.demo_server.caption_brain import NO_IMAGE, CaptionBrain
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.models.checking import checked

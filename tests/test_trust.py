@@ -110,15 +110,16 @@ def test_resume_checks_the_spec_before_it_runs_what_that_names(
 def test_resume_of_a_spec_without_digest_goes_by_the_model_it_was_begun_with(
     out: Path, tmp_path: Path
 ) -> None:
+    from adaptive_vtt.journal.facts import read_facts
     from adaptive_vtt.spec import parse_spec
     from adaptive_vtt.spec.resuming import check_program
 
     facts = facts_of(out)
     del facts["program"]
-    check_program(facts, parse_spec(facts["spec"], "journal"), "journal")  # as it was begun
+    check_program(read_facts(facts), parse_spec(facts["spec"], "journal"), "journal")  # as it was
     facts["spec"]["model"]["target"] = plant(tmp_path)[0]
     with pytest.raises(JournalError, match=r"was begun with model .* not run"):
-        check_program(facts, parse_spec(facts["spec"], "journal"), "journal")
+        check_program(read_facts(facts), parse_spec(facts["spec"], "journal"), "journal")
 
 
 def test_resume_imports_no_model_where_the_space_is_another(

@@ -13,7 +13,7 @@ from ..audit import Audit
 from ..audit import Progress as Step
 from ..certify import Move
 from ..errors import InputError
-from ..results import outcomes
+from ..results import Result, outcomes
 from ..strategies import get
 from ..types import Bools, Floats, Indices
 from .estimators import lure, peek, plug_in, running_means
@@ -112,17 +112,8 @@ def uncertainty_run(job: Job) -> Run:
         level.append(round(step.state.mean, 5))
 
     with job.audit_of(strategy=job.strategy, seed=job.seed) as audit:
-        result = audit.run(note)
-        seconds = audit.state().elapsed / max(result.calls, 1)
-    return {
-        "strategy": job.strategy,
-        "seed": job.seed,
-        "calls": result.calls,
-        "reason": result.reason,
-        "at": at,
-        "uncertainty": level,
-        "seconds": seconds,
-    }
+        run = _finished(job, audit, audit.run(note))
+    return {**run, "at": at, "uncertainty": level}
 
 
 def certified_run(job: Job) -> Run:
@@ -130,16 +121,19 @@ def certified_run(job: Job) -> Run:
     _one_thread()
     with job.audit_of(seed=job.seed, stop=None, **options_of(job)) as audit:
         trace = Trace(audit, job)
-        result = audit.run(trace.note)
-        seconds = audit.state().elapsed / max(result.calls, 1)
-        return {
-            "strategy": job.strategy,
-            "seed": job.seed,
-            "calls": result.calls,
-            "reason": result.reason,
-            "seconds": seconds,
-            **trace.finish(),
-        }
+        run = _finished(job, audit, audit.run(trace.note))
+        return {**run, **trace.finish()}
+
+
+def _finished(job: Job, audit: Audit, result: Result) -> Run:
+    """What is told of every run; ``seconds`` per call."""
+    return {
+        "strategy": job.strategy,
+        "seed": job.seed,
+        "calls": result.calls,
+        "reason": result.reason,
+        "seconds": audit.state().elapsed / max(result.calls, 1),
+    }
 
 
 def options_of(job: Job) -> dict[str, Any]:
@@ -226,7 +220,7 @@ class Trace:
 
     def _lure(self, inside: Bools, losses: Floats, draw: Indices) -> list[list[float | None]]:
         """The estimates at ``at`` that the draws give without predictions."""
-        moves = [Move.of(row.moves) for row in self._audit.journal.draws()]
+        moves = [Move.of(row.moves) for row in self._audit.journal.draws(laws=False)]
         count, sums = (
             np.array([np.bincount(draw, v, len(moves)) for v in values], float)
             for values in (inside.astype(float), inside * losses)

@@ -7,11 +7,12 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import InputError, unknown
-from ..journal.facts import BetFacts
+from ..journal.facts import CertificateFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
+from ..surrogates import Named as NamedSurrogate
 from ..types import CallMode, Guarantee
 from .certifier import Certifier
 from .rules import Rules, by_size, shares
@@ -21,7 +22,6 @@ from .targets import Target, calls, fingerprint, largest, named_targets
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
 """Where only a decision is asked for, bets aim at intervals no wider than this to either side."""
-BY_BETS = "by bets"
 
 
 DEFAULT_TARGETS = ("concepts", "relations")
@@ -46,7 +46,8 @@ class Certify:
     - ``unanswered``: "loss" counts an unanswered question as the oracle does, "both" as 0 in
       lower and 1 in upper bounds. Default "loss".
     - ``surrogate``: True predicts losses by the question GP, False by each target's mean alone:
-      faster, wider intervals. Default True.
+      faster, wider intervals. A name is that of another surrogate of losses: one that a package
+      declares, or ``file.py:name``; see CONTRIBUTING.md. Default True.
     - ``proxies``: name -> answers of a cheaper model, as ``engine.proxies.Proxies`` takes them.
       They move effort, never what is certified. Default None: none.
     - ``prior_journal``: path of the journal of an audit of an earlier version of the model on
@@ -64,7 +65,7 @@ class Certify:
     targets: Sequence[str] = DEFAULT_TARGETS
     where: Filters | None = None
     unanswered: Literal["loss", "both"] = "loss"
-    surrogate: bool = True
+    surrogate: bool | str | NamedSurrogate = True
     proxies: Mapping[str, ProxySource] | None = None
     prior_journal: PriorSource | None = None
     guarantee: Guarantee = "all"
@@ -119,17 +120,17 @@ class Certify:
         return rules[0] if len(rules) == 1 else rules[0] & rules[1]
 
     def certifier(
-        self, space: QuestionSpace, answers: CallMode, begun: Mapping[str, Any] | None = None
+        self, space: QuestionSpace, answers: CallMode, begun: CertificateFacts | None = None
     ) -> Certifier | None:
         """The certifier of the targets in ``space``; None where nothing is certified.
 
-        ``begun``: the fact "certificate" of the journal that is gone on with, which tells what
-        the audit bets by.
+        ``begun``: the certificate of the journal that is gone on with, which tells what the audit
+        bets by.
         """
         if not self.certifies:
             return None
         targets = named_targets(space, self.targets, self.where)
-        by_bets = self.at_most is not None and (not begun or begun.get("decided") == BY_BETS)
+        by_bets = self.at_most is not None and (begun is None or begun.decides)
         rules = Rules(
             self.half_width or DECISION_WIDTH,
             1 - self.confidence,
@@ -137,7 +138,7 @@ class Certify:
             self._shares(space, targets, answers, begun),
             self.at_most if by_bets else None,
             by_bets and self.half_width is None,
-            BetFacts.model_validate(begun["bets"]) if begun else BETS,
+            BETS if begun is None else begun.bets,
         )
         return Certifier(space, targets, answers=answers, rules=rules)
 
@@ -146,15 +147,15 @@ class Certify:
         space: QuestionSpace,
         targets: Sequence[Target],
         answers: CallMode,
-        begun: Mapping[str, Any] | None,
+        begun: CertificateFacts | None,
     ) -> tuple[float, ...] | None:
         """Every target's share of alpha: as given, as journaled, or by its size."""
         if self.guarantee == "each" or len(targets) == 1:
             return None
         if self.weights:
             return shares(self.weights, [target.name for target in targets])
-        if begun:
-            return begun.get("weights") and tuple(begun["weights"])
+        if begun is not None:
+            return begun.weights
         return by_size(
             np.array([calls(space, t, answers) for t in targets], float),
             np.array([largest(space, t, answers) for t in targets], float),
@@ -165,14 +166,15 @@ class Certify:
         """For the journal: what is certified, to what, and how sure."""
         if certifier is None:
             return None
+        weights = certifier.rules.weights
         return {
             "half_width": self.half_width,
             "at_most": self.at_most,
             "aim": certifier.half_width,
             "confidence": self.confidence,
             "guarantee": self.guarantee,
-            "decided": BY_BETS if certifier.decisions is not None else "by intervals",
-            "weights": certifier.rules.weights,
+            "decided": "by bets" if certifier.decisions is not None else "by intervals",
+            "weights": weights if weights is None else [*weights],
             "unanswered": self.unanswered,
             "targets": [t.name for t in certifier.targets],
             "ids": [t.id.as_dict() for t in certifier.targets],

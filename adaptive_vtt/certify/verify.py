@@ -5,13 +5,14 @@ One target at a time, one draw at a time, as the docstrings of
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import JournalError
-from ..journal import FIGURES, Journal, check_chain
+from ..journal import FIGURES, Journal, check_chain, with_law
 from ..journal.facts import read_facts
 from ..journal.migrations import check_old_seals
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
@@ -26,6 +27,8 @@ LEAST_SHARE = 0.02
 FEW = 2
 """Targets up to which decisions share alpha as intervals do."""
 LEAST = 1e-9
+NOTHING = 1e-300
+"""Where a bet has less room than this, or none, nothing can be lost: its cap is out of reach."""
 AGREE = 1e-7
 """Sums taken in another order differ by rounding; by no more than this."""
 
@@ -54,14 +57,15 @@ def verify(journal: Journal) -> list[Interval]:
     elsewhere.
     """
     journal.check_storage()
-    draws, calls = journal.draws(), journal.calls()
+    draws, calls = journal.draws(laws=False), journal.calls()
     check_chain(journal, draws, calls)
     check_old_seals(journal)
     _check_draws(draws, calls)
     facts = read_facts(journal.facts())
     certificate = facts.certificate
     losses = {q: loss[:2] for q, loss in _losses(calls, certificate).items()}
-    check_draws(facts, draws, {c.call for c in calls}, losses)
+    whole = (with_law(journal, draw) for draw in draws)
+    check_draws(facts, whole, {c.call for c in calls}, losses)
     intervals = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
         _compare(intervals, facts.intervals, certificate)
@@ -242,7 +246,8 @@ class _Game:
         """One draw: bets fixed by the past, then the losses; ``out`` of its questions do not
         count, and are bet on as if the loss of each were the mean that is bet against."""
         move = dict(zip(FIGURES, row.figures, strict=True))
-        size, foreseen = self.size, move["foreseen"]
+        size, centre = self.size, self.centre()
+        foreseen = max(move["foreseen"] / size**2, LEAST)
         low = self.least + move["low_base"] + move["scale"] * (least - move["low_predicted"])
         high = self.most + move["high_base"] + move["scale"] * (most - move["high_predicted"])
         low, high = low / size, high / size
@@ -256,8 +261,9 @@ class _Game:
                 self.at_limit += np.concatenate(self._gains(one, move, low, high, now))
                 self.best = np.maximum(self.best, self.at_limit)
         without = (self.out + move["scale"] * out) / size
-        self._note(row.active, (low + high) / 2, without, max(foreseen / size**2, LEAST))
-        self._cut()
+        self._note(row.active, (low + high) / 2 + centre * without, without, foreseen)
+        if row.active:
+            self._cut()
         self.least += least
         self.most += most
         self.out += out
@@ -267,24 +273,20 @@ class _Game:
     ) -> tuple[Any, Any]:
         """What the draw adds to log K+ and log K- against means ``m``."""
         size, away = self.size, m - self.centre()
-        swing = abs(away) * move["tilt_bound"]
-        seen = m * self.out / size
-        low, high = low + seen + m * now, high + seen + m * now
-        bottom = (self.least + move["lo"] - swing) / size + seen
-        top = (self.most + move["hi"] + swing) / size + seen
+        swing = abs(away) * (move["tilt_bound"] / size)
+        rest = m * (1 - self.out / size)
+        above = rest - (self.least + move["lo"]) / size + swing
+        below = (self.most + move["hi"]) / size + swing - rest
         bet = self._bet(m, move["foreseen"] / size**2)
-        with np.errstate(divide="ignore"):
-            up = np.where(m > bottom, self.cap / (m - bottom), math.inf)
-            down = np.where(m < top, self.cap / (top - m), math.inf)
-        lean = away * move["tilt"] / size
-        return (
-            np.log1p(np.minimum(bet, up) * (low + lean - m)),
-            np.log1p(-np.minimum(bet, down) * (high + lean - m)),
-        )
+        up = np.minimum(bet, self.cap / np.maximum(above, NOTHING))
+        down = np.minimum(bet, self.cap / np.maximum(below, NOTHING))
+        from_mean = away * (move["tilt"] / size) + m * now - rest
+        return np.log1p(up * (from_mean + low)), np.log1p(-down * (from_mean + high))
 
     def _bet(self, m: Any, foreseen: float) -> Any:
         centre = self.centre()
-        skew = np.clip(m * (1 - m) / (centre * (1 - centre)), 1 / self.most_skew, self.most_skew)
+        skew = m * (1 - m) / (centre * (1 - centre))
+        skew = np.minimum(np.maximum(skew, 1 / self.most_skew), self.most_skew)
         variance = max(foreseen * self.strayed / (self.first + self.plays), LEAST)
         return self.eagerness * self._aim() * self.share() / (variance * skew)
 
@@ -298,15 +300,16 @@ class _Game:
         up, down = self.best.tolist()
         self.evidence.append((up, down, *self._left(seen)))
 
-    def _note(self, active: bool, told: float, out: float, foreseen: float) -> None:
-        outcome = told + self.centre() * out
+    def _note(self, active: bool, outcome: float, out: float, foreseen: float) -> None:
+        """``outcome``: with questions left ``out`` as if their losses were the centre."""
+        centre = self.centre()
         if self.plays == 0:
             self.prior = self.first / foreseen
-        self.strayed += (outcome - self.centre()) ** 2 / foreseen if active else 1.0
+        self.strayed += (outcome - centre) ** 2 / foreseen if active else 1.0
         if active:
-            weight = self.centre() * (1 - self.centre()) / foreseen
+            weight = centre * (1 - centre) / foreseen
             self.weight += weight
-            self.total += weight * told
+            self.total += weight * (outcome - centre * out)
             self.counted += weight * (1 - out)
             self.precision += 1 / foreseen
             self.weighted += outcome / foreseen
@@ -314,20 +317,28 @@ class _Game:
 
     def _cut(self) -> None:
         """Narrows the interval; means outside never come back, and are bet against no more."""
-        wealth = np.logaddexp(self.rising, self.falling) - math.log(2)
-        left = self.m[wealth < (-math.log(self.alpha) if self.alpha else math.inf)]
-        if len(left):
-            self.lower = max(self.lower, float(left[0]) - self.cell)
-            self.upper = min(self.upper, float(left[-1]) + self.cell)
-        elif self.upper - self.lower > BETWEEN * self.cell:
-            self.emptied = True
+        places = range(len(self.m))
+        first, last = self._left_among(places), self._left_among(reversed(places))
+        if first is None or last is None:
+            self.emptied |= self.upper - self.lower > BETWEEN * self.cell
+            return
+        lower, upper = max(self.lower, first - self.cell), min(self.upper, last + self.cell)
+        if (lower, upper) == (self.lower, self.upper):
+            return
+        self.lower, self.upper = lower, upper
         edge = self.cell / 2
-        first, last = np.searchsorted(self.m, [self.lower - edge, self.upper + edge])
-        if last - first < len(self.m):
-            possible = slice(first, last)
-            self.m, self.rising, self.falling = (
-                column[possible] for column in (self.m, self.rising, self.falling)
-            )
+        start, stop = np.searchsorted(self.m, [lower - edge, upper + edge])
+        columns = (self.m, self.rising, self.falling)
+        self.m, self.rising, self.falling = (c[start:stop] for c in columns)
+
+    def _left_among(self, places: Iterable[int]) -> float | None:
+        """The first mean, of those at ``places``, that the two bettors have not ruled out."""
+        enough = -math.log(self.alpha) if self.alpha else math.inf
+        for place in places:
+            wealth = np.logaddexp(self.rising[place], self.falling[place]) - math.log(2)
+            if wealth < enough:
+                return float(self.m[place])
+        return None
 
     def interval(self, seen: int) -> tuple[float, float]:
         """What the bets leave, and what the questions seen leave."""

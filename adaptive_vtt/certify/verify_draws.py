@@ -15,7 +15,7 @@ A journal of a version before keys tells neither key nor targets; ``unchecked`` 
 
 import base64
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,11 +58,12 @@ def unchecked(facts: "Facts") -> str | None:
 
 
 def check_draws(
-    facts: "Facts", draws: Sequence[DrawRow], answered: set[int], losses: Losses
+    facts: "Facts", draws: Iterable[DrawRow], answered: set[int], losses: Losses
 ) -> None:
     """Raises JournalError naming the first draw that is not what key, law and targets make it.
 
-    ``answered``: the calls with answers; ``losses``: question -> loss at least and at most.
+    ``draws``: with their laws, in order; ``answered``: the calls with answers; ``losses``:
+    question -> loss at least and at most.
     """
     targets = None
     if facts.key is not None and facts.population and facts.certificate is not None:

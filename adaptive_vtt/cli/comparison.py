@@ -53,7 +53,8 @@ def compare(
             f"compare: expected a model that costs nothing, got one of kind {spec.model.kind!r}; "
             "compare on recorded answers (kind = 'recorded') or a simulated model"
         )
-    certifying = spec.certify.half_width is not None
+    goal = spec.certify.half_width
+    certifying = goal is not None
     names = _checked(names, certifying)
     if repeats < 1:
         raise InputError(f"--repeats: expected at least 1, got {repeats}")
@@ -64,10 +65,10 @@ def compare(
         )
     if exhaust and not certifying:
         raise InputError("--exhaust: expected a half-width to certify (--half-width), got none")
-    if certifying:
-        _compare_certified(spec, base, names, repeats, out, as_json, exhaust)
-    else:
+    if goal is None:
         _compare_uncertainty(spec, base, names, repeats, out, as_json)
+    else:
+        _compare_certified(spec, base, names, repeats, out, as_json, exhaust, goal)
 
 
 def _checked(names: Sequence[str], certifying: bool) -> list[str]:
@@ -115,10 +116,15 @@ def _compare_uncertainty(
 
 
 def _compare_certified(
-    spec: Spec, base: Path, names: list[str], repeats: int, out: Path, as_json: bool, exhaust: bool
+    spec: Spec,
+    base: Path,
+    names: list[str],
+    repeats: int,
+    out: Path,
+    as_json: bool,
+    exhaust: bool,
+    goal: float,
 ) -> None:
-    goal = spec.certify.half_width
-    assert goal is not None
     space = build_space(spec, base)
     targets = named_targets(space, spec.certify.targets, spec.certify.where)
     if exhaust and isinstance(spec.model, PythonSection | PlugInSection):

@@ -97,7 +97,7 @@ def _endoscopist(
 
 
 def _captioner(error_rate: float, seed: int) -> _Offer:
-    from ..demo_server.captions import CaptionBrain
+    from ..demo_server.caption_brain import CaptionBrain
     from ..models.demo.template_captioner import TemplateCaptioner
 
     captioner = TemplateCaptioner(

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import JournalError
 from .options import Json, RunDir
 
 if TYPE_CHECKING:
     from ..export.failures import Exported
+
+OTHERWISE = (
+    "export it from Python with "
+    "adaptive_vtt.export.failures.export_failures(audit.journal, audit.space, ...)"
+)
+"""What to do about a journal that keeps no spec."""
 
 
 def export(
@@ -40,6 +45,7 @@ def export(
 def _export(directory: Path, out: Path, least_loss: float, run_code: bool) -> "Exported":
     from ..export.failures import export_failures
     from ..journal import read_journal
+    from ..journal.facts import read_facts
     from ..spec.building import build_space
     from ..spec.code import refuse_code
     from ..spec.resuming import check_program, spec_of
@@ -47,13 +53,8 @@ def _export(directory: Path, out: Path, least_loss: float, run_code: bool) -> "E
 
     where = directory / JOURNAL
     with closing(read_journal(where)) as journal:
-        facts = journal.facts()
-        if "spec" not in facts:
-            raise JournalError(
-                f"{where}: was not begun by 'avtt audit'; export it from Python with "
-                "adaptive_vtt.export.failures.export_failures(audit.journal, audit.space, ...)"
-            )
-        spec, base = spec_of(facts, str(where), to_run=False)
+        facts = read_facts(journal.facts())
+        spec, base = spec_of(facts, str(where), OTHERWISE, to_run=False)
         if run_code:
             check_program(facts, spec, str(where))
         else:

@@ -14,6 +14,7 @@ from ..errors import AvttError, InputError
 from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
 from ..labelling.agreement import Scores
+from ..labelling.item_pictures import Pictures
 from ..labelling.items import Item, by_key, items, to_label
 from ..labelling.labels import (
     check_known,
@@ -25,7 +26,6 @@ from ..labelling.labels import (
     read_own,
 )
 from ..labelling.page import write_page
-from ..labelling.pictures import Pictures
 from ..labelling.session import Session
 from ..labelling.summary import Level, Summary, summarise
 from ..labelling.terminal import run
@@ -63,8 +63,9 @@ def label(
             _sum_up(found, folder, as_json)
         elif take is not None:
             _take(found, folder, take)
+        elif inspector is None:
+            raise InputError("--inspector: expected the name of whoever labels, got nothing")
         else:
-            assert inspector is not None
             seed = read_facts(journal.facts()).settings.seed
             queue = to_label(found, None if everything else sample or 0, seed)
             _ask(journal, queue, folder, inspector, html)
@@ -89,8 +90,6 @@ def _check(
     if everything and sample is not None:
         raise InputError("expected --sample or --all, got both")
     asks = not summary and take is None
-    if asks and inspector is None:
-        raise InputError("--inspector: expected the name of whoever labels, got nothing")
     if inspector is not None:
         check_name(inspector)
     if not asks and (inspector is not None or sample is not None or everything):
@@ -129,11 +128,9 @@ def _terminal_key() -> Callable[[], str]:
 
 def _pictures(journal: Journal) -> Pictures:
     """From the data where they are still there, else as the journal has them; that is said."""
-    facts = journal.facts()
+    facts = read_facts(journal.facts())
     try:
-        if "spec" not in facts:
-            raise InputError("the audit was not begun by 'avtt audit'")
-        spec, base = spec_of(facts, "journal", to_run=False)
+        spec, base = spec_of(facts, "journal", "its data are not known", to_run=False)
         refuse_code(spec, "journal", "its data are not read anew")
         return Pictures(journal, build_space(spec, base))
     except AvttError as error:

@@ -49,7 +49,7 @@ def preview(path: Path, out: Path, chosen: list[str] | None, mask: Path | None, 
         masks["marked"] = read_mask(mask, "--mask")
         same_size(masks["marked"].shape, image.shape[:2], f"--mask {str(mask)!r}")
     source = Sample(path.name, image, {}, masks=masks)
-    sheet = Sheet(source, [_row(source, relation, seed) for relation in relations], seed)
+    sheet = Sheet(source, image, [_row(source, relation, seed) for relation in relations], seed)
     write_bytes(out, sheet.png() if ending == ".png" else sheet.html().encode())
 
 
@@ -65,8 +65,8 @@ def _cell(source: Sample, relation: RelationDefaults, severity: int, seed: int) 
     except InputError as error:
         return Cell(severity, None, str(error))
     before, image, details = source.image, follow_up.image, follow_up.details
-    assert before is not None
-    assert image is not None
+    if before is None or image is None:
+        return Cell(severity, None, "makes no image")
     if details.get("regions") == ():
         return Cell(severity, None, UNMARKED)
     if "coordinates" in details:

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ..audit import Audit
-from ..errors import InputError, JournalError
+from ..errors import InputError
 from ..journal import (
     Journal,
     JournalSource,
@@ -21,6 +21,7 @@ from ..journal import (
     holds_answers,
     read_journal,
 )
+from ..journal.facts import read_facts
 from ..results import Result, summarise
 from ..space import QuestionSpace
 from ..spec import DEMO, Spec, parse_spec, read_spec
@@ -31,6 +32,8 @@ from .neighbours import neighbours, warning
 from .progress import Live
 
 JOURNAL = "journal.db"
+OTHERWISE = "resume it from Python with adaptive_vtt.Audit(..., journal=...)"
+"""What to do about a journal that keeps no spec."""
 _SECTIONS = {
     "uncertainty": "stop",
     "half_width": "certify",
@@ -81,8 +84,8 @@ def go_on(out: Path) -> Audit:
     """The audit whose journal stands in ``out``."""
     read_journal(out / JOURNAL).close()  # says so where no audit was begun
     with closed_on_error(SQLiteJournal(out / JOURNAL, must_exist=True)) as journal:
-        spec, base = _spec_of(journal, out)
-        facts = journal.facts()
+        facts = read_facts(journal.facts())
+        spec, base = spec_of(facts, str(out / JOURNAL), OTHERWISE)
         check_program(facts, spec, str(out / JOURNAL))
         return _build(spec, base, journal, lambda space: check_before_code(facts, spec, space))
 
@@ -139,13 +142,3 @@ def _build(
     """``check`` sees the space before any code that the spec names is imported."""
     notes.update(notes_of(spec, os.path.abspath(base)))
     return build_audit(spec, base, check=check, journal=journal, notes=notes)
-
-
-def _spec_of(journal: Journal, out: Path) -> tuple[Spec, Path]:
-    facts = journal.facts()
-    if "spec" not in facts:
-        raise JournalError(
-            f"{out / JOURNAL}: was not begun by 'avtt audit'; resume it from Python with "
-            "adaptive_vtt.Audit(..., journal=...)"
-        )
-    return spec_of(facts, str(out / JOURNAL))

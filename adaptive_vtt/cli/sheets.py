@@ -9,7 +9,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ..relations.prompts import draw_contour
+from ..relations.visual_prompts import draw_contour
 from ..types import Image, Sample
 from ..utils.image_codec import jpeg, png
 
@@ -76,9 +76,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Sheet:
-    """``rows`` of follow-ups of ``source``, whose masks are outlined."""
+    """``rows`` of follow-ups of the ``image`` of ``source``, whose masks are outlined."""
 
     source: Sample
+    image: Image
     rows: Sequence[Row]
     seed: int
 
@@ -109,13 +110,11 @@ class Sheet:
         )
 
     def _size(self) -> str:
-        assert self.source.image is not None
-        height, width, channels = self.source.image.shape
+        height, width, channels = self.image.shape
         return f"{width} x {height} pixels, {'colour' if channels == 3 else 'grey'}"
 
     def _outlined(self) -> Image:
-        assert self.source.image is not None
-        image = self.source.image.copy()
+        image = self.image.copy()
         for mask in self.source.masks.values():
             draw_contour(image, mask, "green")
         return image

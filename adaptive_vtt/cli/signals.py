@@ -59,11 +59,12 @@ def _raise(number: int, _: FrameType | None) -> None:
 
 def _sentence(out: Path) -> str:
     from ..journal import SQLiteJournal
+    from ..journal.facts import is_begun
     from .run_folder import JOURNAL
 
     try:
         with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
-            begun = "space" in journal.facts()
+            begun = is_begun(journal.facts())
             kept = len(journal.calls()) + len(journal.sources())
     except JournalError:
         begun = False

@@ -15,6 +15,7 @@ from ..spec import Spec
 from ..spec.section import Section, kind_name, kinds_of
 from ..types import Image
 from ..utils.files import write_bytes, write_text
+from ..utils.image_codec import png
 from ..utils.random_streams import generator
 from ..utils.tables import csv_text
 
@@ -68,7 +69,7 @@ def write_start(directory: Path) -> Path:
         rng = generator(0, "init", number)
         bright, disc = bool(rng.random() < 0.5), bool(rng.random() < 0.4)
         name = f"shape-{number:02}"
-        write_bytes(directory / "images" / f"{name}.png", _png(_shape(bright, disc, rng)))
+        write_bytes(directory / "images" / f"{name}.png", png(_shape(bright, disc, rng)))
         labels.append({"id": name, "bright": int(bright), "round": int(disc)})
     write_text(directory / "labels.csv", csv_text(pd.DataFrame(labels)))
     write_text(directory / "model.py", MODEL)
@@ -143,11 +144,3 @@ def _shape(bright: bool, disc: bool, rng: np.random.Generator) -> Image:
     distance = np.hypot(down, across) if disc else np.maximum(abs(down), abs(across))
     image[distance <= radius] = rng.integers(200, 250) if bright else rng.integers(90, 140)
     return image
-
-
-def _png(image: Image) -> bytes:
-    import cv2
-
-    done, data = cv2.imencode(".png", image)
-    assert done
-    return data.tobytes()

@@ -32,11 +32,11 @@ bets aim, both by the past alone, so that ``resume`` may change them without oth
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError, JournalError
+from ..journal.facts import Facts
 from ..models.base import ModelUnderTest, adapted_model
 
 SEED_BITS = 53
@@ -45,13 +45,11 @@ CONTENT = "content "
 """Before a version that was found by hashing what the model is made of."""
 
 
-def seed_for(seed: int | None, facts: Mapping[str, Any]) -> int:
+def seed_for(seed: int | None, facts: Facts | None) -> int:
     """The seed as given, else the journal's, else fresh entropy."""
     if seed is not None:
         return seed
-    if "settings" in facts:
-        return int(facts["settings"]["seed"])
-    return fresh_seed()
+    return fresh_seed() if facts is None else facts.settings.seed
 
 
 def fresh_seed() -> int:
@@ -77,38 +75,40 @@ class Origin:
 
     @classmethod
     def of(
-        cls, facts: Mapping[str, Any], model: ModelUnderTest, prior: str | None, **parts: Any
+        cls, facts: Facts | None, model: ModelUnderTest, prior: str | int | None, **parts: Any
     ) -> "Origin":
-        """Of an audit that goes on with ``facts`` (or {}), with a ``prior`` journal of that key.
+        """Of an audit that goes on with ``facts`` (None: a new one), with a ``prior`` journal of
+        that key.
 
         Raises InputError where the prior journal's key is this audit's own.
         """
         version, changed = _version_for(model, facts)
         key = audit_key(**parts, version=version)
         _check_prior(prior, key, facts)
-        legacy = "settings" in facts and "key" not in facts
-        return cls(int(facts["settings"]["seed"]) if legacy else key, version, changed)
+        if facts is not None and facts.key is None:
+            return cls(facts.settings.seed, version, changed)
+        return cls(key, version, changed)
 
     def facts(self) -> dict[str, Any]:
         """For a new journal."""
         return {"key": self.key, "model_version": self.version}
 
-    def changes(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+    def changes(self, facts: Facts) -> dict[str, Any]:
         """For a journal that is gone on with: whether the model ever changed."""
-        return {"model_changed": self.changed or facts.get("model_changed", False)}
+        return {"model_changed": self.changed or facts.model_changed}
 
 
-def _check_prior(prior: str | None, key: str, facts: Mapping[str, Any]) -> None:
-    if prior is not None and prior in (key, facts.get("key")):
+def _check_prior(prior: str | int | None, key: str, facts: Facts | None) -> None:
+    if prior is not None and prior in (key, None if facts is None else facts.key):
         raise InputError(
             "prior journal: expected an audit with draws of its own, got one with the key of this "
             "audit, so predictions would know the draws to come; give another seed, or none"
         )
 
 
-def same_key(facts: Mapping[str, Any], key: str | int) -> None:
+def same_key(facts: Facts, key: str | int) -> None:
     """Raises JournalError where the journal's draws come from another key."""
-    if facts.get("key", key) != key:
+    if facts.key not in (None, key):
         raise JournalError(
             "journal: was begun with another key: the targets, a proxy, the prior journal or the "
             "model's version changed since; go on with what it was begun with, or begin a new audit"
@@ -124,10 +124,10 @@ def version_of(model: ModelUnderTest) -> str | None:
     return None if content is None else CONTENT + content
 
 
-def _version_for(model: ModelUnderTest, facts: Mapping[str, Any]) -> tuple[str | None, bool]:
+def _version_for(model: ModelUnderTest, facts: Facts | None) -> tuple[str | None, bool]:
     """The version that goes into the key, and whether the model's content changed since the
     journal was begun: a crash may have been mended, so the audit goes on, and says so."""
-    now, then = version_of(model), facts.get("model_version")
+    now, then = version_of(model), None if facts is None else facts.model_version
     if now == then or not all((v or "").startswith(CONTENT) for v in (now, then)):
         return now, False
     return then, True

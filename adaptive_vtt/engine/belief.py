@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..certify import Certifier
 from ..errors import InputError
 from ..space import QuestionSpace
-from ..surrogates import AnswerGP, AnswerPoints, Losses, Predictability, QuestionGP
+from ..surrogates import AnswerGP, AnswerPoints, Losses, LossSurrogate, Predictability
 from ..types import Candidates, Memory
 from ..utils.random_streams import generator
 from .tensors import Tensor, array, tensor
@@ -55,7 +55,8 @@ class Belief:
     """The answer GPs per concept, how predictable each image's next answer is, and, in audits
     that certify, the expected loss of every question and how far each target is.
 
-    ``losses``: a QuestionGP or None; ``certifier``: a Certifier or None. ``heard``: counts of
+    ``losses``: what predicts losses, mostly a QuestionGP, or None; ``certifier``: a Certifier or
+    None. ``heard``: counts of
     answers C x 2 x V x 51, by concept, side, variant and bin of that side's half. ``tally``:
     questions judged and their summed losses, C x 2 x V x 2. ``asked``:
     the samples that anything was judged of, in order; ``failed``: (sample, concept) pairs.
@@ -69,7 +70,7 @@ class Belief:
         *,
         seed: int | str,
         device: str = "cpu",
-        losses: QuestionGP | None = None,
+        losses: LossSurrogate | None = None,
         certifier: Certifier | None = None,
         memory: Memory | None = None,
         form: Literal["std", "variance"] = "std",
@@ -98,7 +99,7 @@ class Belief:
         if self.certifier is not None:
             self.inside = self.certifier.members(array(candidates.question))
         if self.losses is not None:
-            self.predictions = self.losses.posterior(candidates).mean
+            self.predictions = _in_range(self.losses, self.losses.posterior(candidates).mean)
 
     @property
     def certifying(self) -> Certifier:
@@ -141,24 +142,23 @@ class Belief:
         if self.losses is not None and counting:
             self.losses.observe(self._losses(counting))
         self._remember(outcomes)
-        answered = [o for o in outcomes if o.answer is not None and o.coordinate is not None]
-        if not answered:
-            return
         numbering = self.space.numbering
         half = self._places // 2
-        for outcome in answered:
-            assert outcome.answer is not None
-            assert outcome.coordinate is not None
+        concepts, coordinates = [], []
+        for outcome in outcomes:
+            answer, coordinate = outcome.answer, outcome.coordinate
+            if answer is None or coordinate is None:
+                continue
             image = numbering.image_of(outcome.question)
             sample, variant, concept = numbering.parts(outcome.question)
-            place = round(outcome.coordinate * self._places) - outcome.truth * half
+            place = round(coordinate * self._places) - outcome.truth * half
             self.heard[concept, outcome.truth, variant, min(max(place, 0), half)] += 1
-            self.predictability.observe(image, sample, concept, outcome.truth, outcome.answer)
-        points = AnswerPoints(
-            tensor(np.array([numbering.parts(o.question)[2] for o in answered])),
-            tensor(np.array([o.coordinate for o in answered], np.float64)),
-        )
-        self.answers.observe(points)
+            self.predictability.observe(image, sample, concept, outcome.truth, answer)
+            concepts.append(concept)
+            coordinates.append(coordinate)
+        if concepts:
+            points = AnswerPoints(tensor(np.array(concepts)), tensor(np.array(coordinates, float)))
+            self.answers.observe(points)
 
     def _remember(self, outcomes: Sequence[Learnt]) -> None:
         """Keeps which samples were judged, and which concepts failed on which of them."""
@@ -187,3 +187,14 @@ class Belief:
             tensor(np.array([o.truth for o in outcomes])),
             tensor(np.array([o.loss for o in outcomes], np.float64)),
         )
+
+
+def _in_range(surrogate: LossSurrogate, means: Tensor) -> Tensor:
+    """Expected losses again; raises InputError where any is not in [0, 1], as bets need it."""
+    values = array(means)
+    if not ((values >= 0) & (values <= 1)).all():
+        raise InputError(
+            f"surrogate {type(surrogate).__name__!r}: expected means in [0, 1], got "
+            f"{values.min()} to {values.max()}"
+        )
+    return means

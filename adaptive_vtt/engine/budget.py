@@ -1,9 +1,10 @@
 """What an audit has spent, what it may have lost, and what it can still afford."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..errors import JournalError
+from ..journal.facts import LostFacts
 from ..models.base import ModelDefaults
 from ..models.checking import is_cost
 from ..stopping import CENTS
@@ -58,10 +59,10 @@ class Budget:
         lost = {"interrupted": self.lost, "counted": sorted(self._counted)}
         return {"max_cost": self.cap, **lost}
 
-    def recall(self, facts: Mapping[str, Any]) -> None:
+    def recall(self, facts: LostFacts) -> None:
         """What the journal tells."""
-        self.lost = facts.get("interrupted", 0)
-        self._counted = set(facts.get("counted", []))
+        self.lost = facts.interrupted
+        self._counted = set(facts.counted)
 
     @property
     def _most(self) -> float:

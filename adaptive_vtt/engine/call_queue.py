@@ -43,8 +43,11 @@ class CallQueue:
         return number in self._waiting
 
     def put(self, call: Call, *, after: int | None = None, part_of: int | None = None) -> None:
-        """One more call, not to be made before all calls about source ``after`` are answered;
-        or one of those about source ``part_of``."""
+        """Adds a call to the queue.
+
+        ``after``: the source whose calls must all be answered before this one may be made.
+        ``part_of``: the source that this call itself asks about.
+        """
         self._waiting[call.number] = call
         if after is not None:
             self._after[call.number] = after

@@ -23,7 +23,8 @@ FIRST = 25
 TOLERANCE = 0.05
 """Answers differ where P(yes), or without it the loss, differs by more than this."""
 _BASE = -(2**63)
-"""The call to ask c again waits under number _BASE - c: below all others."""
+"""Call c, asked again, waits in the queue as number _BASE - c. Calls about source images have
+numbers below 0 as well; the canaries' lie below all of those."""
 
 
 def is_canary(number: int) -> bool:

@@ -32,15 +32,15 @@ class Pool:
         self.limit = limit
         self.answers = answers
         self.remaining: npt.NDArray[np.int64] = space.cell_counts.copy()
-        self._seen: set[int] = set()
-        self._seen_images: set[int] = set()
+        self._seen: set[int] = set()  # calls; of a space held as arrays, questions
+        self._left = int(space.size)
         self._listed: _Listed | None = None
         if space.size <= limit:
             self._listed = _Listed(_columns(space, space.nth(np.arange(space.size))))
 
     def __len__(self) -> int:
         """How many questions are unseen."""
-        return int(self.space.size) - len(self._seen)
+        return self._left
 
     def candidates(self, draw: int) -> Candidates:
         """The candidates of draw number ``draw``, in the order of their calls.
@@ -58,20 +58,28 @@ class Pool:
         return candidates_of((*table, unit, call))
 
     def remove(self, questions: Indices) -> None:
-        """Takes eligible questions out; those already out stay out."""
-        fresh = [q for q in dict.fromkeys(questions.tolist()) if q not in self._seen]
-        if not fresh:
+        """Takes eligible questions out, all that a call answers at once where several are; what
+        is out stays out."""
+        numbers = np.array(list(dict.fromkeys(questions.tolist())), np.int64)
+        known = self._seen_by(numbers)
+        numbers = numbers[[number not in self._seen for number in known]]
+        if not len(numbers):
             return
-        numbers = np.array(fresh)
         sample, _, concept = self.space.parts(numbers)
         truth = self.space.dataset.truth(sample, concept)
         for cell in zip(concept.tolist(), truth.tolist(), strict=True):
             self.remaining[cell] -= 1
-        self._seen.update(fresh)
+        self._seen.update(known)
+        self._left -= len(numbers)
         if self._listed:
-            self._listed.remove(fresh)
-        elif self.answers == "all":
-            self._seen_images.update(self.space.image_of(numbers).tolist())
+            self._listed.remove(numbers.tolist())
+
+    def _seen_by(self, questions: Indices) -> list[int]:
+        """The numbers by which these questions are known to have been seen: one per call, where
+        there may be many calls."""
+        by_call = self.answers == "all" and self._listed is None
+        known: list[int] = (self.space.image_of(questions) if by_call else questions).tolist()
+        return known
 
     def _sampled(self, draw: int) -> Table:
         rng = generator(self.seed, "candidates", draw)
@@ -84,21 +92,21 @@ class Pool:
 
     def _some(self, rng: np.random.Generator, everything: int, most: int) -> Indices:
         """``most`` distinct unseen questions or images, uniform, or all where fewer are left."""
-        seen = self._seen if self.answers == "one" else self._seen_images
-        unseen = everything - len(seen)
+        unseen = everything - len(self._seen)
         if unseen > most and 2 * unseen >= everything:
-            return self._rejection(rng, seen, most)
-        rest = np.setdiff1d(self._all(), np.fromiter(seen, np.int64, len(seen)), assume_unique=True)
+            return self._rejection(rng, most)
+        seen = np.fromiter(self._seen, np.int64, len(self._seen))
+        rest = np.setdiff1d(self._all(), seen, assume_unique=True)
         if len(rest) > most:
             rest = rest[np.sort(rng.choice(len(rest), most, replace=False))]
         return rest
 
-    def _rejection(self, rng: np.random.Generator, seen: set[int], most: int) -> Indices:
+    def _rejection(self, rng: np.random.Generator, most: int) -> Indices:
         """Uniform draws until enough of them are new."""
         chosen: dict[int, None] = {}
         while len(chosen) < most:
             for number in self._any(rng, most).tolist():
-                if number not in seen and len(chosen) < most:
+                if number not in self._seen and len(chosen) < most:
                     chosen[number] = None
         return np.fromiter(chosen, np.int64, len(chosen))
 

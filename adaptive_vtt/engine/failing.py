@@ -1,7 +1,7 @@
-"""When so many calls stay unanswered that asking on only burns the budget."""
+"""Ends an audit of a model that leaves most calls unanswered, before they use up the budget."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ..errors import InputError, ModelError
@@ -11,7 +11,7 @@ from ..models.checking import name_of
 from ..types import Answer, Unanswered
 
 FEWEST = 20
-"""Calls before a share of them says anything."""
+"""Fewest calls of which the unanswered share is judged: that of fewer is mostly chance."""
 
 
 class Failing:
@@ -40,8 +40,15 @@ class Failing:
             else:
                 self._answered = True
 
-    def trust(self, calls: Iterable[CallRow]) -> None:
-        """These were made before: where one was answered, it is known that the model answers."""
+    def trust(self, calls: Collection[CallRow]) -> None:
+        """Takes note of calls that the journal holds from an earlier run.
+
+        They show that the model could be reached, so a first refused call does not end this run.
+        Where one of them has an answer, the model is known to answer: a run whose first calls
+        all stay unanswered then goes on, unless ``share`` ends it.
+        """
+        if calls:
+            self._model.trusted = True
         self._answered |= any(row.unanswered is None for call in calls for row in call.answers)
 
     def check(self) -> None:

@@ -10,6 +10,7 @@ from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..stopping import StoppingRule, limits_of
 from ..strategies import Named, Strategy, named
+from ..surrogates import Named as NamedSurrogate
 from ..types import Guarantee
 
 Group = TypeVar("Group")
@@ -117,7 +118,7 @@ class Shorthands(TypedDict, total=False):
     targets: Sequence[str]
     where: Filters | None
     unanswered: Literal["loss", "both"]
-    surrogate: bool
+    surrogate: bool | str | NamedSurrogate
     proxies: Mapping[str, ProxySource] | None
     prior_journal: PriorSource | None
     strategy: str | Strategy | Named

@@ -63,7 +63,7 @@ class Proxies:
         guessing = space.dataset.guessing
         if guessing is not None:
             self._proxies["guessing"] = _Guessing(guessing, space)
-        self.prior_key: str | None = None
+        self.prior_key: str | int | None = None
         if prior is not None:
             self._proxies["prior journal"], self.prior_key = _Found(prior, space), prior.key
 
@@ -180,11 +180,11 @@ class _Found:
 
     def __init__(self, prior: Prior, space: QuestionSpace) -> None:
         then = prior.space
-        if then.get("fingerprint") != space.fingerprint:
+        if then.fingerprint != space.fingerprint:
             raise InputError(
                 f"prior journal {prior.where!r}: expected an audit of this space "
                 f"({space.dataset.name!r}, {space.size} questions), got one of "
-                f"{then.get('dataset')!r} with {then.get('size')}"
+                f"{then.dataset!r} with {then.size}"
             )
         self._key, self._questions, self._losses = prior.key, prior.questions, prior.losses
 

@@ -20,7 +20,8 @@ from .call_queue import Call
 from .options import Sampling
 
 CHUNK = 8
-"""Calls that are drawn in a row, at most, before looking which answers have come back."""
+"""Most calls drawn in a row. Drawing takes time in which answers come back; looking for them
+between chunks keeps the model busy."""
 Pending = dict["Future[Answer | Unanswered]", Call]
 
 
@@ -150,7 +151,7 @@ def run_concurrently(audit: Asking, model: ConcurrentModel, step: Callable[[], N
             send()
             if not pending:
                 return
-            busy = len(drawn) == CHUNK  # there may be more to draw: only look who is back
+            busy = len(drawn) == CHUNK  # there may be more to draw, so do not wait for an answer
             done, _ = wait(pending, 0 if busy else None, FIRST_COMPLETED)
             send()
             if done:

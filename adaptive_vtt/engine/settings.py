@@ -1,10 +1,10 @@
 """What an audit was begun with: checked, described for the journal, compared on resuming."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import InputError, JournalError, ModelError
-from ..journal.facts import CertificateFacts
+from ..journal.facts import Facts, without_ids
 from ..models.base import ModelDefaults
 from ..models.checking import is_cost, name_of
 from ..space import QuestionSpace
@@ -103,9 +103,9 @@ def describe_space(space: QuestionSpace) -> dict[str, Any]:
 
 
 def same_audit(
-    facts: dict[str, Any],
+    facts: Facts,
     space: QuestionSpace,
-    settings: dict[str, Any],
+    settings: Mapping[str, Any],
     answered: Callable[[], bool] = lambda: True,
 ) -> None:
     """Raises JournalError where an audit with ``facts`` was begun with another space or settings.
@@ -122,32 +122,19 @@ def same_audit(
     raise JournalError(difference)
 
 
-def _other_audit(
-    facts: dict[str, Any], space: QuestionSpace, settings: dict[str, Any]
-) -> str | None:
+def _other_audit(facts: Facts, space: QuestionSpace, settings: Mapping[str, Any]) -> str | None:
     """What makes it another audit, in words."""
-    then = facts["space"]
-    certificate = _comparable(facts.get("certificate"))
-    if then["fingerprint"] != space.fingerprint:
+    then = facts.space
+    if then.fingerprint != space.fingerprint:
         return (
-            f"journal: belongs to another space: {then['dataset']!r} with {then['size']} "
+            f"journal: belongs to another space: {then.dataset!r} with {then.size} "
             f"questions, not {space.dataset.name!r} with {space.size}"
         )
     for name, value in settings.items():
-        before = facts["settings"].get(name)
-        if name == "certificate":
-            before, value = certificate, _comparable(value)
-        if before != value:
+        before = facts.begun_with.get(name)
+        if before != without_ids(value):
             return f"journal: was begun with {_difference(name, before, value)}"
     return None
-
-
-def _comparable(certificate: Any) -> Any:
-    """A certificate as ``CertificateFacts`` reads it, so that what journals of earlier versions
-    leave unsaid is no difference; without ids, which they have not."""
-    if certificate is None:
-        return None
-    return CertificateFacts.model_validate({**certificate, "ids": ()}).model_dump(exclude={"ids"})
 
 
 def _difference(name: str, before: Any, value: Any) -> str:

@@ -27,7 +27,7 @@ class SourceCalls:
         self.space = space
         self.answers = answers
         self.known: dict[int, tuple[Value, ...]] = {}
-        # what is asked about one source comes together, and decoding takes time
+        # a few samples stay decoded: calls about one source come in a row, and decoding is slow
         self._sample = lru_cache(maxsize=16)(space.dataset.sample)
         self.per_sample = len(space.asked) if answers == "one" else 1
         self.most = 1 + space.oracle.most_versions(space.dataset)

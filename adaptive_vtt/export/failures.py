@@ -90,8 +90,8 @@ def export_failures(
         raise InputError(f"least loss: expected a number above 0, up to 1, got {least_loss}")
     if not space.dataset.has_images:
         raise InputError(f"export: dataset {space.dataset.name!r} has no images")
-    seed = read_facts(journal.facts()).rendering_seed
-    same_audit(journal.facts(), space, {})
+    facts = read_facts(journal.facts())
+    same_audit(facts, space, {})
     table = outcomes(journal)
     table = table[table["loss"] >= least_loss]
     if table.empty:
@@ -101,7 +101,7 @@ def export_failures(
     with whole_folder(Path(out)) as folder:
         written = _Folder(folder, _labelled(space).concepts)
         for number, name in names.items():
-            written.add(_failing(space, number, seed, name))
+            written.add(_failing(space, number, facts.rendering_seed, name))
         answers = table.assign(id=[names[number] for number in numbers.tolist()])
         masks = written.finish(answers[[*ANSWER_COLUMNS]])
     return Exported(len(names), len(table), masks)

@@ -7,10 +7,11 @@ of hashes (chain.py), so that what was altered afterwards can be found.
 """
 
 from .base import Journal
-from .chain import Link, check_chain
+from .chain import Link, check_chain, with_law
 from .in_memory import MemoryJournal
 from .opening import (
     JournalSource,
+    answered,
     begin_anew,
     closed_on_error,
     holds_answers,
@@ -30,6 +31,7 @@ __all__ = [
     "Link",
     "MemoryJournal",
     "SQLiteJournal",
+    "answered",
     "begin_anew",
     "check_chain",
     "closed_on_error",
@@ -38,4 +40,5 @@ __all__ = [
     "opened",
     "read_journal",
     "recall",
+    "with_law",
 ]

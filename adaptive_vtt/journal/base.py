@@ -28,8 +28,12 @@ class Journal(Protocol):
     def sources(self) -> list[SourceRow]:
         """All answers about source images, by number."""
 
-    def draws(self) -> list[DrawRow]:
-        """All draws, in order."""
+    def draws(self, *, laws: bool = True) -> list[DrawRow]:
+        """All draws, in order. Without ``laws``, which are most of a long journal, those may be
+        empty; ``law`` reads one."""
+
+    def law(self, draw: int) -> bytes:
+        """The packed law of one draw; raises JournalError where there is no such draw."""
 
     def calls(self) -> list[CallRow]:
         """All answered calls in the order of their commit, without pictures."""
@@ -48,13 +52,14 @@ class Journal(Protocol):
         """The seal of the last row, which follows from all rows; "" before the first."""
 
     def old_seals(self) -> Mapping[str, str]:
-        """The seals that a journal of schema 3 carried when it was migrated; see schema3.py."""
+        """The seals that a journal of schema 3 carried when it was migrated; see migrations.py."""
 
     def check_storage(self) -> None:
         """Raises JournalError where what the journal is stored in is damaged."""
 
     def check_place(self) -> None:
-        """Raises JournalError where what is written now could not be found again."""
+        """Raises JournalError where the journal's file was deleted or replaced: rows written from
+        then on would be lost with it."""
 
     def close(self) -> None:
         """Releases the file; the journal cannot be used after."""

@@ -5,17 +5,20 @@ what journals of earlier versions leave unsaid; facts it does not know are passe
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import JournalError
 from ..types import SIDES, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
-from .old_facts import concepts_of_oracle, target_ids
+from .old_facts import concepts_of_oracle, stop_levels, target_ids
 
 
 class _Fact(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+AnyFact = TypeVar("AnyFact", bound=_Fact)
 
 
 class SpaceFacts(_Fact):
@@ -142,13 +145,29 @@ class EndedFacts(_Fact):
     elapsed: float = 0.0
 
 
-class Facts(_Fact):
+class LostFacts(_Fact):
+    """Calls that were sent, or may have been, and never came back.
+
+    ``interrupted``: how many. Each is sent again and may then be paid for twice, so a cap on cost
+    counts it at its worst price. ``counted``: those of them that are not sent again yet, so that
+    a second interruption does not count them twice.
+    """
+
+    interrupted: int = 0
+    counted: tuple[int, ...] = ()
+
+
+class Facts(LostFacts):
     """All that is read of a journal in which an audit was begun.
 
     ``intervals``: a row per target as of the end, in the order of the certificate;
-    ``population``: see ``certify.population``; ``stop``: the rules in words; ``interrupted``: calls
-    that may have been paid for twice; ``endpoint``: what the model's client counted; ``spec`` and
-    ``base``: SPEC.toml, None where Python began the audit, and the folder its paths start at.
+    ``population``: see ``certify.population``; ``stop``: the rules in words; ``stop_levels``: the
+    mean and maximal uncertainties, as shares of the prior, at which rules end the audit;
+    ``endpoint``: what the model's client counted; ``key`` and ``model_version``: see
+    ``engine.audit_key``, the key None in journals of versions before it; ``spec`` and ``base``:
+    SPEC.toml, None where Python began the audit, and the folder its paths start at; ``program``: a
+    hash of both; ``parts``: see ``spec.resuming.notes_of``; ``begun_with``: settings and
+    certificate by name, as stored but for the targets' ids, to be compared whole on resuming.
     """
 
     space: SpaceFacts
@@ -158,14 +177,18 @@ class Facts(_Fact):
     intervals: list[dict[str, Any]] | None = None
     ended: EndedFacts | None = None
     key: str | int | None = None
+    model_version: str | None = None
     model_changed: bool = False
     stop: tuple[str, ...] = ()
+    stop_levels: tuple[tuple[Literal["mean", "max"], float], ...] = ()
     max_cost: float | None = None
-    interrupted: int = 0
     endpoint: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
     spec: dict[str, Any] | None = None
     base: str = "."
+    program: str | None = None
+    parts: dict[str, str | None] = {}
+    begun_with: Mapping[str, Any] = {}
 
     @property
     def rendering_seed(self) -> int:
@@ -181,8 +204,28 @@ def read_facts(raw: Mapping[str, Any]) -> Facts:
     """
     if "space" not in raw or "settings" not in raw:
         raise JournalError("journal: no audit was begun in it")
+    return _read(Facts, _filled(raw))
+
+
+def begun_facts(raw: Mapping[str, Any]) -> Facts | None:
+    """``read_facts``; None where no audit was begun."""
+    return read_facts(raw) if is_begun(raw) else None
+
+
+def read_lost(raw: Mapping[str, Any]) -> LostFacts:
+    """What ``Journal.facts`` tell of lost calls: in a journal that is to be begun, too, of those
+    that it follows. Raises JournalError where that is not what it should be."""
+    return _read(LostFacts, raw)
+
+
+def is_begun(raw: Mapping[str, Any]) -> bool:
+    """Whether an audit was begun in the journal of these facts."""
+    return "space" in raw
+
+
+def _read(kind: type[AnyFact], raw: Mapping[str, Any]) -> AnyFact:
     try:
-        return Facts.model_validate(_filled(raw))
+        return kind.model_validate(raw)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -198,8 +241,22 @@ def _filled(raw: Mapping[str, Any]) -> dict[str, Any]:
     space, settings, certificate = (raw.get(n) for n in ("space", "settings", "certificate"))
     if not (isinstance(space, dict) and isinstance(settings, dict)):
         return found
+    if "stop_levels" not in raw:
+        found["stop_levels"] = stop_levels(raw.get("stop") or ())
+    found["begun_with"] = {**settings, "certificate": without_ids(certificate)}
     if "concepts_are" not in space:
         found["space"] = {**space, "concepts_are": concepts_of_oracle(settings)}
     if isinstance(certificate, dict) and "ids" not in certificate:
         found["certificate"] = {**certificate, "ids": target_ids(certificate, space, settings)}
     return found
+
+
+def without_ids(certificate: Any) -> Any:
+    """A certificate without ids, and with what journals of earlier versions leave unsaid; anything
+    else as it is."""
+    if not isinstance(certificate, dict) or not isinstance(certificate.get("bets"), dict):
+        return certificate
+    unsaid = {"guarantee": "all", "weights": None, "decided": "by intervals"}
+    bets = {"cell": 0.001, "ratio": False, **certificate["bets"]}
+    told = {name: value for name, value in certificate.items() if name != "ids"}
+    return {**unsaid, **told, "bets": bets}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import JournalError
+from .chain import with_law
 from .rows import CallRow, DrawRow, SourceRow
 from .schema import CHAIN, FACTS, VERSION, statements
 
@@ -49,9 +50,9 @@ def check_old_seals(journal: "Journal") -> None:
     seals = journal.old_seals()
     if not seals:
         return
-    draws, found = journal.draws(), {}
+    draws, found = journal.draws(laws=False), {}
     for draw in draws:
-        found[f"draw {draw.draw}"] = _seal_draw(draw, seals)
+        found[f"draw {draw.draw}"] = _seal_draw(with_law(journal, draw), seals)
     numbers = {draw.call: draw.draw for draw in draws}
     for call in journal.calls():
         found[f"call {call.call}"] = _seal_call(call, numbers[call.call], seals)

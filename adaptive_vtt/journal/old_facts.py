@@ -1,6 +1,7 @@
 """What journals of earlier versions say in names alone. Nothing else reads meaning out of a name.
 
-They called targets by their display names and oracles by their classes.
+They called targets by their display names and oracles by their classes, and told stopping rules
+in words.
 """
 
 import re
@@ -10,6 +11,7 @@ from typing import Any
 from ..types import ERROR, SIDES, TargetId
 
 _GROUP = re.compile(r"(?P<group>\S+) (?P<value>.+): error")
+_LEVEL = re.compile(r"(mean|max) uncertainty at most ([0-9.e-]+) of its prior")
 _CONCEPTS_ARE = {"TopClass": "classes", "Correctness": "labels"}
 
 
@@ -17,6 +19,12 @@ def concepts_of_oracle(settings: Mapping[str, Any]) -> str:
     """What the concepts of an oracle are, from its class's name."""
     oracle = settings.get("oracle") or {}
     return _CONCEPTS_ARE.get(str(oracle.get("name")), "other")
+
+
+def stop_levels(rules: Sequence[str]) -> list[tuple[str, float]]:
+    """The uncertainties that end an audit, mean or max, as shares of the prior, from its rules in
+    words; ``stopping.UncertaintyBelow`` has one."""
+    return [(over, float(tau)) for rule in rules for over, tau in _LEVEL.findall(str(rule))]
 
 
 def target_ids(

@@ -5,10 +5,11 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..errors import JournalError, one_line
 from .base import Journal
+from .facts import Facts, begun_facts, is_begun, read_lost
 from .in_memory import MemoryJournal
 from .sqlite import SQLiteJournal
 
@@ -48,16 +49,16 @@ def closed_on_error(journal: AnyJournal) -> Iterator[AnyJournal]:
         raise
 
 
-def recall(where: JournalSource) -> dict[str, Any]:
-    """The facts of the journal that an audit is to go on with; {} where it is to be begun."""
+def recall(where: JournalSource) -> Facts | None:
+    """The facts of the journal that an audit is to go on with; None where it is to be begun."""
     if where is None or callable(where):
-        return {}
+        return None
     if isinstance(where, str | Path):
         if not Path(where).is_file():
-            return {}
+            return None
         with closing(SQLiteJournal(where, read_only=True)) as found:
-            return found.facts()
-    return where.facts()
+            return begun_facts(found.facts())
+    return begun_facts(where.facts())
 
 
 def read_journal(path: Path | str) -> SQLiteJournal:
@@ -66,7 +67,7 @@ def read_journal(path: Path | str) -> SQLiteJournal:
     Raises JournalError where there is no such file, or no audit was begun in it.
     """
     journal = SQLiteJournal(path, read_only=True)
-    if "space" not in journal.facts():
+    if not is_begun(journal.facts()):
         journal.close()
         raise JournalError(
             f"{path}: no audit was begun here; 'avtt audit SPEC.toml --out "
@@ -80,7 +81,12 @@ def holds_answers(path: Path) -> bool:
     if not path.is_file():
         return False
     with closing(SQLiteJournal(path, read_only=True)) as journal:
-        return bool(journal.calls() or journal.sources())
+        return answered(journal)
+
+
+def answered(journal: Journal) -> bool:
+    """Whether any call was answered."""
+    return bool(journal.calls() or journal.sources())
 
 
 def begin_anew(path: Path) -> SQLiteJournal:
@@ -93,9 +99,9 @@ def begin_anew(path: Path) -> SQLiteJournal:
     """
     if path.is_file():
         with closing(SQLiteJournal(path)) as journal:
-            if journal.calls() or journal.sources():
+            if answered(journal):
                 raise JournalError(f"{path.parent}: holds answers already")
-            if "space" in journal.facts():
+            if is_begun(journal.facts()):
                 _set_aside(journal)
     lost = _lost_before(path)
     journal = SQLiteJournal(path)
@@ -128,7 +134,6 @@ def _lost_before(path: Path) -> int:
     if not before:
         return 0
     with closing(SQLiteJournal(before[-1], read_only=True)) as journal:
-        facts = journal.facts()
-        counted = set(facts.get("counted", []))
-        sent = {draw.call for draw in journal.draws()}
-        return int(facts.get("interrupted", 0)) + len(sent - counted)
+        lost = read_lost(journal.facts())
+        sent = {draw.call for draw in journal.draws(laws=False)}
+        return lost.interrupted + len(sent.difference(lost.counted))

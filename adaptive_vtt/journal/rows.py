@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 EXCLUDED = "excluded: "
-"""Before the reason of a question that does not count."""
+"""Prefix of ``AnswerRow.unanswered`` where a question turned out not to count, because its source
+image went unanswered, say; see ``certify.sequences.Step``."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class FactRow:
 
 @dataclass(frozen=True)
 class DrawRow:
-    """One draw as journaled."""
+    """One draw as journaled; ``law`` is empty where it was not read."""
 
     draw: int
     question: int
@@ -33,7 +34,7 @@ class DrawRow:
     moves: tuple["MoveRow", ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MoveRow:
     """What a draw fixed for one target; ``figures`` are those that schema.FIGURES names."""
 
@@ -59,7 +60,7 @@ class AnswerRow:
 
     @property
     def excluded(self) -> bool:
-        """Whether the question does not count; see ``certify.sequences.Step``."""
+        """Whether the question turned out not to count; its ``loss`` is then a placeholder."""
         return (self.unanswered or "").startswith(EXCLUDED)
 
 

@@ -29,7 +29,7 @@ CREATE TABLE draws (          -- one random choice each, written before its call
   sample TEXT NOT NULL,       -- the source image's id
   learned INTEGER NOT NULL,   -- how many draws had been learnt from when the law was made
   probability REAL NOT NULL,  -- of the question drawn
-  law BLOB NOT NULL,          -- all probabilities above zero (law.py)
+  law BLOB NOT NULL,          -- all probabilities above zero (packed_law.py)
   why TEXT NOT NULL,          -- what the strategy saw; JSON
   elapsed REAL NOT NULL       -- seconds of audit so far
 );
@@ -58,15 +58,15 @@ CREATE TABLE answers (        -- one row per question that a call answered
   truth INTEGER,              -- expected: 0 or 1; NULL where unknown (not judged)
   answer REAL,                -- P(yes), a mask's score, 1 for right words; NULL: unanswered
   unanswered TEXT,            -- why there is no answer, or why it is excluded; else NULL
-  loss REAL,                  -- 0..1; NULL where the truth is unknown
+  loss REAL,                  -- 0..1; NULL: not judged; a placeholder where excluded
   coordinate REAL,            -- a = (P(yes) + truth) / 2; NULL without answer or truth
   said TEXT,                  -- the answer in words, where the model gives words
   details TEXT                -- what else the oracle found in it; JSON
 );
 CREATE INDEX answers_by_call ON answers (call);
 CREATE TABLE sources (        -- answers about source images, where the oracle needs them
-  source INTEGER PRIMARY KEY, -- which sample, concept and version: see sourcing.py
-  answers TEXT NOT NULL,      -- one per concept sent, JSON (values.py)
+  source INTEGER PRIMARY KEY, -- which sample, concept and version: see source_calls.py
+  answers TEXT NOT NULL,      -- one per concept sent, JSON (answer_json.py)
   cost REAL NOT NULL,
   elapsed REAL NOT NULL
 );

@@ -19,6 +19,15 @@ from .schema import FIGURES, SCHEMA, VERSION, statements
 
 DAMAGED = (sqlite3.Error, ValueError, TypeError, LookupError, RecursionError, OverflowError)
 """What reading a damaged file may raise."""
+_MOVES = f"SELECT draw, target, members, active, {', '.join(FIGURES)} FROM moves ORDER BY 1, 2"
+_DRAWS = (
+    "SELECT draw, question, call, sample, learned, probability, {law}, why, elapsed "
+    "FROM draws ORDER BY draw"
+)
+_ANSWERS = (
+    "SELECT question, call, truth, answer, unanswered, loss, coordinate, said, details "
+    "FROM answers ORDER BY question"
+)
 
 
 class SQLiteJournal:
@@ -184,24 +193,32 @@ class SQLiteJournal:
                 row["answers"] = tuple(said)
             return [SourceRow(**row) for row in rows]
 
-    def draws(self) -> list[DrawRow]:
+    def draws(self, *, laws: bool = True) -> list[DrawRow]:
+        law = "law" if laws else "x'' AS law"
         with self._reading():
             moves: dict[int, list[MoveRow]] = {}
-            for row in self._read("SELECT * FROM moves ORDER BY draw, target"):
-                moves.setdefault(row["draw"], []).append(_move(row))
-            rows = self._read("SELECT * FROM draws ORDER BY draw")
+            for draw, *move in self._rows(_MOVES):
+                moves.setdefault(draw, []).append(_move(draw, *move))
+            rows = self._read(_DRAWS.format(law=law))
             for row in rows:
                 row["why"] = parsed(row["why"], f"draws, row {row['draw']}, why", dict)
             return [DrawRow(**row, moves=tuple(moves.get(row["draw"], []))) for row in rows]
 
+    def law(self, draw: int) -> bytes:
+        found = self._read(f"SELECT law FROM draws WHERE draw = {int(draw)}")
+        if not found:
+            raise JournalError(f"journal {str(self.path)!r}: draw {draw} is missing")
+        law: bytes = found[0]["law"]
+        return law
+
     def calls(self) -> list[CallRow]:
         with self._reading():
             answers: dict[int, list[AnswerRow]] = {}
-            for row in self._read("SELECT * FROM answers ORDER BY question"):
-                if row["details"] is not None:
-                    where = f"answers, question {row['question']}, details"
-                    row["details"] = parsed(row["details"], where, dict)
-                answers.setdefault(row["call"], []).append(AnswerRow(**row))
+            for *row, details in self._rows(_ANSWERS):
+                if details is not None:
+                    details = parsed(details, f"answers, question {row[0]}, details", dict)
+                row.append(details)
+                answers.setdefault(row[1], []).append(AnswerRow(*row))
             rows = self._read("SELECT call, cost, elapsed FROM calls ORDER BY position")
             return [CallRow(**row, answers=tuple(answers.get(row["call"], []))) for row in rows]
 
@@ -240,6 +257,12 @@ class SQLiteJournal:
             found = self._db.execute(query if self._made else "SELECT 1 WHERE 0")
             names = [column[0] for column in found.description]
             return [dict(zip(names, row, strict=True)) for row in found]
+
+    def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """As ``_read``, row by row and without names: long tables are never held twice."""
+        with self._reading():
+            if self._made:
+                yield from self._db.execute(query)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -324,12 +347,10 @@ class _Step:
             self.db.executemany(f"INSERT INTO {table} ({names}) VALUES ({places})", rows)
 
 
-def _move(row: Mapping[str, Any]) -> MoveRow:
+def _move(draw: int, target: int, members: str, active: int, *figures: float) -> MoveRow:
     """A row of "moves"."""
-    target, active = row["target"], bool(row["active"])
-    where = f"moves, draw {row['draw']}, members of target {target}"
-    members = tuple(parsed(row["members"], where, list))
-    return MoveRow(target, members, active, tuple(row[name] for name in FIGURES))
+    where = f"moves, draw {draw}, members of target {target}"
+    return MoveRow(target, tuple(parsed(members, where, list)), bool(active), figures)
 
 
 def _columns(draw: int, move: MoveRow) -> dict[str, Any]:

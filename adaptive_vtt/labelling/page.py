@@ -8,9 +8,9 @@ from typing import Any
 
 from ..oracles.caption_rules import ERROR_TYPES
 from ..utils.files import write_text
+from .item_pictures import Picture, Pictures
 from .items import NONE, Item
 from .labels import COLUMNS, Labels
-from .pictures import Picture, Pictures
 from .wording import verdict, visibility
 
 HERE = Path(__file__).parent

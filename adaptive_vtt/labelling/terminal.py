@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ..oracles.caption_rules import ERROR_TYPES
+from .item_pictures import Pictures
 from .items import NONE, Item
-from .pictures import Pictures
 from .session import Session
 from .wording import verdict, visibility, worded
 

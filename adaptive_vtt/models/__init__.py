@@ -3,10 +3,10 @@
 Adapters that need a library of their own, or a network, are imported on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..types import Answer, Prompt, Unanswered, Value
+from ..utils.lazy import lazily
 from ..utils.registry import Registry
 from .base import ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
 from .demo.simulated import Simulated
@@ -88,7 +88,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(__name__, _HOMES)

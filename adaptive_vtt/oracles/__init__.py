@@ -4,13 +4,13 @@ from ..types import Case, Heard, Outcome, Version
 from ..utils.registry import Registry
 from .base import Oracle, OracleDefaults, adapted
 from .caption_classes import CaptionClasses
-from .captions import ReducedCaptions
 from .choice import MultipleChoice
 from .classes import Ordinal, TopClass
 from .consistency import Consistency
+from .contains_truth import ContainsTruth
 from .correctness import Correctness
 from .masks import MaskConsistency, MaskDrop, overlap
-from .words import ContainsTruth
+from .reduced_captions import ReducedCaptions
 
 REGISTRY = Registry(
     "oracle",
@@ -24,8 +24,8 @@ REGISTRY = Registry(
         "mask-drop": f"{__name__}.masks:MaskDrop",
         "mask-consistency": f"{__name__}.masks:MaskConsistency",
         "multiple-choice": f"{__name__}.choice:MultipleChoice",
-        "contains-truth": f"{__name__}.words:ContainsTruth",
-        "captions": f"{__name__}.captions:ReducedCaptions",
+        "contains-truth": f"{__name__}.contains_truth:ContainsTruth",
+        "captions": f"{__name__}.reduced_captions:ReducedCaptions",
         "caption-classes": f"{__name__}.caption_classes:CaptionClasses",
     },
 )

@@ -35,7 +35,8 @@ DULL = 0.85
 or loses: 1 - DULL ** k for k of them, in 0..1, since one object more matters less the more there
 are."""
 NOWHERE = 2
-"""The status of an object that is not there, or not located; else see selection.statuses."""
+"""Status of an object that was not located, and of places in a row that hold no object; all other
+statuses are those of ``reic_selection.statuses``."""
 
 
 class CaptionMemory:
@@ -65,7 +66,9 @@ class CaptionMemory:
         self._status = np.full((*shape, MOST_OBJECTS), NOWHERE, np.int8)
         self._nearest = np.ones(shape)
         self._own = np.zeros((64, MOST_OBJECTS, 2))  # checks and violations of an object
-        self._new = np.array([4.0, 0.5])  # pictures wholly in view, and something new named
+        # follow-ups that show all that was named, and those of them that name something new;
+        # the first numbers are a guess that counts as much as 4 follow-ups
+        self._new = np.array([4.0, 0.5])
         self._typical = np.ones((len(space.variants), 3))  # retained, ambiguous, disappeared
         self._versions: dict[int, int] = {}
         self._mentioned = np.ones(2)  # objects of captions, and labels of the same images
@@ -206,8 +209,8 @@ class CaptionMemory:
         return np.asarray(self._known[rows], bool)
 
     def checks(self, rows: Ints, variants: Ints) -> Floats:
-        """n x M x 3: how surely each of n follow-ups checks each object, and how (``rates``):
-        0 or 1 where the image was captioned."""
+        """n x M x 3: the probability that each of n follow-ups makes each of the three checks of
+        ``rates`` on each object; 0 or 1 where the image was captioned."""
         retained, _, disappeared = np.moveaxis(self.shares(rows, variants), -1, 0)
         left_out = self._left_out[rows]
         found = np.zeros((*retained.shape, 3))
@@ -223,7 +226,8 @@ class CaptionMemory:
         return bool(self._known[row]) and bool((self._status[row] == NOWHERE).all())
 
     def shares(self, rows: Ints, variants: Ints) -> Floats:
-        """n x M x 3: how surely each of n follow-ups retains, blurs, loses each object."""
+        """n x M x 3: the probability that each object is retained, ambiguous, disappeared in each
+        of n follow-ups; 0 or 1 where the image was captioned."""
         status = self._status[rows, variants]
         sure = np.stack([status == code for code in (1, 0, -1)], axis=-1)
         typical = (self._typical / self._typical.sum(axis=1, keepdims=True))[variants]
@@ -232,7 +236,7 @@ class CaptionMemory:
         return np.where(self._known[rows][:, None, None], sure, guess)
 
     def _whole(self, rows: Ints, retained: Floats) -> Floats:
-        """(n,): how surely all that was named stays in view, so that rule 3 applies."""
+        """(n,): the probability that all that was named stays in view, so that rule 3 applies."""
         there = (self._name[rows] >= 0) & ~self._left_out[rows]
         whole = np.where(there, retained, 1.0).prod(axis=1)
         return np.where(there.any(axis=1), whole, 0.0)
@@ -255,8 +259,8 @@ class CaptionMemory:
         return np.asarray((self._name[rows] >= 0) & (self._own[rows, :, 1] == 0), bool)
 
     def surprise(self, rows: Ints, variants: Ints) -> Floats:
-        """(n,): how likely something new is named that nobody knows of: of images that were
-        not captioned, what the caption left out is not known."""
+        """(n,): the probability that a follow-up's caption names something that the source's left
+        out (rule 3); 0 for captioned images, where such things are known one by one."""
         whole = self._whole(rows, self.shares(rows, variants)[..., 0])
         return np.where(self._known[rows], 0.0, whole * self._new[1] / self._new[0])
 

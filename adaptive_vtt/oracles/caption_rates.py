@@ -1,10 +1,11 @@
 """How often a thing is got wrong for the first time: by its name, its size, how it is checked,
 and how often it was got right before.
 
-rate = base of the check x factor of the name x of the size x of the checks passed, each factor
-shrunk towards what is guessed at first by PRIOR expected violations: proportional fitting, as
-insurers rate by several traits at once (Bailey & Simon, Two Studies in Automobile Insurance
-Ratemaking, ASTIN Bulletin, 1960). Faults last, so who passed some checks will pass more.
+rate = base of the check x factor of the name x of the size x of the checks passed. Factors are
+fitted in turn to violations seen over violations expected, as insurers rate by several traits at
+once (Bailey & Simon, Two Studies in Automobile Insurance Ratemaking, ASTIN Bulletin, 1960), and
+shrunk towards their first guess. A captioner's faults persist: an object that passed some checks
+is likelier to pass the next.
 """
 
 import numpy as np
@@ -21,7 +22,9 @@ FIRST_GUESS = (0.15, 0.05, 0.5)
 """Probability of a violation per check (retained, disappeared, unnamed) before any data; each
 counts as much as GUESSED checks."""
 GUESSED = 4.0
+"""Weight of FIRST_GUESS, as a number of checks."""
 PRIOR = 2.0
+"""Weight of a factor's first guess, as a number of expected violations."""
 SIZES = (0.005, 0.01, 0.02, 0.04, 0.08)
 """Borders between size classes, as shares of the picture's area: things between two borders share
 one factor."""
@@ -31,6 +34,7 @@ passed this many."""
 FADING = 2.0
 """Before anything is known, passing k checks divides a rate by 1 + k / FADING."""
 ROUNDS = 4
+"""How often each factor is fitted given the others."""
 
 
 class Rates:

@@ -73,8 +73,11 @@ def caption_of(answer: SourceAnswer, sample: str) -> str | None:
 
 
 def refusal(caption: str) -> str | None:
-    """The words with which somebody refuses to caption; None where that is no refusal: what
-    people in a picture cannot do is none, so only a beginning in the first person is."""
+    """The words of a caption that refuse to describe the image; None for any other caption.
+
+    Only captions that begin in the first person can refuse: "a man cannot open a door" says what
+    is in the picture, "I cannot ..." does not.
+    """
     return refused(caption) if _FIRST_PERSON.match(caption) else None
 
 

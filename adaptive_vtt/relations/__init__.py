@@ -57,7 +57,7 @@ _FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "medtest/classification": ("medtest", ("classification",)),
     "reduction": ("reduction", ()),
     "reic": ("reic", ()),
-    "prompt": ("prompts", ()),
+    "prompt": ("visual_prompts", ()),
 }
 """Family -> the module whose ``relations(*arguments)`` lists it, and the arguments."""
 

@@ -5,7 +5,7 @@ from typing import Any
 from ..journal.facts import CertificateFacts
 from .evidence import Evidence
 from .section import Section, data, figure, fragment, percent, plot_text, shorten, span
-from .standing import Standing, ordered
+from .target_status import Standing, ordered
 
 LABEL = 26
 """Characters of a target's name beside the chart; longer names are cut short."""

@@ -39,7 +39,7 @@ class Content:
     def of(cls, journal: Journal) -> Self:
         """Raises JournalError where no audit was begun."""
         facts = read_facts(journal.facts())
-        calls, draws = journal.calls(), journal.draws()
+        calls, draws = journal.calls(), journal.draws(laws=False)
         pictures, sources = journal.pictures(), journal.sources()
         told, warnings = judged(facts, draws, calls), warned(facts, draws, calls, sources)
         return cls(facts, draws, calls, pictures, told, sources, journal.head, warnings)

@@ -3,7 +3,7 @@
 from .certified import words
 from .evidence import Evidence
 from .section import Section, amount, fragment
-from .standing import Standing
+from .target_status import Standing
 
 
 def section(evidence: Evidence) -> Section | None:

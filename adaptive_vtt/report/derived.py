@@ -6,7 +6,7 @@ from ..certify.derived import Figure, Kind, figures
 from ..certify.formulas import Bounds
 from .evidence import Evidence
 from .section import Section, fragment, span
-from .standing import shared
+from .target_status import shared
 
 TITLES: dict[Kind, tuple[str, str]] = {
     "classes": (
@@ -60,8 +60,8 @@ class Bar:
 
 def section(evidence: Evidence) -> Section | None:
     """A table per kind; None where nothing follows."""
-    if evidence.certificate is None:
-        return None
+    if evidence.certificate is None or evidence.certificate.guarantee == "each":
+        return None  # figures of several rates need intervals that hold at once
     rates = {s.id: Bounds(s.estimate, s.lower, s.upper) for s in evidence.standings}
     found = figures(evidence.facts.space, rates)
     if not found:

@@ -4,7 +4,7 @@ from functools import cached_property
 
 from .content import Content
 from .replay import Replay, implied_rates, replay
-from .standing import Standing, standings
+from .target_status import Standing, standings
 
 
 class Evidence(Content):

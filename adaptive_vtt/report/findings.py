@@ -6,7 +6,7 @@ import pandas as pd
 
 from .evidence import Evidence
 from .section import FEW, amount
-from .standing import Standing
+from .target_status import Standing
 
 SIDES = 3
 CHANGES = 2

@@ -10,7 +10,7 @@ from .certified import words
 from .evidence import Evidence
 from .findings import certified_findings, findings
 from .section import FEW, Section, amount, duration, fragment, money, outward, percent, precise
-from .standing import Standing
+from .target_status import Standing
 
 OPEN = 5
 """Open targets that are named, at most."""

@@ -14,7 +14,7 @@ from ..datasets.vqa.medvqa_questions import INSTRUMENTS, NAMES
 from ..errors import InputError, unknown
 from ..journal import Journal
 from ..journal.facts import read_facts
-from ..oracles.words import ACCEPT, ContainsTruth
+from ..oracles.contains_truth import ACCEPT, ContainsTruth
 from ..results import Result
 from ..space import QuestionSpace
 from ..types import ERROR, IDENTITY, Unanswered

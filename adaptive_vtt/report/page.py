@@ -10,7 +10,7 @@ from ..utils.files import write_text
 from . import (
     asked,
     beliefs,
-    captions,
+    caption_violations,
     certified,
     cost,
     counts,
@@ -36,7 +36,7 @@ SECTIONS: tuple[Callable[[Evidence], Section | None], ...] = (
     beliefs.section,
     uncertainty.section,
     counts.section,
-    captions.section,
+    caption_violations.section,
     gallery.section,
     asked.section,
 )

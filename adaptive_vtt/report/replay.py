@@ -58,9 +58,10 @@ def replay(content: Content) -> Replay:
 def implied_rates(content: Content, learnt: Replay) -> dict[tuple[int, int], float]:
     """(concept, side) -> the error rate the answer GP implies; sides never answered are left out.
 
-    It is the share of the posterior mean's mass in the wrong one of the side's two quarters:
-    FP / (TN + FP) where absent (0), FN / (TP + FN) where present (1). The line in the middle
-    belongs to both sides; it is shared out as the answers that fell there were.
+    A bin's coordinate, (P(yes) + truth) / 2, tells both the side and whether the answer is wrong.
+    The rate is the wrong share of the posterior mean summed over the side's bins: FP / (TN + FP)
+    where the concept is absent (0), FN / (TP + FN) where it is present (1). The middle bin belongs
+    to both sides, and is divided as the answers in it are.
     """
     told = content.table[content.table["answer"].notna()]
     mass, middle = np.maximum(learnt.mean, 0.0), learnt.mean.shape[1] // 2

@@ -1,6 +1,5 @@
 """How certain the answer GPs became, question by question (VTT, Figure 4)."""
 
-import re
 import warnings
 from typing import Any
 
@@ -10,7 +9,6 @@ from ..types import Floats
 from .evidence import Evidence
 from .section import Section, chart, fragment, plot_text
 
-TAU = re.compile(r"(mean|max) uncertainty at most ([0-9.e-]+) of its prior")
 AXES = {"questions": "questions asked so far", "calls": "calls answered so far"}
 HOVER = "%{y:.3f} of the prior"
 
@@ -36,8 +34,8 @@ def _figure(evidence: Evidence, view: str) -> dict[str, Any]:
     layout = {
         "xaxis": {"title": {"text": AXES[view]}, "rangemode": "tozero"},
         "yaxis": {"title": {"text": "share of the prior"}, "range": [0, 1.06]},
-        "shapes": [_line(*level) for level in _levels(evidence)],
-        "annotations": [_label(*level) for level in _levels(evidence)],
+        "shapes": [_line(*level) for level in evidence.facts.stop_levels],
+        "annotations": [_label(*level) for level in evidence.facts.stop_levels],
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
     }
     return {"data": _traces(evidence, x), "layout": layout}
@@ -84,12 +82,6 @@ def _trace(
     trace = {"x": x, "y": y.tolist(), "name": name, "line": line, "hovertemplate": HOVER}
     mode = {"type": "scatter", "mode": "lines+markers" if len(x) < 3 else "lines"}
     return trace | mode | ({} if meta is None else {"meta": meta, "visible": False})
-
-
-def _levels(evidence: Evidence) -> list[tuple[str, float]]:
-    """The thresholds that stopping rules name, as (mean or max, share of the prior)."""
-    rules = " ".join(evidence.facts.stop)
-    return [(over, float(tau)) for over, tau in TAU.findall(rules)]
 
 
 def _line(over: str, tau: float) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from ..journal.facts import CertificateFacts
 from ..types import Floats
 from .evidence import Evidence
 from .section import Section, chart, fragment, plot_text
-from .standing import Standing, ordered
+from .target_status import Standing, ordered
 
 CHECKPOINTS = 100
 """Widths are shown at most so often."""

@@ -54,6 +54,11 @@ class AuditSpec(Section):
     strategy_options: dict[str, Any] | None = Field(
         None, description="options of the strategy, such as power = 2 of bald"
     )
+    surrogate: str | None = Field(
+        None,
+        description="what predicts losses where targets are certified: a name (see 'avtt list "
+        "surrogates'), 'file.py:name' or 'package.module:name' (default: question-gp)",
+    )
     budget: int | None = Field(None, description="at most so many calls, ever", ge=1)
     max_cost: float | None = Field(
         None, description="at most so much money, in the unit of the model's prices", gt=0
@@ -160,7 +165,7 @@ class CertifySpec(Section):
         description="image features of the question GP: thumbnails and colours, or an embedding "
         "(pip install 'adaptive-vtt[embedding]')",
     )
-    surrogate: bool = Field(True, description="predict losses with the question GP")
+    surrogate: bool = Field(True, description="predict losses; false: by each target's mean alone")
     proxies: dict[str, str] | None = Field(
         None, description="cheaper models: name -> CSV of answers, or file.py:name"
     )

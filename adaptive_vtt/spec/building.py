@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .. import surrogates
 from ..audit import Audit
 from ..datasets import Dataset
 from ..engine.audit_key import CONTENT, version_of
-from ..errors import ModelError
+from ..errors import InputError, ModelError
 from ..models import ModelDefaults, ModelUnderTest, adapted_model, load
 from ..models.local.recorded_captions import RecordedCaptions
 from ..space import QuestionSpace
 from ..strategies import Named, named
-from ..surrogates import embed
 from ..types import Answer, CallMode, Prompt, Unanswered
 from ..utils.files import hash_file
 from . import Spec
@@ -81,12 +81,13 @@ def build_parts(
     space = build_space(spec, base) if space is None else space
     section, certify = spec.audit, spec.certify
     if certify.features != "default":
-        space.dataset.features = embed(space.dataset, device=section.device)
+        space.dataset.features = surrogates.embed(space.dataset, device=section.device)
     proxies = {n: s for n, s in (certify.proxies or {}).items() if code or _is_data(s)}
     options: dict[str, Any] = {
         **section.model_dump(exclude={"strategy_options"}),
         **certify.model_dump(exclude={"proxies", "prior_journal", "features"}),
         "strategy": _strategy(spec, base),
+        "surrogate": _surrogate(spec, base),
         "stop": spec.stop.rule(),
         "proxies": {n: _proxy(s, base, n) for n, s in proxies.items()},
         "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
@@ -101,6 +102,19 @@ def build_parts(
 
 def _strategy(spec: Spec, base: Path) -> Named:
     return named(spec.audit.strategy, spec.audit.strategy_options, base)
+
+
+def _surrogate(spec: Spec, base: Path) -> bool | surrogates.Named:
+    """Raises InputError where one is named and none is to be used."""
+    name = spec.audit.surrogate
+    if name is None:
+        return spec.certify.surrogate
+    if not spec.certify.surrogate:
+        raise InputError(
+            "surrogate: expected a name in [audit] or surrogate = false in [certify], got both "
+            f"({name!r})"
+        )
+    return surrogates.named(name, base)
 
 
 class NotImported(ModelDefaults):

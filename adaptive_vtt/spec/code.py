@@ -9,6 +9,7 @@ from ..errors import InputError
 from ..oracles import REGISTRY as ORACLES
 from ..relations import REGISTRY as RELATIONS
 from ..strategies import REGISTRY as STRATEGIES
+from ..surrogates import REGISTRY as SURROGATES
 from ..utils.files import hash_file
 from ..utils.loading import file_of, is_target
 from ..utils.registry import Registry
@@ -17,7 +18,7 @@ from .oracles import CaptionClassesJudge, CaptionsJudge, is_tagger
 
 
 def code_parts(spec: Spec) -> dict[str, str]:
-    """The parts that a space and its strategy need and that are code: field -> name.
+    """The parts that a space, its strategy and its surrogate need and that are code: field -> name.
 
     Models and proxies are not among them: what asks about a space can do without.
     """
@@ -27,6 +28,8 @@ def code_parts(spec: Spec) -> dict[str, str]:
     named += [(f"space.relations: {name}", RELATIONS, name) for name in spec.space.relations]
     named.append(("oracle.kind", ORACLES, spec.oracle.kind))
     named.append(("audit.strategy", STRATEGIES, spec.audit.strategy))
+    if spec.audit.surrogate is not None:
+        named.append(("audit.surrogate", SURROGATES, spec.audit.surrogate))
     found = {field: name for field, registry, name in named if registry.is_code(name)}
     if isinstance(spec.oracle, CaptionsJudge | CaptionClassesJudge):
         tagger = spec.oracle.tagger
@@ -62,6 +65,8 @@ def _content(field: str, name: str, base: Path) -> str | None:
 
 
 def _registry(field: str) -> Registry:
+    if field == "audit.surrogate":
+        return SURROGATES
     section = field.partition(".")[0]
     known = {"dataset": DATASETS, "detector": DETECTORS, "space": RELATIONS, "audit": STRATEGIES}
     return known.get(section, ORACLES)

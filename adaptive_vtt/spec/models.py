@@ -159,7 +159,7 @@ class CaptionerSection(ModelSection):
         options = self.own("sight", "price_per_call")
         if self.sight == "masks":
             from ..datasets.synthetic.registering import RegisteredSight
-            from ..datasets.synthetic.scenery.words import ENDOSCOPY
+            from ..datasets.synthetic.scenery.vocabulary import ENDOSCOPY
 
             options |= {"sight": RegisteredSight(dataset), "vocabulary": ENDOSCOPY}
         price = self.price_per_call or 0.0
@@ -287,7 +287,7 @@ class OpenAISection(_Endpoint, _Encoded):
 
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
         if self.template is not None:
-            from ..models.network.prompts import template
+            from ..models.network.prompt_templates import template
 
             given["template"] = template(self.template)
         return _renamed(given, {"url": "base_url", "per_call": "answers"})

@@ -116,9 +116,9 @@ class _CaptionJudge(_Judge):
 
     def read_by(self, base: Path) -> tuple[Any, Any]:
         """What reads the objects of a caption, and what says which names mean the same."""
-        from ..captions import words
+        from ..captions import language
 
-        same = words.same(
+        same = language.same(
             self.words or "alike",
             wordnet=None if self.wordnet is None else base / self.wordnet,
             vectors=None if self.vectors is None else base / self.vectors,
@@ -126,7 +126,7 @@ class _CaptionJudge(_Judge):
         )
         if self.tagger is not None and is_tagger(self.tagger):
             return TAGGERS.checked(TAGGERS.make(self.tagger, {}, base), self.tagger), same
-        return words.reader(self.tagger, places=bool(self.places)), same
+        return language.reader(self.tagger, places=bool(self.places)), same
 
 
 class CaptionsJudge(_CaptionJudge):

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..engine.settings import same_audit
 from ..errors import JournalError
+from ..journal.facts import Facts
 from ..space import QuestionSpace
 from . import ModelSpec, Spec, parse_spec
 from .code import contents, refuse_code
@@ -32,27 +33,30 @@ def notes_of(spec: Spec, base: str) -> dict[str, Any]:
     return {**notes, "parts": parts} if parts else notes
 
 
-def spec_of(facts: Mapping[str, Any], where: str, *, to_run: bool = True) -> tuple[Spec, Path]:
+def spec_of(facts: Facts, where: str, otherwise: str, *, to_run: bool = True) -> tuple[Spec, Path]:
     """The spec that a journal keeps, and the folder its paths start at; ``where``: for messages.
 
-    Nothing that it names is imported. Raises InputError where it cannot be read.
+    Nothing that it names is imported. Raises InputError where it cannot be read, and
+    JournalError where there is none, which says what to do ``otherwise``.
     """
-    table = {name: dict(section) for name, section in facts["spec"].items() if section}
+    if facts.spec is None:
+        raise JournalError(f"{where}: was not begun by 'avtt audit'; {otherwise}")
+    table = {name: dict(section) for name, section in facts.spec.items() if section}
     if "seed" not in table["model"]:  # of a version in which models followed the audit's seed
         table["model"]["seed"] = table["audit"]["seed"]
     if table["dataset"].get("kind") != "table":  # of one in which every kind had this field
         table["dataset"].pop("id_column", None)
-    return parse_spec(table, where, to_run=to_run), Path(facts["base"])
+    return parse_spec(table, where, to_run=to_run), Path(facts.base)
 
 
-def check_program(facts: Mapping[str, Any], spec: Spec, where: str) -> None:
+def check_program(facts: Facts, spec: Spec, where: str) -> None:
     """Raises JournalError where the journal's spec is not the one the audit was begun with.
 
     ``facts``: the journal's; ``spec``: its spec, parsed. Journals from before the digest must
     name the model as their spec does.
     """
-    if "program" in facts:
-        if facts["program"] != _digest(facts["spec"], facts["base"]):
+    if facts.program is not None:
+        if facts.program != _digest(facts.spec, facts.base):
             raise JournalError(
                 f"{where}: its spec was altered after the audit began, and nothing of it was run; "
                 "restore the journal, or begin a new audit with another --out"
@@ -60,28 +64,25 @@ def check_program(facts: Mapping[str, Any], spec: Spec, where: str) -> None:
         _check_parts(facts, spec, where)
         return
     refuse_code(spec, where, "begin a new audit with another --out")
-    named, names = facts.get("settings", {}).get("model"), _names(spec.model)
-    if named is not None and names and named not in names:
+    named, names = facts.settings.model, _names(spec.model)
+    if names and named not in names:
         raise JournalError(
             f"{where}: was begun with model {named!r}, and its spec names {names[-1]!r}, which was "
             "not run; resume it from Python with adaptive_vtt.Audit(..., journal=...)"
         )
 
 
-def check_before_code(facts: Mapping[str, Any], spec: Spec, space: QuestionSpace) -> None:
+def check_before_code(facts: Facts, spec: Spec, space: QuestionSpace) -> None:
     """Raises JournalError where space or settings are not those the audit was begun with."""
-    if "space" not in facts:
-        return  # killed before it began
-    begun = facts["settings"]
     given = {name: getattr(spec.audit, name) for name in _COMPARED}
-    known = {n: v for n, v in given.items() if v is not None and n in begun}
-    same_audit(dict(facts), space, known)
+    known = {n: v for n, v in given.items() if v is not None and n in facts.begun_with}
+    same_audit(facts, space, known)
 
 
-def _check_parts(facts: Mapping[str, Any], spec: Spec, where: str) -> None:
+def _check_parts(facts: Facts, spec: Spec, where: str) -> None:
     """Raises JournalError where code of the space is not what the audit was begun with."""
-    begun = facts.get("parts", {})
-    for field, content in contents(spec, Path(facts["base"])).items():
+    begun = facts.parts
+    for field, content in contents(spec, Path(facts.base)).items():
         if begun.get(field) != content:
             raise JournalError(
                 f"{where}: {field} was changed after the audit began, and was not run: expected "
@@ -102,6 +103,6 @@ def _names(model: ModelSpec) -> list[str]:
     return [name for name in found if name]
 
 
-def _digest(spec: Mapping[str, Any], base: str) -> str:
+def _digest(spec: Mapping[str, Any] | None, base: str) -> str:
     text = json.dumps([spec, base], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

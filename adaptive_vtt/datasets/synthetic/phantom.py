@@ -5,7 +5,6 @@ for the body where what is to be measured must be known beforehand.
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError, unknown
-from ...types import Image, Mask, Sample
-from ..table import TableDataset
+from ...types import Mask, Sample
+from .drawn import DrawnDataset
 from .phantoms.scene import Prevalence, Scene, plan
 
 if TYPE_CHECKING:
@@ -27,10 +26,9 @@ CONCEPTS = ("polyp", "instrument", "stool", "blood", "text", "poor preparation")
 SIZES = range(64, 1025)
 
 _VERSION = 2  # part of the fingerprint: goes up when the same seed gives other frames
-_KEPT = 32
 
 
-class Phantom(TableDataset):
+class Phantom(DrawnDataset["Drawing"]):
     """Planned scenes, each drawn when asked for; made by ``phantom``."""
 
     def __init__(
@@ -38,9 +36,7 @@ class Phantom(TableDataset):
     ) -> None:
         self.size, self.seed, self.prevalence = size, seed, prevalence
         self._scenes = [plan(seed, index, prevalence) for index in range(count)]
-        self._drawn: OrderedDict[int, Drawing] = OrderedDict()
         super().__init__(
-            None,
             np.array([_truth(scene, concepts) for scene in self._scenes], np.int8),
             [f"phantom-{seed}-{index:05d}" for index in range(count)],
             concepts,
@@ -49,17 +45,13 @@ class Phantom(TableDataset):
         )
 
     @property
-    def has_images(self) -> bool:
-        return True
-
-    @property
     def fingerprint(self) -> str:
         drawn = (_VERSION, len(self), self.size, self.seed, astuple(self.prevalence))
         parts = (*drawn, self.concepts)
         return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
 
     def sample(self, index: int) -> Sample:
-        bare, drawing = super().sample(index), self._drawing(index)
+        bare, drawing = super().sample(index), self.drawing(index)
         masks = {c: mask for c, mask in drawing.masks.items() if c in self.concepts}
         boxes = tuple(box for box in drawing.labelled if box.label in self.concepts)
         return Sample(bare.id, drawing.image.copy(), bare.truth, bare.metadata, masks, boxes=boxes)
@@ -70,25 +62,16 @@ class Phantom(TableDataset):
 
     def polyp_masks(self, index: int) -> tuple[Mask, ...]:
         """Where each polyp of ``scene(index).polyps`` is seen: size x size each, never empty."""
-        return self._drawing(index).polyps
+        return self.drawing(index).polyps
 
     def boxes(self, index: int) -> tuple[tuple[int, int, int, int], ...]:
         """Around each polyp: (x1, y1, x2, y2) in pixels, the last two exclusive."""
-        return self._drawing(index).boxes
+        return self.drawing(index).boxes
 
-    def _image(self, index: int) -> Image | None:
-        return None  # ``sample`` draws it together with its masks
-
-    def _drawing(self, index: int) -> "Drawing":
+    def draw(self, index: int) -> "Drawing":
         from .phantoms.drawing import draw
 
-        if index in self._drawn:
-            self._drawn.move_to_end(index)
-        else:
-            self._drawn[index] = draw(self._scenes[index], self.size)
-            if len(self._drawn) > _KEPT:
-                self._drawn.popitem(last=False)
-        return self._drawn[index]
+        return draw(self._scenes[index], self.size)
 
 
 def phantom(

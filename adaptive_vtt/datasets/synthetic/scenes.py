@@ -6,15 +6,14 @@ then known exactly (``models.demo.template_captioner``).
 """
 
 import hashlib
-from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from ...errors import InputError
-from ...types import Image, Sample
-from ..table import TableDataset
+from ...types import Sample
+from .drawn import DrawnDataset
 from .scenery.kinds import KINDS
 from .scenery.scene import Scene, plan
 
@@ -24,10 +23,9 @@ if TYPE_CHECKING:
 SIDES = range(96, 1025)
 
 _VERSION = 1  # part of the fingerprint: goes up when the same seed gives other pictures
-_KEPT = 32
 
 
-class Scenes(TableDataset):
+class Scenes(DrawnDataset["Drawing"]):
     """Planned scenes, each drawn when asked for; made by ``scenes``."""
 
     def __init__(
@@ -36,10 +34,8 @@ class Scenes(TableDataset):
         self.seed, self.size, self.objects = seed, size, objects
         aspect = size[1] / size[0]
         self._scenes = [plan(seed, index, aspect, objects) for index in range(count)]
-        self._drawn: OrderedDict[int, Drawing] = OrderedDict()
         there = [{thing.kind.name for thing in scene.things} for scene in self._scenes]
         super().__init__(
-            None,
             np.array([[kind in kinds for kind in KINDS] for kinds in there], np.int8),
             [f"scene-{seed}-{index:05d}" for index in range(count)],
             tuple(KINDS),
@@ -48,10 +44,6 @@ class Scenes(TableDataset):
             ),
             name="everyday scenes (drawn)",
         )
-
-    @property
-    def has_images(self) -> bool:
-        return True
 
     @property
     def most_boxes(self) -> int:
@@ -64,7 +56,7 @@ class Scenes(TableDataset):
         return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
 
     def sample(self, index: int) -> Sample:
-        bare, drawing = super().sample(index), self._drawing(index)
+        bare, drawing = super().sample(index), self.drawing(index)
         image, masks = drawing.image.copy(), dict(drawing.masks)
         return Sample(bare.id, image, bare.truth, bare.metadata, masks, boxes=drawing.boxes)
 
@@ -72,19 +64,10 @@ class Scenes(TableDataset):
         """The plan of a picture: its place and its things from the back to the front."""
         return self._scenes[index]
 
-    def _image(self, index: int) -> Image | None:
-        return None  # ``sample`` draws it together with its masks
-
-    def _drawing(self, index: int) -> "Drawing":
+    def draw(self, index: int) -> "Drawing":
         from .scenery.drawing import draw
 
-        if index in self._drawn:
-            self._drawn.move_to_end(index)
-        else:
-            self._drawn[index] = draw(self._scenes[index], *self.size)
-            if len(self._drawn) > _KEPT:
-                self._drawn.popitem(last=False)
-        return self._drawn[index]
+        return draw(self._scenes[index], *self.size)
 
 
 def scenes(

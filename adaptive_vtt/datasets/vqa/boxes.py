@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...relations.medtest import visible_field
-from ...relations.prompts import Box
+from ...relations.visual_prompts import Box
 from ...types import Image
 
 TRIES = 400

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ...relations.prompts import COLOURS, Box, Region, coordinates, draw_box, draw_contour, regions
+from ...relations.visual_prompts import (
+    COLOURS,
+    Box,
+    Region,
+    coordinates,
+    draw_box,
+    draw_contour,
+    regions,
+)
 from ...types import Image, Sample
 from .boxes import distractors
 from .taxonomy import TASKS

@@ -22,7 +22,7 @@ import numpy as np
 
 from ...datasets.synthetic.scenery.seeing import ColourSight, Sight, Sighting
 from ...datasets.synthetic.scenery.sentences import Item, compose
-from ...datasets.synthetic.scenery.words import EVERYDAY, Vocabulary
+from ...datasets.synthetic.scenery.vocabulary import EVERYDAY, Vocabulary
 from ...errors import InputError, unknown
 from ...types import Answer, CallMode, Floats, Image, Prompt, Unanswered
 from ...utils.random_streams import generator

@@ -28,7 +28,7 @@ Next = Literal["again", "leave", "stop"]
 
 MALFORMED, TOO_LONG = "malformed reply", "reply too long"
 REPLIED = (MALFORMED, TOO_LONG)
-"""Kinds of trouble with a server that is there."""
+"""Kinds of trouble in which the server did reply, so that it is neither down nor unreachable."""
 RETRIED = (408, 409, 429)
 HOPELESS = {
     401: "the key is wrong or missing",
@@ -40,8 +40,8 @@ _LONGEST_WAIT = 31 * 86_400
 """Longest Retry-After in seconds that is believed; more is a mistake, or a trick to end the
 audit."""
 QUOTED = 2000
-"""Characters of a server's own words. They are cut again, shorter, once the keys are out: a cut
-through a key would hide it from who looks for it."""
+"""Most characters of a server's own words that a Trouble keeps: many more than are shown. Keys are
+taken out before the text is cut to what is shown, since half a key would no longer be found."""
 
 
 class Trouble(Exception):
@@ -92,8 +92,8 @@ def reading(usage: Usage | None = None) -> Iterator[None]:
 def of_status(status: int, headers: Mapping[str, str], detail: str) -> Trouble:
     """The trouble with an HTTP status that is no success.
 
-    A request that was refused is not billed; nor, by the custom of the trade, is one that
-    the server failed at.
+    None of these is taken as billed: providers usually charge neither for requests that they
+    refuse nor for those that fail on their side.
     """
     if status in HOPELESS:
         return Trouble(f"http {status}", f"{HOPELESS[status]}: {detail}", then="stop")

@@ -98,7 +98,8 @@ class Endpoint(ModelDefaults):
         self._connecting = asyncio.Lock()
         self._connected = False
         self._answered = False
-        self.trusted = False  # answers of it stand in a journal: one refusal says nothing of it
+        # True once a journal holds its answers: then a first refused call does not end the audit
+        self.trusted = False
         self._silent = 0  # calls in a row that ended without a reply
         self._counts = _Counts()
 

@@ -12,8 +12,9 @@ from urllib.parse import parse_qsl, urlsplit
 from .keys import Key
 
 Place = Literal["header", "query", "body", "payload"]
-"""Where a text is sent: headers and queries hold little but keys, a payload holds anything, the
-``extra_body`` of a chat, which holds no images, little that is long."""
+"""Where a text is sent, which decides how suspicious it is. Most long texts in a header or query
+are keys. In "payload", which may hold images, long texts are common; in "body", the ``extra_body``
+of a chat, which holds none, they are rare."""
 
 PLAIN_HEADERS = frozenset((
     "accept", "accept-charset", "accept-encoding", "accept-language", "anthropic-version",

@@ -29,7 +29,7 @@ from .image_encoding import Encoding
 from .key_signs import texts_of_options, texts_of_query, written_out
 from .keys import Key, from_environment
 from .prices import Usage
-from .prompts import TEMPLATES, Template
+from .prompt_templates import TEMPLATES, Template
 from .wire import MAX_REPLY_BYTES, client_options, lost, parsed, words_of
 
 YesFrom = Literal["auto", "logprobs", "structured", "words"]

@@ -10,8 +10,9 @@ Each test makes what it tests anew. A suite's other methods say what is tried on
 samples, observations ...); override those that do not fit.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ...utils.lazy import lazily
 
 if TYPE_CHECKING:
     from .datasets import DatasetContract
@@ -43,7 +44,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(__name__, _HOMES)

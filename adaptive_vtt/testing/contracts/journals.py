@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...errors import JournalError
-from ...journal import Journal, check_chain
+from ...journal import Journal, check_chain, with_law
 from ...journal.rows import AnswerRow, CallRow, DrawRow, MoveRow, SourceRow
 from .checks import error_of
 
@@ -44,6 +44,8 @@ class JournalContract:
         journal = self.reopened(self._filled())
         assert journal.facts() == {"space": {"size": 3}, "ended": None, "seed": 5}
         assert journal.draws() == [DRAW, replace(DRAW, draw=1, call=8, question=80)]
+        assert [with_law(journal, row) for row in journal.draws(laws=False)] == journal.draws()
+        assert journal.law(1) == DRAW.law
         assert journal.calls() == [replace(CALL, pictures=None)]
         assert journal.pictures() == {7: (b"source", b"follow-up")}
         assert journal.sources() == [SOURCE]
@@ -93,6 +95,11 @@ class JournalContract:
         journal = self._filled()
         error_of(JournalError, lambda: journal.add_calls([CallRow(9, 0.0, 1.0, ())]))
         assert [row.call for row in journal.calls()] == [7]
+        journal.close()
+
+    def test_the_law_of_a_draw_that_is_not_there_is_refused(self) -> None:
+        journal = self._filled()
+        assert "draw 2 is missing" in str(error_of(JournalError, lambda: journal.law(2)))
         journal.close()
 
     def test_rows_come_in_the_order_that_is_promised(self) -> None:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import numpy as np
 
 from .kinds import KINDS
-from .words import EVERYDAY, Vocabulary
+from .vocabulary import EVERYDAY, Vocabulary
 
 _NUMBERS = ("no", "one", "two", "three", "four")
 _ACTIONS: Mapping[tuple[str, str], str] = MappingProxyType(

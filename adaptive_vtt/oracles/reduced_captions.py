@@ -60,7 +60,7 @@ class ReducedCaptions(CaptionOracle):
     """Loss 1 where a follow-up's caption breaks one of REIC's three rules.
 
     ``reader`` finds the objects that a caption names, ``same`` decides whether two names mean
-    the same (default: ``captions.words``). An object is located by the boxes of its name
+    the same (default: ``captions.language``). An object is located by the boxes of its name
     (``detection``), else by hiding boxes and asking again (``occlusion``: up to ``most_boxes``
     boxes, the surest first, in 3 versions each; ``fill`` makes the third; boxes that match a
     name are left out unless ``hide_named``, as in the paper, which takes more calls). What is
@@ -85,15 +85,15 @@ class ReducedCaptions(CaptionOracle):
         question: str = QUESTION,
         unanswered_loss: float = 1.0,
     ) -> None:
-        from ..captions import words
+        from ..captions import language
 
         super().__init__(question, unanswered_loss)
         if not 0 <= down < up <= 1:
             raise InputError(f"captions: expected 0 <= down < up <= 1, got {down} and {up}")
         if most_boxes < 0:
             raise InputError(f"captions: expected most_boxes of at least 0, got {most_boxes}")
-        self.reader = reader or words.reader()
-        self.same = same or words.same()
+        self.reader = reader or language.reader()
+        self.same = same or language.same()
         self.words = f"{describe_part(self.reader)}; {describe_part(self.same)}"
         self.filling = describe_part(fill)
         self.detection = detection
@@ -122,9 +122,9 @@ class ReducedCaptions(CaptionOracle):
     def versions(self, sample: Sample, heard: Heard | None) -> Mapping[int, Version]:
         """Boxes hidden in three ways, where a name of the caption matches no box.
 
-        A box is an object's only if that is named in none of the three captions, so the next
-        way to hide it is asked about while that may still be: this comes to the same as
-        asking about all three, with fewer calls.
+        A box holds an object only if none of the three captions names the object. So as soon as
+        every object in question was named once, the box's other versions are not asked about:
+        the result is that of asking about all three, with fewer calls.
         """
         if not self.occlusion or sample.image is None:
             return {}

@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt.relations import FollowUp, Relation
-from adaptive_vtt.relations.prompts import COLOURS, draw_box, draw_contour, regions, relations
+from adaptive_vtt.relations.visual_prompts import (
+    COLOURS,
+    draw_box,
+    draw_contour,
+    regions,
+    relations,
+)
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator
 

@@ -39,10 +39,10 @@ class Pictures:
     """
 
     def __init__(self, journal: Journal, space: QuestionSpace | None = None) -> None:
-        facts = journal.facts()
+        facts = read_facts(journal.facts())
         if space is not None:
             same_audit(facts, space, {})
-        self._seed = read_facts(facts).rendering_seed
+        self._seed = facts.rendering_seed
         self._space = space
         self._kept = journal.pictures()
 

@@ -1,0 +1,166 @@
+"""What drives an audit, put together from its options, and brought to where a journal stopped."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..certify import Move
+from ..certify.plan import Certify
+from ..journal import Journal
+from ..journal.facts import Facts
+from ..journal.prior import read_prior
+from ..journal.rows import DrawRow
+from ..models.base import ConcurrentModel, ModelDefaults
+from ..space import QuestionSpace
+from .assembly import fresh_belief, surrogate_in_journal
+from .audit_key import Origin, seed_for
+from .budget import Budget
+from .call_queue import Call, CallQueue
+from .canaries import Canaries
+from .draw_order import DrawOrder
+from .failing import Failing
+from .judge import Judge
+from .options import Limits, Sampling
+from .proxies import Proxies
+from .selector import Selector
+from .settings import check_budget, describe_settings
+from .source_queue import SourceQueue
+
+LAG = 2
+"""With c calls in flight, what is drawn follows from all but the last LAG * c draws: so many
+that one slow answer seldom holds up the others, and always as many, so that an interrupted
+audit draws what an undisturbed one would have."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one audit, which share their state: each is there once.
+
+    ``settings``: what the journal says of them; ``origin``: what their random choices follow from.
+    """
+
+    settings: dict[str, Any]
+    origin: Origin
+    selector: Selector
+    judge: Judge
+    queue: CallQueue
+    draw_order: DrawOrder
+    budget: Budget
+    failing: Failing
+    canaries: Canaries
+    source_queue: SourceQueue
+
+    def take(self, row: DrawRow) -> None:
+        """Counts a draw in, once the selector has it; canaries may be due after it."""
+        self.draw_order.calls.append(row.call)
+        self.canaries.after(len(self.draw_order.calls))
+
+    def wait_for(self, row: DrawRow) -> None:
+        """Queues the draw's call behind that of its source, where there is one to make."""
+        source = self.source_queue.before(row.question, row.draw)
+        self.queue.put(Call(row.call, row.draw, self.judge.prompt(row.call)), after=source)
+
+    def replay(self, journal: Journal) -> float:
+        """Goes through the journal in the order in which things were drawn and learnt.
+
+        Returns after how many seconds of audit the last of it happened.
+        """
+        calls = {c.call: c for c in journal.calls()}
+        for call in calls.values():
+            self.draw_order.keep(call)
+            self.budget.pay(call.cost)
+        for source in journal.sources():
+            self.source_queue.recall(source)
+            self.budget.pay(source.cost)
+        self.judge.pictures = len(journal.pictures())
+        draws = journal.draws(laws=False)
+        for row in draws:
+            self.draw_order.learn(row.learned)
+            self.selector.restore(
+                self.judge.questions_of(row.call), Move.of(row.moves) if row.moves else None
+            )
+            self.take(row)
+            if row.call not in calls:
+                self.wait_for(row)
+        self.failing.trust(calls.values())
+        self.draw_order.catch_up()
+        times = [d.elapsed for d in draws] + [c.elapsed for c in calls.values()]
+        return max(times, default=0.0)
+
+
+def assembled(
+    space: QuestionSpace,
+    model: ModelDefaults,
+    certify: Certify,
+    sampling: Sampling,
+    limits: Limits,
+    *,
+    facts: Facts | None,
+    device: str,
+) -> Parts:
+    """The parts of an audit that has asked nothing yet, or goes on with a journal of ``facts``.
+
+    Raises InputError for options that do not fit.
+    """
+    floor, chosen = sampling.share(certify.certifies), sampling.chosen()
+    memory = space.oracle.memory(space)
+    rendered = space.seed if facts is None else facts.rendering_seed
+    prior = None if certify.prior_journal is None else read_prior(certify.prior_journal)
+    proxies = Proxies(space, rendered, certify.proxies or {}, prior, memory)
+    settings = describe_settings(
+        space,
+        model,
+        sampling,
+        chosen,
+        seed=seed_for(sampling.seed, facts),
+        floor=floor,
+        surrogate=surrogate_in_journal(certify),
+        proxies=proxies.names,
+    )
+    origin = Origin.of(
+        facts,
+        model,
+        proxies.prior_key,
+        settings=settings,
+        space=space.fingerprint,
+        plan=certify.meaning(),
+        proxies=proxies.content,
+    )
+    belief = fresh_belief(
+        certify,
+        space,
+        model.answers,
+        seed=origin.key,
+        device=device,
+        proxies=proxies,
+        begun=None if facts is None else facts.certificate,
+        memory=memory,
+        form=sampling.form,
+        history=sampling.history,
+    )
+    selector = Selector(
+        space,
+        chosen,
+        seed=origin.key,
+        floor=floor,
+        candidates=sampling.candidates,
+        answers=model.answers,
+        belief=belief,
+    )
+    judge, queue = Judge(space, model.answers, rendered), CallQueue()
+    lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
+    draw_order = DrawOrder(selector, certify.unanswered == "both", lag)
+    canaries = Canaries(origin.key, sampling.canaries, judge, queue, draw_order)
+    source_queue = SourceQueue(judge.sources, queue, belief.sources, canaries)
+    check_budget(limits.budget, source_queue.most)
+    return Parts(
+        settings,
+        origin,
+        selector,
+        judge,
+        queue,
+        draw_order,
+        Budget(model, limits.max_cost),
+        Failing(limits.fail_on_error, model),
+        canaries,
+        source_queue,
+    )

@@ -1,0 +1,71 @@
+"""What tests of the report share: audits to report, and what a page holds."""
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import adaptive_vtt as avtt
+from adaptive_vtt.journal import Journal, MemoryJournal
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+
+EVIL = "<script>alert(1)</script>"
+SECTIONS = ["overview", "beliefs", "uncertainty", "counts", "gallery", "asked"]
+CERTIFIED = ["overview", "certified", "derived", "widths", "cost", "spending", *SECTIONS[1:]]
+
+
+class Tags(HTMLParser):
+    """All start tags with their attributes, and the text outside of scripts and styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.tags[-1][0] not in ("script", "style"):
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def with_id(self, id: str) -> bool:
+        return any(attributes.get("id") == id for _, attributes in self.tags)
+
+
+def block(page: str, id: str) -> Any:
+    """The JSON that the page's scripts read by ``id``."""
+    found = re.search(rf'<script type="application/json" id="{id}">(.*?)</script>', page)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def own(page: str) -> str:
+    """The page without plotly.js, which is nobody's business here."""
+    longest = max(re.findall(r"<script>.*?</script>", page, re.DOTALL), key=len)
+    return page.replace(longest, "")
+
+
+FEW = ["identity", "rotation", "gaussian_noise", "medtest/blood"]
+
+
+def audit(dataset: Any, model: Any, relations: list[str] = FEW, **options: Any) -> Journal:
+    """The journal of an audit run to its end."""
+    space = avtt.QuestionSpace(dataset, relations)
+    journal = MemoryJournal()
+    avtt.Audit(space, model, journal=journal, **options).run()
+    return journal
+
+
+def unfinished(ask: int, **options: Any) -> Journal:
+    """An audit with some calls sent and none answered."""
+    space, journal = avtt.QuestionSpace(tiny_dataset()), MemoryJournal()
+    running = avtt.Audit(space, ScriptedModel(), budget=9, journal=journal, **options)
+    if ask:
+        running.ask(ask)
+    return journal

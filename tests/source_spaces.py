@@ -1,0 +1,28 @@
+"""Small spaces whose questions compare a follow-up with its source."""
+
+from typing import Any
+
+from adaptive_vtt import QuestionSpace
+from adaptive_vtt.oracles import Consistency
+from adaptive_vtt.relations import FollowUp, LabelPreserving
+from adaptive_vtt.testing import tiny_dataset
+
+RELATIONS = ("identity", "gaussian_noise", "rotation")
+
+
+def space(samples: int = 5, **options: Any) -> QuestionSpace:
+    options = {"oracle": Consistency(), "severities": [1, 2], **options}
+    return QuestionSpace(tiny_dataset(samples, 2), RELATIONS, **options)
+
+
+class Negative(LabelPreserving):
+    """The negative image, of which every answer should be the opposite."""
+
+    name = "negative"
+    severities = (1,)
+
+    def transform(self, image: Any, severity: int, rng: Any) -> Any:
+        return 255 - image
+
+    def expect(self, truth: int, follow_up: FollowUp) -> int:
+        return 1 - truth

@@ -1,0 +1,176 @@
+"""The report of odd and of hostile audits is a whole page all the same."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_pages import CERTIFIED, EVIL, SECTIONS, Tags, audit, block, own, unfinished
+
+import adaptive_vtt as avtt
+from adaptive_vtt.errors import JournalError
+from adaptive_vtt.journal import Journal, MemoryJournal
+from adaptive_vtt.report import render, write_report
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Answer, Unanswered
+
+
+def many_targets(concepts: int = 50, **options: Any) -> Journal:
+    dataset = tiny_dataset(concepts=concepts)
+    return audit(dataset, ScriptedModel(), budget=5, half_width=0.2, surrogate=False, **options)
+
+
+ODD = {
+    "nothing asked": lambda: unfinished(0),
+    "nothing answered": lambda: unfinished(3),
+    "some refused": lambda: audit(
+        tiny_dataset(), ScriptedModel(refuse=0.2), avtt.relations.names(), budget=40
+    ),
+    "all refused": lambda: audit(
+        tiny_dataset(), ScriptedModel(refuse=1.0), budget=20, fail_on_error=1
+    ),
+    "one concept, one relation": lambda: audit(
+        tiny_dataset(concepts=1), ScriptedModel(), ["identity"], budget=5
+    ),
+    "no pictures": lambda: audit(tiny_dataset(images=False), ScriptedModel(), budget=20),
+    "40 concepts": lambda: audit(tiny_dataset(concepts=40), ScriptedModel(), budget=20),
+    "everything asked": lambda: audit(
+        tiny_dataset(4), ScriptedModel(answers="one"), ["identity"], strategy="random"
+    ),
+}
+ODD_CERTIFIED = {
+    "nothing asked": lambda: unfinished(0, half_width=0.1),
+    "nothing answered": lambda: unfinished(3, at_most=0.2),
+    "all refused": lambda: audit(
+        tiny_dataset(),
+        ScriptedModel(refuse=1.0),
+        budget=20,
+        half_width=0.1,
+        unanswered="both",
+        fail_on_error=1,
+    ),
+    "one target": lambda: many_targets(2, targets=["overall"]),
+    "100 targets": lambda: many_targets(targets=["concepts"]),
+    "everything asked": lambda: audit(
+        tiny_dataset(4),
+        ScriptedModel(answers="one"),
+        ["identity"],
+        half_width=0.01,
+        at_most=0.4,
+    ),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ODD)
+def test_odd_audits_have_a_whole_page(name: str) -> None:
+    page = render(ODD[name]())
+    tags = Tags(page)
+    assert all(tags.with_id(id) for id in SECTIONS)
+    assert page.rstrip().endswith("</html>")
+    for id in ("beliefs-data", "uncertainty-chart-data", "map-data"):
+        block(page, id)
+    assert not re.search(r"\bnan\b|\bNone\b", tags.text)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ODD_CERTIFIED)
+def test_odd_certified_audits_have_a_whole_page(name: str) -> None:
+    page = render(ODD_CERTIFIED[name]())
+    tags = Tags(page)
+    gone = {"nothing asked": "spending", "nothing answered": "spending", "one target": "derived"}
+    there = [s for s in CERTIFIED if s != gone.get(name)]
+    assert [a["id"] for t, a in tags.tags if t == "section"] == there
+    assert page.rstrip().endswith("</html>")
+    for id in ("certified-data", "widths-chart-data"):
+        block(page, id)
+    assert not re.search(r"\bnan\b|\bNone\b", tags.text)
+
+
+def test_unfinished_certified_audit_says_what_is_open() -> None:
+    text = Tags(render(unfinished(3, half_width=0.1, targets=["concepts"]))).text
+    assert "Still running" in text
+    assert "0 of 6 targets are certified. Still open: c0: miss rate (±0.500 so far)" in text
+    assert "0.000 to 1.000" in text
+    text = Tags(render(unfinished(3, at_most=0.1, targets=["overall"]))).text
+    assert "overall error is not decided yet: between 0.000 and 1.000." in text
+
+
+def test_unfinished_audit_says_so() -> None:
+    text = Tags(render(unfinished(3))).text
+    assert "Still running" in text
+    assert "3 calls wait for an answer" in text
+    assert "No question has been answered and judged yet" in text
+
+
+def test_random_questions_are_not_called_adaptive() -> None:
+    journal = audit(tiny_dataset(), ScriptedModel(), budget=12, strategy="random")
+    text = Tags(render(journal)).text
+    assert "chosen adaptively" not in text
+    assert "carry no guarantee" in text
+
+
+def test_journal_without_an_audit_is_refused() -> None:
+    with pytest.raises(JournalError, match="no audit was begun"):
+        render(MemoryJournal())
+
+
+# -- hostile text ---------------------------------------------------------------------------
+
+
+class Hostile(ScriptedModel):
+    """Refuses with a reason that would like to be a script."""
+
+    def ask(self, prompts: Any) -> list[Answer | Unanswered]:
+        answers = super().ask(prompts)
+        return [Unanswered(EVIL) if isinstance(a, Unanswered) else a for a in answers]
+
+
+def hostile_journal() -> Journal:
+    concepts = [EVIL, "</script><img src=x onerror=alert(2)>", "a & 'b' \"c\" {{ 7*7 }} \u2028"]
+    labels = pd.DataFrame([[0, 1, 0], [1, 0, 1]] * 8, columns=concepts)
+    labels.index = [f"<b>{EVIL}{i}" for i in range(16)]
+    images = np.random.default_rng(0).integers(0, 256, (16, 8, 8, 3), dtype=np.uint8)
+    dataset = avtt.datasets.from_table(images, labels, name=f"</title>{EVIL}")
+    model = Hostile(answers="one", refuse=0.3)
+    model.name = f"--><svg onload=alert(3)>{EVIL}"
+    where = {f"where {EVIL} %{{y}}": {"truth": [1]}}
+    targets = ["concepts", "relations", *where]
+    return audit(
+        dataset, model, budget=40, half_width=0.1, targets=targets, where=where, surrogate=False
+    )
+
+
+def test_hostile_text_stays_text() -> None:
+    page = render(hostile_journal())
+    tags = Tags(page)
+    assert "<script>alert" not in own(page)
+    assert not any(tag == "svg" and "onload" in a for tag, a in tags.tags)
+    assert not any(name.startswith("on") for _, a in tags.tags for name in a)
+    assert EVIL in tags.text
+    assert "{{ 7*7 }}" in tags.text
+    for id in ("beliefs-data", "uncertainty-chart-data", "map-data"):
+        assert "<" not in json.dumps(block(page, id))
+    for id in ("certified-data", "widths-chart-data"):
+        assert "<script" not in json.dumps(block(page, id))
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+def test_scripts_run_in_a_browser(tmp_path: Path) -> None:
+    """Charts are drawn, hostile names do nothing, and the console stays silent."""
+    path = tmp_path / "report.html"
+    write_report(hostile_journal(), path)
+    flags = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking"
+    command = ["chromium", *flags.split(), f"--user-data-dir={tmp_path / 'profile'}"]
+    command += ["--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom"]
+    done = subprocess.run(
+        [*command, path.as_uri()], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "CONSOLE" not in done.stderr
+    assert done.stdout.count('class="main-svg"') >= 5
+    assert " shown</span>" in done.stdout
