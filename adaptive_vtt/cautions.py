@@ -44,10 +44,7 @@ def cautions(facts: "Facts", targets: pd.DataFrame, canaries: Repeated | None) -
             "changed during the audit, for which no certificate holds"
         )
     if excluded := _excluded(targets):
-        found.append(
-            f"questions that turned out not to count: {excluded}; the estimate takes each as 1/2, "
-            "the interval as 0 to 1"
-        )
+        found.append(f"questions that turned out not to count: {excluded}; " + _treated(facts))
     return found
 
 
@@ -64,6 +61,12 @@ def _excluded(targets: pd.DataFrame) -> str:
         return ""
     some = targets[targets["excluded"] > 0].sort_values("excluded", ascending=False)
     return _listed([f"{row.excluded} of {row.target!r}" for row in some.itertuples()])
+
+
+def _treated(facts: "Facts") -> str:
+    if facts.certificate is None or facts.certificate.bets.ratio:
+        return "rates are over the questions that count"
+    return "the estimate takes each as 1/2, the interval as 0 to 1"
 
 
 def _listed(words: list[str]) -> str:

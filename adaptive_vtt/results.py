@@ -9,7 +9,7 @@ import pandas as pd
 
 from .cautions import cautions
 from .certify import Bounds, Certifier, derive
-from .certify.verify import recompute
+from .certify.verify import Interval, recompute
 from .engine.canaries import Repeated, repeated
 from .journal import Journal
 from .journal.facts import CertificateFacts, Facts, read_facts
@@ -39,7 +39,9 @@ class Result:
     ``canaries``: how many answers asked again differ. ``warnings``: what to know before
     trusting the rest, a sentence each. In audits that certify, ``targets`` also says whether
     an interval ``emptied``, whether the estimate went ``astray`` and had to be moved into it,
-    and how many questions were ``excluded`` as they did not count.
+    and how many questions were ``excluded`` as they did not count. ``guarantee``: what holds of
+    the intervals, and how surely, in words; None where nothing is certified. In audits with
+    ``at_most``, ``decided`` says on which side of it a target lies: "above", "at most" or None.
     """
 
     targets: pd.DataFrame
@@ -55,6 +57,7 @@ class Result:
     head: str = ""
     canaries: Repeated | None = None
     warnings: tuple[str, ...] = ()
+    guarantee: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The result for JSON; what is unknown is null."""
@@ -72,6 +75,7 @@ class Result:
             "journal_head": self.head,
             "canaries": None if self.canaries is None else self.canaries.as_dict(),
             "warnings": list(self.warnings),
+            "guarantee": self.guarantee,
         }
 
 
@@ -185,6 +189,8 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
         targets = _certified(facts.certificate, intervals, draws, calls)
         bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
         rates = dict(zip(facts.certificate.ids, bounds, strict=True))
+    # figures of several rates hold only where their intervals hold at once
+    together = facts.certificate is None or facts.certificate.guarantee == "all"
     canaries = repeated(sources, calls)
     return Result(
         targets=targets,
@@ -193,13 +199,14 @@ def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
         cost=sum(c.cost for c in calls) + sum(s.cost for s in sources),
         reason=facts.ended.reason if facts.ended else None,
         waiting=len(draws) - len(calls),
-        derived=derive(facts.space, rates),
+        derived=derive(facts.space, rates if together else {}),
         lost=facts.interrupted,
         captions=found(calls, draws),
         canaries=canaries,
         warnings=tuple(cautions(facts, targets, canaries)),
         scoring=facts.settings.oracle.regime,
         head=journal.head,
+        guarantee=None if facts.certificate is None else facts.certificate.promise,
     )
 
 
@@ -221,20 +228,7 @@ def _certified(
 ) -> pd.DataFrame:
     """``rows``: a table of intervals; None where they are to be computed from draws and calls."""
     if rows is None:
-        aim = certificate.aim
-        rows = [
-            {
-                "target": i.target,
-                "estimate": i.estimate,
-                "lower": i.lower,
-                "upper": i.upper,
-                "half_width": (i.upper - i.lower) / 2,
-                "certified": (i.upper - i.lower) / 2 <= aim and not (i.emptied or i.astray),
-                "emptied": i.emptied,
-                "astray": i.astray,
-            }
-            for i in recompute(certificate, draws, calls)
-        ]
+        rows = [_recomputed(i, certificate) for i in recompute(certificate, draws, calls)]
     answered = {c.call: c for c in calls}
     asked, excluded = [0] * len(rows), [0] * len(rows)
     for draw in draws:
@@ -246,6 +240,24 @@ def _certified(
             excluded[move.target] += len(out.intersection(move.members))
     table = pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
     return _identified(table, certificate.ids)
+
+
+def _recomputed(found: Interval, certificate: CertificateFacts) -> dict[str, Any]:
+    """A row of ``Result.targets`` for an audit that has not ended."""
+    half_width, decides = (found.upper - found.lower) / 2, certificate.decides
+    only = decides and certificate.half_width is None
+    reached = found.decided is not None if only else half_width <= certificate.aim
+    row = {
+        "target": found.target,
+        "estimate": found.estimate,
+        "lower": found.lower,
+        "upper": found.upper,
+        "half_width": half_width,
+        "certified": reached and not (found.emptied or found.astray),
+        "emptied": found.emptied,
+        "astray": found.astray,
+    }
+    return row | ({"decided": found.decided} if decides else {})
 
 
 def _targets(table: pd.DataFrame, rates: Mapping[str, int]) -> pd.DataFrame:

@@ -23,7 +23,9 @@ class State:
     question may cost at most. ``emptied`` (K,): whether nothing was left of a target's interval;
     ``doubtful`` (K,): whether that, or its draws disagree with it. ``hard``: how many answers there
     were, where all were 0 or 1, else 0; ``lowest``: below which relative uncertainty no side can
-    fall by such answers.
+    fall by such answers. ``limit``: what targets are decided against, None in audits that decide
+    nothing; ``above`` and ``below`` (K,): which are decided to lie above it, and which at most at
+    it.
     """
 
     calls: int
@@ -39,6 +41,9 @@ class State:
     doubtful: npt.NDArray[np.bool_] | None = None
     hard: int = 0
     lowest: float = 0.0
+    limit: float | None = None
+    above: npt.NDArray[np.bool_] | None = None
+    below: npt.NDArray[np.bool_] | None = None
 
     @property
     def widest(self) -> float:
@@ -197,18 +202,23 @@ class Certified(_Combinable):
 
 @dataclass(frozen=True)
 class Decided(_Combinable):
-    """Stop once every target's interval lies on one side of ``at_most``."""
+    """Stop once every target is decided to lie above ``at_most``, or at most at it.
+
+    Audits with this limit decide by bets of their own (``certify.decisions``); against any other
+    limit a target is decided once its whole interval lies on one side.
+    """
 
     at_most: float
 
     def reached(self, state: State) -> str | None:
         if state.lower is None or state.upper is None:
             return None
-        inside = (state.lower <= self.at_most) & (state.upper > self.at_most)
-        if _doubted(state) or inside.any():
+        above, below = state.lower > self.at_most, state.upper <= self.at_most
+        if state.limit == self.at_most and state.above is not None and state.below is not None:
+            above, below = state.above, state.below
+        if _doubted(state) or not (above | below).all():
             return None
-        above = int((state.lower > self.at_most).sum())
-        return f"every target is decided: {above} of {len(state.lower)} above {self.at_most:g}"
+        return f"every target is decided: {int(above.sum())} of {len(above)} above {self.at_most:g}"
 
     def __str__(self) -> str:
         return f"every target on one side of {self.at_most:g}"

@@ -18,6 +18,8 @@ Bools = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 CallMode = Literal["one", "all"]
 """What one call of a model answers: one question, or all concepts of an image."""
+Guarantee = Literal["all", "each"]
+"""What holds with the confidence asked for: all intervals at once, or each by itself."""
 ConceptsAre = Literal["classes", "labels", "other"]
 """What an oracle takes concepts to be; see ``OracleDefaults``."""
 
@@ -252,8 +254,8 @@ class Outcome:
     ``loss`` in [0, 1]; ``coordinate`` the paper's a = (f + truth) / 2 in [0, 1], or None
     where the question was not answered. ``score``: what is journaled as the answer where
     that is a mask or words. ``unanswered``: why words are no answer. ``excluded`` says why
-    a question should not count; as that is only known once it was asked, it counts as 0 in
-    lower bounds and as 1 in upper ones. ``details``: whatever else the report should tell of
+    a question should not count; that is only known once it was asked. Rates are
+    over the questions that count. ``details``: whatever else the report should tell of
     the answer, as JSON has it.
     """
 

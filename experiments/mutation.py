@@ -60,7 +60,10 @@ LEFT_BEHIND = (".git", ".venv*", "runs", "bench", "__pycache__", ".*_cache", ".h
 _AUDITS = ("ask_and_tell", "stopping", "mutants", "audit", "sources", "resuming")
 _CERTIFIED = ("certify_figures", "verify_draws")
 TESTS: dict[str, tuple[str, ...]] = {
-    "certify/sequences": _CERTIFIED,
+    "certify/decisions": ("game",),
+    "certify/game": ("game", *_CERTIFIED),
+    "certify/rules": ("game",),
+    "certify/sequences": ("game", *_CERTIFIED),
     "certify/certifier": (*_CERTIFIED, "reasons"),
     "certify/targets": ("certify_figures", "derived"),
     "certify/verify": ("certify_figures", "verify_draws", "journal_chain"),

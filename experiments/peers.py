@@ -214,13 +214,13 @@ def _acquisition(model: Any, name: str) -> Any:
 
 def betting(bench: Bench, seed: int) -> Track:
     """Our sequence on a stream with replacement, nothing predicted."""
-    from adaptive_vtt.certify.sequences import Sequences
+    from adaptive_vtt.certify.sequences import Sequences, Step
 
-    sequences = Sequences(np.array([HALF_WIDTH]), 0.05)
+    sequences = Sequences(np.array([HALF_WIDTH]), np.array([0.05]))
     zero, one, rows = np.zeros(1), np.ones(1), []
     for loss in _stream(bench, seed):
         a = np.array([loss])
-        sequences.move(np.array([True]), a, a, zero, one, 0.25 * one, zero, zero)
+        sequences.move(Step(np.array([True]), a, a, zero, one, 0.25 * one, zero, zero, zero, zero))
         sequences.bound(zero, one)
         rows.append((sequences.estimate[0], sequences.lower[0], sequences.upper[0]))
     return _track(np.array(rows), bench)

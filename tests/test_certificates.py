@@ -15,6 +15,7 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt.audit import Audit
 from adaptive_vtt.certify import Certifier, Sequences, named_targets
+from adaptive_vtt.certify.sequences import Step
 from adaptive_vtt.certify.targets import calls, largest, member, size
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
@@ -140,12 +141,12 @@ def test_a_sequence_covers_at_every_moment_under_the_worst_stopping() -> None:
     """200 coins watched for 200 flips at level .1: P(more than 34 misses) < .001 at most."""
     rng = np.random.default_rng(0)
     p = rng.choice([0.05, 0.2, 0.5], 200)
-    sequence = Sequences(np.full(200, 0.05), 0.1)
+    sequence = Sequences(np.full(200, 0.05), np.full(200, 0.1))
     zero, one = np.zeros(200), np.ones(200)
     held = one.astype(bool)
     for _ in range(200):
         flips = (rng.random(200) < p).astype(float)
-        sequence.move(one > 0, flips, flips, zero, one, 0.25 * one, zero, zero)
+        sequence.move(Step(one > 0, flips, flips, zero, one, 0.25 * one, zero, zero, zero, zero))
         sequence.bound(zero, one)
         held &= (sequence.lower <= p) & (p <= sequence.upper)
     assert (~held).sum() <= 34
@@ -265,7 +266,7 @@ def test_a_decision_stops_the_audit_when_every_target_is_on_one_side() -> None:
     audit = Audit(space, model, at_most=0.5, targets=["overall"])
     result = audit.run()
     assert "every target is decided" in str(result.reason)
-    assert result.targets["upper"][0] <= 0.5
+    assert result.targets["decided"].tolist() == ["at most"]
     assert truth["overall error"] < 0.5
     assert result.calls < len(space.dataset) * len(space.variants)
 

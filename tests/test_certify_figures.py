@@ -10,6 +10,7 @@ from golden.make_certifier import CASES, FILTER, TARGETS, given, played
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import Sequences, named_targets
+from adaptive_vtt.certify.sequences import BETS, Step
 from adaptive_vtt.certify.targets import fingerprint
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.oracles import Consistency
@@ -21,7 +22,7 @@ GOLDEN = Path(__file__).parent / "golden" / "certifier.json"
 def close(ours: Any, golden: Any) -> bool:
     """Equal but for rounding, numbers and what holds them."""
     if isinstance(golden, dict):
-        return set(ours) == set(golden) and all(close(ours[k], golden[k]) for k in golden)
+        return set(ours) >= set(golden) and all(close(ours[k], golden[k]) for k in golden)
     if isinstance(golden, list):
         return len(ours) == len(golden) and all(map(close, ours, golden))
     if isinstance(golden, float) and not isinstance(ours, bool):
@@ -52,8 +53,8 @@ def reckoned(outcomes: list[float], aim: float, alpha: float, cells: int) -> lis
         for k, m in enumerate(means):
             skew = min(max(m * (1 - m) / (centre * (1 - centre)), 1 / 3), 3)
             bet = 1.2 * aim / spread / skew
-            rising[k] *= 1 + min(bet, 0.9 / m if m else np.inf) * (a - m)
-            falling[k] *= 1 + min(bet, 0.9 / (1 - m) if m < 1 else np.inf) * (m - a)
+            rising[k] *= 1 + min(bet, 0.98 / m if m else np.inf) * (a - m)
+            falling[k] *= 1 + min(bet, 0.98 / (1 - m) if m < 1 else np.inf) * (m - a)
         weights.append(centre * (1 - centre))
         strays += (a - centre) ** 2 / 0.25
         total += a
@@ -66,11 +67,14 @@ def reckoned(outcomes: list[float], aim: float, alpha: float, cells: int) -> lis
 @pytest.mark.parametrize("error", [0.02, 0.3, 0.9])
 def test_bets_leave_the_means_that_their_definition_leaves(error: float) -> None:
     cells, outcomes = 100, (np.random.default_rng(1).random(300) < error).astype(float).tolist()
-    sequences = Sequences(np.array([0.1]), alpha=0.1, grid=cells + 1)
+    bets = BETS.model_copy(update={"cell": 1 / cells})
     one, none = np.ones(1), np.zeros(1)
+    sequences = Sequences(0.1 * one, 0.1 * one, bets)
     for a in outcomes:
         outcome = np.array([a])
-        sequences.move(one > 0, outcome, outcome, none, one, 0.25 * one, none, none)
+        sequences.move(
+            Step(one > 0, outcome, outcome, none, one, 0.25 * one, none, none, none, none)
+        )
     sequences.bound(none, one)
     ours = [sequences.lower[0], sequences.upper[0], sequences.estimate[0]]
     assert ours == pytest.approx(reckoned(outcomes, 0.1, 0.1, cells))
@@ -79,9 +83,10 @@ def test_bets_leave_the_means_that_their_definition_leaves(error: float) -> None
 
 def test_a_mean_between_two_of_the_grid_is_no_sign_of_a_change() -> None:
     one, none = np.ones(1), np.zeros(1)
-    sequences = Sequences(np.array([0.01]), alpha=0.1, grid=10)
+    sequences = Sequences(0.01 * one, 0.1 * one, BETS.model_copy(update={"cell": 1 / 9}))
     for _ in range(400):  # excludes 4/9 and 5/9 at the same moment
-        sequences.move(one > 0, 0.5 * one, 0.5 * one, none, one, 0.01 * one, none, none)
+        half = 0.5 * one
+        sequences.move(Step(one > 0, half, half, none, one, 0.01 * one, none, none, none, none))
     sequences.bound(none, one)
     assert (sequences.lower[0], sequences.upper[0]) == pytest.approx((3 / 9, 6 / 9))
     assert not sequences.emptied[0]

@@ -86,7 +86,7 @@ def test_an_empty_interval_stops_the_audit_and_stays_in_journal_and_report(tmp_p
 
 
 def test_an_interval_that_the_pool_empties_stays_the_last_that_was_not():
-    sequences = Sequences(np.full(2, 0.1), 0.05)
+    sequences = Sequences(np.full(2, 0.1), np.full(2, 0.05))
     sequences.bound(np.array([0.2, 0.2]), np.array([0.6, 0.6]))
     sequences.bound(np.array([0.7, 0.3]), np.array([0.6, 0.5]))
     assert sequences.emptied.tolist() == [True, False]

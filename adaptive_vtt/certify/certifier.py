@@ -21,7 +21,8 @@ upwards, and towards n for a-. At 0, N a+ is at least S; at n, N a- is at most S
 there they cannot pass. Against a mean m other than the expected one, f is moved by the
 difference, as far as its own bound allows (``tilt``).
 
-Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both".
+Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both". Questions that turn
+out not to count are left out of the rate: see ``sequences.Step``.
 """
 
 from typing import Any
@@ -33,6 +34,7 @@ from ..space import QuestionSpace
 from ..types import Bools, CallMode, Floats, Indices
 from .game import Game
 from .game import Move as Move
+from .rules import Rules
 from .targets import Target, calls, largest, member, size
 
 CLIP = 0.02
@@ -49,7 +51,7 @@ seen by then."""
 TINY = 1e-300
 RANGE = 1.0
 """Draws needed go with variance + RANGE * half-width: 2 v ln(1/alpha) / w^2, and, as a bet is
-at most CAP over the range, ln(1/alpha) / (CAP w)."""
+at most cap over the range, ln(1/alpha) / (cap w)."""
 PRIOR = 20.0
 """Draws that the first guess of the variance ratio, 1, counts as."""
 
@@ -58,7 +60,7 @@ class Certifier(Game):
     """The game of a space's targets, and what each draw fixes for it.
 
     ``half_width`` is what is aimed at; with probability ``confidence`` all intervals hold
-    at all times.
+    at all times. ``rules`` say more, in place of both.
     """
 
     def __init__(
@@ -67,16 +69,17 @@ class Certifier(Game):
         targets: list[Target],
         *,
         answers: CallMode,
-        half_width: float,
-        confidence: float,
+        half_width: float = 0.05,
+        confidence: float = 0.95,
+        rules: Rules | None = None,
     ) -> None:
         count = len(targets)
         sizes = np.array([size(space, t) for t in targets], float)
-        super().__init__(sizes, half_width, (1 - confidence) / count)
+        super().__init__(sizes, rules or Rules(half_width, 1 - confidence))
         self.space = space
         self.targets = targets
         self.answers = answers
-        self.half_width = half_width
+        self.half_width = self.rules.aim
         self.largest = np.array([largest(space, t, answers) for t in targets], float)
         self.calls = np.array([calls(space, t, answers) for t in targets], float)  # M
         self.first_calls = np.maximum(self.calls, 1)
@@ -93,13 +96,23 @@ class Certifier(Game):
 
     @property
     def certified(self) -> Bools:
-        """(K,): whether each interval is as narrow as asked, and the draws agree with it.
+        """(K,): whether each interval is as narrow as asked, and the draws agree with it; where
+        only a decision was asked for, whether each target is decided instead.
 
         Where the model changes, an interval shrinks through every width before nothing is left
         of it; what gives that away is that the draws' own mean lies outside. Such a target is
         not certified before they agree again. To stop later is always allowed.
         """
+        if self.rules.by_distance and self.decisions is not None:
+            return self.decisions.decided & ~self.doubtful
         return (self.sequences.half_width <= self.half_width) & ~self.doubtful
+
+    @property
+    def settled(self) -> Bools:
+        """(K,): whether nothing more is asked of each target: certified, and decided."""
+        if self.decisions is None:
+            return self.certified
+        return self.certified & self.decisions.decided
 
     @property
     def doubtful(self) -> Bools:
@@ -108,13 +121,16 @@ class Certifier(Game):
 
     def standing(self) -> dict[str, Any]:
         """What stopping rules read, by the names of ``State``'s fields."""
-        sequences = self.sequences
-        return {
+        sequences, decisions = self.sequences, self.decisions
+        found: dict[str, Any] = {
             "lower": sequences.lower,
             "upper": sequences.upper,
             "emptied": sequences.emptied,
             "doubtful": self.doubtful,
         }
+        if decisions is not None:
+            found |= {"limit": decisions.limit, "above": decisions.above, "below": decisions.below}
+        return found
 
     def members(self, questions: Indices) -> Bools:
         """K x n: which targets each question belongs to."""
@@ -178,16 +194,20 @@ class Certifier(Game):
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
 
-    def learn(self, move: Move, inside: Bools, least: Floats, most: Floats) -> None:
-        """The losses of the draw's questions: ``inside`` K x n, ``least`` and ``most`` (n,).
+    def learn(
+        self, move: Move, inside: Bools, least: Floats, most: Floats, out: Bools | None = None
+    ) -> None:
+        """The losses of the draw's questions: ``inside`` K x n, ``least`` and ``most`` (n,), and
+        ``out`` (n,), which of them do not count; None: all do. Their losses must be 0.
 
-        The two differ where a question is unanswered and the policy is "both". Draws must
+        Least and most differ where a question is unanswered and the policy is "both". Draws must
         be learnt from in the order of their moves.
         """
         low, high = inside @ least, inside @ most
         count = inside.sum(axis=1)
-        self._compare(move, (low + high) / 2, count)
-        self.play(move, low, high, count)
+        left_out = np.zeros(len(count)) if out is None else inside @ out.astype(float)
+        self._compare(move, (low + high) / 2 + left_out * self.sequences.centre, count)
+        self.play(move, low, high, count, left_out)
         self.hits += count > 0
 
     def table(self) -> list[dict[str, Any]]:
@@ -196,7 +216,9 @@ class Certifier(Game):
         draws = sequences.moves
         estimate = self.estimate
         astray = self.astray()
-        growth = np.maximum((sequences.half_width / self.half_width) ** 2 - 1, 0)
+        more = draws * np.maximum((sequences.half_width / self.half_width) ** 2 - 1, 0)
+        if self.rules.by_distance:  # evidence goes with the draws
+            more = np.minimum(draws * self.lacking / np.maximum(1 - self.lacking, TINY), self.calls)
         return [
             {
                 "target": target.name,
@@ -210,7 +232,8 @@ class Certifier(Game):
                 "size": int(self.sizes[k]),
                 "variance_ratio": float(ratios[k]),
                 "effective_draws": float(self.hits[k] / ratios[k]),
-                "more_calls": int(np.ceil(draws * growth[k])),
+                "more_calls": int(np.ceil(more[k])),
+                **({} if self.decisions is None else {"decided": self.decisions.side(k)}),
             }
             for k, target in enumerate(self.targets)
         ]
@@ -235,7 +258,7 @@ class Certifier(Game):
         (a target's questions in a call)^2 is shared out evenly among those questions.
         """
         count, cost = self._costs(inside, unit, units, variance)
-        worst = RANGE * self.half_width * count[:, unit]
+        worst = RANGE * self.sequences.aims[:, None] * count[:, unit]
         return np.asarray(self._prices(count, cost)[:, None] * inside * (variance + worst))
 
     def _costs(
@@ -243,19 +266,30 @@ class Certifier(Game):
     ) -> tuple[Floats, Floats]:
         """K x m each: how many of a target's questions a call has, and what it costs the target."""
         count = per_unit(inside, unit, units)
-        cost = per_unit(inside * variance, unit, units) + RANGE * self.half_width * count**2
-        return count, cost
+        worst = RANGE * self.sequences.aims[:, None]
+        return count, per_unit(inside * variance, unit, units) + worst * count**2
 
     def _prices(self, count: Floats, cost: Floats) -> Floats:
         """(K,): what a unit of a target's cost counts for."""
+        aims = self.sequences.aims
         touching = np.maximum((count > 0).sum(axis=1), 1)
         mean = cost.sum(axis=1) / touching
         typical = np.maximum(count.sum(axis=1) / touching, 1)
-        left = 1 - np.minimum(self.half_width / np.maximum(self.sequences.half_width, TINY), 1) ** 2
         # sqrt(weight * mean) * calls is what the law spends on a target: let it be its need
-        need = mean / typical**2
-        weight = np.where(self.certified, 0.0, need**2 * left / np.maximum(mean, TINY))
+        need = mean / (typical * aims / self.half_width) ** 2
+        weight = np.where(self.settled, 0.0, need**2 * self.lacking / np.maximum(mean, TINY))
         return np.asarray(weight / self.first_calls**2)
+
+    @property
+    def lacking(self) -> Floats:
+        """(K,) in [0, 1]: the share of the draws that each target still needs: of those an interval
+        needs in all, which go with 1 / width^2, or of the evidence for a decision."""
+        width = self.half_width / np.maximum(self.sequences.half_width, TINY)
+        left = 1 - np.minimum(width, 1) ** 2
+        if self.decisions is None:
+            return left
+        open_ = self.decisions.lacking()
+        return open_ if self.rules.by_distance else np.maximum(left, open_)
 
     def variance_ratios(self) -> Floats:
         """(K,): variance of the draws so far over that of as many uniform ones within the
@@ -265,7 +299,7 @@ class Certifier(Game):
 
     def variance_ratio(self) -> float:
         """The mean ratio over the targets that are open (1 where none is)."""
-        open_ = ~self.certified
+        open_ = ~self.settled
         return float(self.variance_ratios()[open_].mean()) if open_.any() else 1.0
 
     def _compare(self, move: Move, losses: Floats, count: npt.NDArray[np.int64]) -> None:

@@ -8,7 +8,8 @@ import numpy.typing as npt
 from ..journal import FIGURES
 from ..journal.rows import MoveRow
 from ..types import Bools, Floats, Indices
-from .sequences import Sequences
+from .rules import Rules
+from .sequences import Sequences, Step
 
 
 @dataclass(frozen=True)
@@ -59,23 +60,32 @@ class Move:
 class Game:
     """S and the confidence sequence of every target; arrays are (K,).
 
-    ``sizes``: how many questions each has; ``aim``: the half-width that bets aim at; ``alpha``: the
-    probability with which one target's interval may fail.
+    ``sizes``: how many questions each has; ``rules``: what is aimed at, and how surely.
     """
 
-    def __init__(self, sizes: Floats, aim: float, alpha: float) -> None:
+    def __init__(self, sizes: Floats, rules: Rules) -> None:
+        count = len(sizes)
         self.sizes = sizes
-        self.sequences = Sequences(np.full(len(sizes), aim), alpha)
+        self.rules = rules
+        self.sequences = Sequences(np.full(count, rules.aim), rules.alphas(count), rules.bets)
+        self.sequences.aims = rules.aims(self.sequences.centre)
+        self.decisions = rules.decisions(count)
         self.waiting = sizes.copy()  # questions not answered
         self.least = np.zeros(len(sizes))  # S, unanswered losses as 0
         self.most = np.zeros(len(sizes))  # S, unanswered losses as 1
+        self.out = np.zeros(len(sizes))  # questions that turned out not to count
 
-    def play(self, move: Move, low: Floats, high: Floats, count: npt.NDArray[np.int64]) -> None:
-        """One draw: its ``move``, the sums of its losses at least and at most, and how many there
-        are. Draws must be played in their order."""
+    def play(
+        self, move: Move, low: Floats, high: Floats, count: npt.NDArray[np.int64], out: Floats
+    ) -> None:
+        """One draw: its ``move``, the sums of its losses at least and at most, how many there are,
+        and how many of them do not count (``out``; their losses are not in the sums). Draws must be
+        played in their order."""
+        if not self.rules.bets.ratio:
+            high, out = high + out, np.zeros_like(out)
         a_low = self.least + move.low_base + move.scale * (low - move.low_predicted)
         a_high = self.most + move.high_base + move.scale * (high - move.high_predicted)
-        self.sequences.move(
+        step = Step(
             move.active,
             a_low / self.sizes,
             a_high / self.sizes,
@@ -84,11 +94,24 @@ class Game:
             move.foreseen / self.sizes**2,
             move.tilt / self.sizes,
             move.tilt_bound / self.sizes,
+            self.out / self.sizes,
+            move.scale * out / self.sizes,
         )
+        if self.decisions is not None:
+            everywhere = np.full(len(self.sizes), self.decisions.limit)
+            self.decisions.play(
+                *self.sequences.growth(step, np.arange(len(self.sizes)), everywhere)
+            )
+        self.sequences.move(step)
+        self.sequences.aims = self.rules.aims(self.sequences.centre)
         self.least += low
         self.most += high
         self.waiting -= count
-        self.sequences.bound(self.least / self.sizes, (self.most + self.waiting) / self.sizes)
+        self.out += out
+        least, most = self.possible()
+        self.sequences.bound(least, most)
+        if self.decisions is not None:
+            self.decisions.settle(least, most)
 
     @property
     def estimate(self) -> Floats:
@@ -97,6 +120,10 @@ class Game:
 
     def astray(self) -> Bools:
         """Whether each estimate had to be moved to lie within what the bets leave."""
-        return self.sequences.astray(
-            self.least / self.sizes, (self.most + self.waiting) / self.sizes
-        )
+        return self.sequences.astray(*self.possible())
+
+    def possible(self) -> tuple[Floats, Floats]:
+        """(K,) each: the least and the largest rate that the questions not answered yet allow."""
+        counting = self.sizes - self.out
+        some = np.maximum(counting, 1)
+        return self.least / some, np.where(counting > 0, (self.most + self.waiting) / some, 1.0)

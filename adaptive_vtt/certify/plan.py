@@ -4,20 +4,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from ..errors import InputError, unknown
+from ..journal.facts import CertificateFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
 from ..surrogates import Named as NamedSurrogate
-from ..types import CallMode
+from ..types import CallMode, Guarantee
 from .certifier import Certifier
-from .sequences import CAP, EAGERNESS, MOST_SKEW, PRIOR
-from .targets import fingerprint, named_targets
+from .rules import Rules, by_size, shares
+from .sequences import BETS
+from .targets import Target, calls, fingerprint, largest, named_targets
 
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
-"""Where only a decision is asked for, bets aim at intervals this wide to either side."""
+"""Where only a decision is asked for, bets aim at intervals no wider than this to either side."""
 
 
 DEFAULT_TARGETS = ("concepts", "relations")
@@ -31,9 +35,9 @@ class Certify:
 
     - ``half_width``: in (0, 1). The audit ends when every interval reaches this far, or less, to
       either side. Default None: intervals may be as wide as they are.
-    - ``at_most``: in (0, 1), a mean loss. The audit ends when every interval lies on one side of
-      it. Default None: nothing is decided.
-    - ``confidence``: in (0, 1), the probability that all intervals hold at all times.
+    - ``at_most``: in (0, 1), a mean loss. The audit ends when every target is decided to lie above
+      it, or not (``certify.decisions``). Default None: nothing is decided.
+    - ``confidence``: in (0, 1), the probability that what is certified holds at all times.
       Default 0.95.
     - ``targets``: what is certified, names as in ``certify.named_targets``.
       Default: every concept's miss and false-alarm rate, and every relation's error.
@@ -52,6 +56,11 @@ class Certify:
       rendering every follow-up would take no more than a minute or so.
     - ``prior_journal``: path of the journal of an audit of an earlier version of the model on
       the same space. Default None: none.
+    - ``guarantee``: what holds with that probability: "all" intervals at once, or "each" by itself,
+      which takes fewer questions and lets one of 20 be wrong at 0.95. Default "all".
+    - ``weights``: name of a target -> its share of what may go wrong, relative to the others' 1;
+      a target with a larger share takes fewer questions. Default None: by what is known of the
+      targets' sizes (``rules.by_size``).
     """
 
     half_width: float | None = None
@@ -64,6 +73,8 @@ class Certify:
     proxies: Mapping[str, ProxySource] | None = None
     self_taught: bool | Literal["auto"] = "auto"
     prior_journal: PriorSource | None = None
+    guarantee: Guarantee = "all"
+    weights: Mapping[str, float] | None = None
 
     @property
     def certifies(self) -> bool:
@@ -77,6 +88,13 @@ class Certify:
         if not 0 < self.confidence < 1:
             raise InputError(
                 f"confidence: expected a number between 0 and 1, got {self.confidence}"
+            )
+        if self.guarantee not in ("all", "each"):
+            raise unknown("guarantee", str(self.guarantee), ("all", "each"))
+        if self.guarantee == "each" and self.weights:
+            raise InputError(
+                'weights: expected none where the guarantee is "each", as no target shares with '
+                f"others there; got {dict(self.weights)}"
             )
         if self.unanswered not in ("loss", "both"):
             raise unknown("policy", str(self.unanswered), ("loss", "both"), "unanswered")
@@ -108,31 +126,66 @@ class Certify:
             return None
         return rules[0] if len(rules) == 1 else rules[0] & rules[1]
 
-    def certifier(self, space: QuestionSpace, answers: CallMode) -> Certifier | None:
-        """The certifier of the targets in ``space``; None where nothing is certified."""
+    def certifier(
+        self, space: QuestionSpace, answers: CallMode, begun: CertificateFacts | None = None
+    ) -> Certifier | None:
+        """The certifier of the targets in ``space``; None where nothing is certified.
+
+        ``begun``: the certificate of the journal that is gone on with, which tells what the audit
+        bets by.
+        """
         if not self.certifies:
             return None
-        return Certifier(
-            space,
-            named_targets(space, self.targets, self.where),
-            answers=answers,
-            half_width=self.half_width or DECISION_WIDTH,
-            confidence=self.confidence,
+        targets = named_targets(space, self.targets, self.where)
+        by_bets = self.at_most is not None and (begun is None or begun.decides)
+        rules = Rules(
+            self.half_width or DECISION_WIDTH,
+            1 - self.confidence,
+            self.guarantee,
+            self._shares(space, targets, answers, begun),
+            self.at_most if by_bets else None,
+            by_bets and self.half_width is None,
+            BETS if begun is None else begun.bets,
+        )
+        return Certifier(space, targets, answers=answers, rules=rules)
+
+    def _shares(
+        self,
+        space: QuestionSpace,
+        targets: Sequence[Target],
+        answers: CallMode,
+        begun: CertificateFacts | None,
+    ) -> tuple[float, ...] | None:
+        """Every target's share of alpha: as given, as journaled, or by its size."""
+        if self.guarantee == "each" or len(targets) == 1:
+            return None
+        if self.weights:
+            return shares(self.weights, [target.name for target in targets])
+        if begun is not None:
+            return begun.weights
+        return by_size(
+            np.array([calls(space, t, answers) for t in targets], float),
+            np.array([largest(space, t, answers) for t in targets], float),
+            space.size if answers == "one" else len(space.dataset) * len(space.variants),
         )
 
     def describe(self, certifier: Certifier | None) -> dict[str, Any] | None:
         """For the journal: what is certified, to what, and how sure."""
         if certifier is None:
             return None
+        weights = certifier.rules.weights
         return {
             "half_width": self.half_width,
             "at_most": self.at_most,
             "aim": certifier.half_width,
             "confidence": self.confidence,
+            "guarantee": self.guarantee,
+            "decided": "by bets" if certifier.decisions is not None else "by intervals",
+            "weights": weights if weights is None else [*weights],
             "unanswered": self.unanswered,
             "targets": [t.name for t in certifier.targets],
             "ids": [t.id.as_dict() for t in certifier.targets],
             "sizes": [int(n) for n in certifier.sizes],
             "subsets": fingerprint(certifier.targets),
-            "bets": {"cap": CAP, "eagerness": EAGERNESS, "prior": PRIOR, "most_skew": MOST_SKEW},
+            "bets": certifier.rules.bets.model_dump(),
         }

@@ -11,18 +11,16 @@ past, lo <= a+, a- <= hi, and everything but a+ and a- is fixed by the past. The
 {m : (K+ + K-) / 2 < 1 / alpha} holds R at all times with probability 1 - alpha.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from ..types import Floats
+from ..journal.facts import BetFacts
+from ..types import Bools, Floats
 
-GRID = 1001
-CAP = 0.9
-"""c of the formulas above: the largest fraction of its wealth that one bet may lose. Below 1, no
-single draw can ruin a bet against a mean that is still possible."""
-EAGERNESS = 1.2
-"""Distance from the centre, in half-widths aimed at, of the mean that bets are best at
-excluding."""
+BETS = BetFacts(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0, ratio=True)
+"""What new audits bet by; those begun before go on as their journal says."""
 LEAST_VARIANCE = 1e-9
 BETWEEN = 3.5
 """Width in grid cells up to which an interval counts as never emptied. Two neighbouring possible
@@ -31,29 +29,64 @@ both are excluded: only a wider interval proves that the losses changed."""
 EDGE = 1e-9
 """Distance, on the scale of losses 0..1, by which the ends of an interval may pass each other
 through rounding alone."""
+LEAST_SHARE = 0.02
+"""A smaller share of questions that count is not believed: estimates divide by it."""
 SPARSE = 0.9
 """Share of the stored means that are still possible, below which excluded ones are thrown out:
 doing so at every draw would cost more than it saves."""
-MOST_SKEW = 3.0
-PRIOR = 8.0
-"""Pseudo-outcomes that the first guesses of centre and variance count as."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pair of pseudo-outcomes a+ = ``low`` and a- = ``high`` for every target, all (K,).
+
+    ``lo`` <= a+ and a- <= ``hi``; ``foreseen`` is their likely variance. Against the mean
+    m they are used with predictions moved by m - centre, which adds (m - centre) *
+    ``tilt``; a tilt has mean 0 and lies within +- ``tilt_bound``. All but ``low``,
+    ``high`` and ``tilt`` are fixed by the past. Targets that are not ``active`` stay.
+
+    Questions that turn out not to count are left out of the rate by taking the loss of each as m
+    wherever bets are against m: (L - m) has the mean 0 over the questions that count exactly if
+    L - m, and 0 for the others, has it over all. Losses stay within [0, 1], so that all bounds
+    hold. ``out``: what those seen before would add to a if their losses were 1, ``out_now``: what
+    this draw's add; both are 0 where everything counts.
+    """
+
+    active: Bools
+    low: Floats
+    high: Floats
+    lo: Floats
+    hi: Floats
+    foreseen: Floats
+    tilt: Floats
+    tilt_bound: Floats
+    out: Floats
+    out_now: Floats
+
+    @property
+    def counting(self) -> Floats:
+        """(K,): pseudo-outcomes of the share of the target's questions that count."""
+        return np.asarray(1 - self.out - self.out_now)
 
 
 class Sequences:
-    """K confidence sequences, each at level ``alpha`` and aimed at its half-width ``aims`` (K,).
+    """K confidence sequences with levels ``alpha`` (K,), aimed at half-widths ``aims`` (K,).
 
     Intervals only ever shrink; each is one grid cell wider than what the bets exclude. Means
     outside an interval never come back, so only those inside are kept, all targets in a row.
+    ``aims`` may change from step to step, ``alpha`` before the first bet: by the past alone. At
+    level 0 nothing is ever excluded.
 
     ``emptied`` (K,): whether nothing was left of an interval at some moment. While the losses
     do not change that has probability ``alpha``, so it is evidence that they did; the interval
     then stays the last that was not empty, and certifies nothing.
     """
 
-    def __init__(self, aims: Floats, alpha: float, grid: int = GRID) -> None:
-        count = len(aims)
+    def __init__(self, aims: Floats, alpha: Floats, bets: BetFacts = BETS) -> None:
+        count, grid = len(aims), round(1 / bets.cell) + 1
         self.alpha = alpha
         self.aims = aims
+        self.bets = bets
         self.moves = 0
         self._cell = 1 / (grid - 1)
         # the means still possible, target after target: whose, which, log K+ and log K-
@@ -67,11 +100,12 @@ class Sequences:
         self.upper = np.ones(count)
         self.emptied = np.zeros(count, dtype=np.bool_)
         # how far past pseudo-outcomes strayed, in units of the variance foreseen for them
-        self._strayed = np.full(count, PRIOR)
+        self._strayed = np.full(count, bets.prior)
         self._precision = np.zeros(count)
         self._weighted = np.zeros(count)
         self._prior = np.zeros(count)
         self._said = np.zeros((2, count))  # weights, and weighted pseudo-outcomes
+        self._counted = np.zeros(count)  # weighted pseudo-outcomes of the share that counts
 
     @property
     def half_width(self) -> Floats:
@@ -87,7 +121,7 @@ class Sequences:
         """
         return np.where(self._said[0] > 0, np.clip(self._plain(), self.lower, self.upper), np.nan)
 
-    def astray(self, least: Floats, most: Floats) -> npt.NDArray[np.bool_]:
+    def astray(self, least: Floats, most: Floats) -> Bools:
         """(K,): whether the estimate, before it is kept within the interval, lies outside what
         the bets leave; ``least`` and ``most`` are what a finite pool still allows it to be."""
         mean = np.clip(np.nan_to_num(self._plain(), nan=0.5), least, np.maximum(least, most))
@@ -96,13 +130,18 @@ class Sequences:
 
     def _plain(self) -> Floats:
         """(K,): the weighted mean of the pseudo-outcomes; NaN before any."""
-        weight, total = self._said
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(total / weight)
+            return np.asarray(self._said[1] / self._said[0] / self.share)
+
+    @property
+    def share(self) -> Floats:
+        """(K,): the expected share of each target's questions that count; 1 before any draw."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.clip(np.nan_to_num(self._counted / self._said[0], nan=1.0), LEAST_SHARE, 1)
 
     @property
     def centre(self) -> Floats:
-        """(K,): the estimate before it is sure of itself: drawn to 1/2 as by PRIOR outcomes."""
+        """(K,): the estimate, drawn to 1/2 as by ``bets.prior`` outcomes while there are few."""
         with np.errstate(invalid="ignore"):
             mean = (self._weighted + 0.5 * self._prior) / (self._precision + self._prior)
         return np.clip(np.nan_to_num(mean, nan=0.5), 0.02, 0.98)
@@ -110,38 +149,28 @@ class Sequences:
     @property
     def stray(self) -> Floats:
         """(K,): mean square of past pseudo-outcomes about the centre, over that foreseen."""
-        return self._strayed / (PRIOR + self.moves)
+        return self._strayed / (self.bets.prior + self.moves)
 
-    def move(
-        self,
-        active: npt.NDArray[np.bool_],
-        low: Floats,
-        high: Floats,
-        lo: Floats,
-        hi: Floats,
-        foreseen: Floats,
-        tilt: Floats,
-        tilt_bound: Floats,
-    ) -> None:
-        """One pair of pseudo-outcomes a+ = ``low`` and a- = ``high`` for every target, all (K,).
-
-        ``lo`` <= a+ and a- <= ``hi``; ``foreseen`` is their likely variance. Against the mean
-        m they are used with predictions moved by m - centre, which adds (m - centre) *
-        ``tilt``; a tilt has mean 0 and lies within +- ``tilt_bound``. All but ``low``,
-        ``high`` and ``tilt`` are fixed by the past. Targets that are not ``active`` stay.
-        """
-        row, m = self._row, self._mean
-        away = m - self.centre[row]
-        swing = np.abs(away) * tilt_bound[row]
-        lean = away * tilt[row]
-        bet = self._bets(foreseen)
-        up = _capped(bet, m - lo[row] + swing) * (low[row] + lean - m)
-        down = _capped(bet, hi[row] + swing - m) * (m - high[row] - lean)
-        on = active[row]
-        self._rising += np.log1p(up) * on
-        self._falling += np.log1p(down) * on
-        self._note(active, (low + high) / 2, np.maximum(foreseen, LEAST_VARIANCE))
+    def move(self, step: Step, betting: bool = True) -> None:
+        """The next draw's pseudo-outcomes; only looked at where nothing is bet on them."""
+        if betting:
+            up, down = self.growth(step, self._row, self._mean)
+            self._rising += up
+            self._falling += down
+        self._note(step)
         self._shrink()
+
+    def growth(self, step: Step, row: npt.NDArray[np.int64], m: Floats) -> tuple[Floats, Floats]:
+        """What the step adds to log K+ and log K- against means ``m`` of the targets ``row``."""
+        away = m - self.centre[row]
+        swing = np.abs(away) * step.tilt_bound[row]
+        lean = away * step.tilt[row] + m * step.out_now[row]
+        rest = m * (1 - step.out[row])
+        bet = self._bets(step.foreseen, row, m)
+        up = self._capped(bet, rest - step.lo[row] + swing) * (step.low[row] + lean - rest)
+        down = self._capped(bet, step.hi[row] + swing - rest) * (rest - step.high[row] - lean)
+        on = step.active[row]
+        return np.log1p(up) * on, np.log1p(down) * on
 
     def bound(self, least: Floats, most: Floats) -> None:
         """Cuts the intervals to [least, most]: what the rest of a finite pool still allows."""
@@ -151,30 +180,42 @@ class Sequences:
         self.upper = np.where(left, upper, self.upper)
         self.emptied |= ~left
 
-    def _bets(self, foreseen: Floats) -> Floats:
-        """The best bet against each mean, by variance and skew.
+    def _bets(self, foreseen: Floats, row: npt.NDArray[np.int64], m: Floats) -> Floats:
+        """The best bet against each of means ``m`` of targets ``row``, by variance and skew.
 
         Kelly's bet against m on a coin of bias m + w is w / (m (1 - m)), whatever the coin
         does: so the variance is scaled by that of 0/1 losses whose mean is m.
         """
         centre = self.centre
-        scale = EAGERNESS * self.aims / np.maximum(foreseen * self.stray, LEAST_VARIANCE)
-        skew = self._mean * (1 - self._mean) / (centre * (1 - centre))[self._row]
-        return scale[self._row] / np.clip(skew, 1 / MOST_SKEW, MOST_SKEW)
+        scale = (
+            self.bets.eagerness
+            * self.aims
+            * self.share
+            / np.maximum(foreseen * self.stray, LEAST_VARIANCE)
+        )
+        skew = m * (1 - m) / (centre * (1 - centre))[row]
+        return scale[row] / np.clip(skew, 1 / self.bets.most_skew, self.bets.most_skew)
 
-    def _note(self, active: npt.NDArray[np.bool_], outcome: Floats, foreseen: Floats) -> None:
+    def _note(self, step: Step) -> None:
+        active, centre = step.active, self.centre
+        told = (step.low + step.high) / 2
+        outcome = told + centre * (step.out + step.out_now)
+        foreseen = np.maximum(step.foreseen, LEAST_VARIANCE)
         if self.moves == 0:
-            self._prior = PRIOR / foreseen
-        weight = active * self.centre * (1 - self.centre) / foreseen
-        self._said += weight * np.stack([np.ones_like(outcome), outcome])
-        self._strayed += np.where(active, (outcome - self.centre) ** 2 / foreseen, 1.0)
+            self._prior = self.bets.prior / foreseen
+        weight = active * centre * (1 - centre) / foreseen
+        self._said += weight * np.stack([np.ones_like(told), told])
+        self._counted += weight * step.counting
+        self._strayed += np.where(active, (outcome - centre) ** 2 / foreseen, 1.0)
         self._precision += active / foreseen
         self._weighted += active * outcome / foreseen
         self.moves += 1
 
     def _shrink(self) -> None:
         """Drops what is excluded by now, but for one grid cell; what is dropped stays so."""
-        inside = np.exp(self._rising) + np.exp(self._falling) < 2 / self.alpha
+        with np.errstate(divide="ignore"):
+            enough = (2 / self.alpha)[self._row]
+        inside = np.exp(self._rising) + np.exp(self._falling) < enough
         inside &= self._possible()
         row, mean = self._row[inside], self._mean[inside]
         empty = self._bet_upper - self._bet_lower > BETWEEN * self._cell
@@ -192,14 +233,14 @@ class Sequences:
             self._row, self._mean = self._row[kept], self._mean[kept]
             self._rising, self._falling = self._rising[kept], self._falling[kept]
 
-    def _possible(self) -> npt.NDArray[np.bool_]:
+    def _possible(self) -> Bools:
         """Which of the means kept lie in their interval; half a cell against rounding."""
         edge = 0.5 * self._cell
         above = self._mean > self._bet_lower[self._row] - edge
         return above & (self._mean < self._bet_upper[self._row] + edge)
 
-
-def _capped(bet: Floats, room: Floats) -> Floats:
-    """``bet``, or CAP / room where that is less; where there is no room, nothing can be lost."""
-    with np.errstate(divide="ignore"):
-        return np.minimum(bet, np.where(room > 0, CAP / np.maximum(room, 1e-300), np.inf))
+    def _capped(self, bet: Floats, room: Floats) -> Floats:
+        """``bet``, or cap / room where that is less; without room nothing can be lost."""
+        with np.errstate(divide="ignore"):
+            most = np.where(room > 0, self.bets.cap / np.maximum(room, 1e-300), np.inf)
+        return np.minimum(bet, most)

@@ -11,6 +11,7 @@ from ..journal.rows import CallRow, DrawRow
 from ..types import Floats
 from .certifier import Move
 from .game import Game
+from .rules import Rules
 
 if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts
@@ -22,12 +23,14 @@ Counts = npt.NDArray[np.int64]
 class Track:
     """One target after 0 ... T answered draws: ``lower``, ``upper``, ``questions`` (T + 1,).
 
-    ``mean`` is that of the losses seen, NaN before any.
+    ``mean`` is that of the losses seen, NaN before any. ``decided`` (T + 1,): 1 where the target
+    was decided to lie above the limit by then, -1 for at most, else 0.
     """
 
     lower: Floats
     upper: Floats
     questions: Counts
+    decided: Counts
     estimate: float
     mean: float
 
@@ -44,46 +47,50 @@ def tracks(
 
     Draws count up to the first whose call is not answered, as nothing later is learnt from yet.
     """
-    game = Game(np.array(certificate.sizes, float), certificate.aim, certificate.alpha)
+    sizes = np.array(certificate.sizes, float)
+    game = Game(sizes, Rules.of(certificate))
     losses = _losses(calls, certificate.both)
     answered = {c.call for c in calls}
     lower, upper = [game.sequences.lower], [game.sequences.upper]
+    decided = [np.zeros(len(sizes), np.int64)]
     questions = [np.zeros(len(certificate.sizes), np.int64)]
     for draw in draws:
         if draw.call not in answered:
             break
-        least, most, count = _came_back(draw, losses)
-        game.play(Move.of(draw.moves), least, most, count)
+        least, most, out = (_sums(draw, losses, part) for part in range(3))
+        count = np.array([len(move.members) for move in draw.moves], np.int64)
+        game.play(Move.of(draw.moves), least, most, count, out)
         lower.append(game.sequences.lower)
         upper.append(game.sequences.upper)
         questions.append(questions[-1] + count)
+        decided.append(_sides(game, decided[0]))
     estimate = game.estimate
     with np.errstate(invalid="ignore"):
-        mean = (game.least + game.most) / 2 / questions[-1]
-    ends, counts = np.array([lower, upper]), np.stack(questions, axis=1)
+        mean = (game.least + game.most) / 2 / (questions[-1] - game.out)
+    ends, sides = np.array([lower, upper]), np.stack(decided, axis=1)
+    counts = np.stack(questions, axis=1)
     return [
-        Track(ends[0, :, k], ends[1, :, k], counts[k], float(estimate[k]), float(mean[k]))
-        for k in range(len(certificate.sizes))
+        Track(ends[0, :, k], ends[1, :, k], counts[k], sides[k], float(estimate[k]), float(mean[k]))
+        for k in range(len(sizes))
     ]
 
 
-def _losses(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float]]:
-    """Question -> the loss at least and at most."""
+def _sides(game: Game, none: Counts) -> Counts:
+    """(K,): see ``Track.decided``."""
+    made = game.decisions
+    return none if made is None else made.above.astype(np.int64) - made.below
+
+
+def _losses(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float, float]]:
+    """Question -> the loss at least and at most, and 1 where it does not count."""
     found = {}
     for call in calls:
         for row in call.answers:
-            loss, open_ = row.loss or 0.0, row.answer is None and (both or row.excluded)
-            found[row.question] = (0.0, 1.0) if open_ else (loss, loss)
+            loss, open_ = row.loss or 0.0, row.answer is None and both and not row.excluded
+            found[row.question] = (*((0.0, 1.0) if open_ else (loss, loss)), float(row.excluded))
     return found
 
 
-def _came_back(
-    draw: DrawRow, losses: Mapping[int, tuple[float, float]]
-) -> tuple[Floats, Floats, Counts]:
-    """Per target the sum of the draw's losses at least, and at most, and how many there are."""
-    ends = [[losses[q] for q in move.members] for move in draw.moves]
-    return (
-        np.array([sum(least for least, _ in of) for of in ends], float),
-        np.array([sum(most for _, most in of) for of in ends], float),
-        np.array([len(of) for of in ends], np.int64),
-    )
+def _sums(draw: DrawRow, losses: Mapping[int, tuple[float, float, float]], part: int) -> Floats:
+    """(K,): one of the three figures of ``_losses`` summed over the draw's questions."""
+    return np.array([sum(losses[q][part] for q in m.members) for m in draw.moves], float)

@@ -6,7 +6,7 @@ One target at a time, one draw at a time, as the docstrings of
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +19,13 @@ from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from .verify_draws import check_draws
 
 if TYPE_CHECKING:
-    from ..journal.facts import BetFacts, CertificateFacts
+    from ..journal.facts import CertificateFacts
 
-GRID = [i / 1000 for i in range(1001)]
 BETWEEN = 3.5
+LEAST_AIM = 0.02
+LEAST_SHARE = 0.02
+FEW = 2
+"""Targets up to which decisions share alpha as intervals do."""
 LEAST = 1e-9
 NOTHING = 1e-300
 """Where a bet has less room than this, or none, nothing can be lost: its cap is out of reach."""
@@ -40,6 +43,7 @@ class Interval:
     estimate: float
     emptied: bool = False
     astray: bool = False
+    decided: str | None = None
 
 
 def verify(journal: Journal) -> list[Interval]:
@@ -59,12 +63,12 @@ def verify(journal: Journal) -> list[Interval]:
     _check_draws(draws, calls)
     facts = read_facts(journal.facts())
     certificate = facts.certificate
-    losses = _losses(calls, certificate is not None and certificate.both)
+    losses = {q: loss[:2] for q, loss in _losses(calls, certificate).items()}
     whole = (with_law(journal, draw) for draw in draws)
     check_draws(facts, whole, {c.call for c in calls}, losses)
     intervals = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
-        _compare(intervals, facts.intervals, certificate.aim)
+        _compare(intervals, facts.intervals, certificate)
     return intervals
 
 
@@ -75,21 +79,85 @@ def recompute(
     audit certifies nothing."""
     if certificate is None:
         return []
-    losses = _losses(calls, certificate.both)
+    levels = _levels(certificate)
+    losses = _losses(calls, certificate)
     there = {c.call for c in calls}
     answered = []
     for draw in draws:
         if draw.call not in there:
             break  # what comes after an open call is not learnt from yet
         answered.append(draw)
-    return [
-        _interval(name, k, certificate, answered, losses)
-        for k, name in enumerate(certificate.targets)
+    games = [_Game(certificate, k, levels[k]) for k in range(len(levels))]
+    found = [
+        _interval(name, game, k, answered, losses)
+        for k, (name, game) in enumerate(zip(certificate.targets, games, strict=True))
     ]
+    if not certificate.decides or certificate.at_most is None:
+        return found
+    shared = certificate.guarantee == "all"
+    sides = _sides(games, levels, certificate.at_most, len(answered), shared)
+    return [replace(i, decided=side) for i, side in zip(found, sides, strict=True)]
 
 
-def _losses(calls: list[CallRow], both: bool) -> dict[int, tuple[float, float]]:
-    """Question -> the loss at least and at most."""
+def _sides(
+    games: list["_Game"], levels: list[float], limit: float, draws: int, shared: bool
+) -> list[str | None]:
+    """On which side of the limit each target was decided to lie, going through the draws."""
+    sides: list[str | None] = [None] * len(games)
+    for t in range(draws):
+        for k, game in enumerate(games):
+            _, _, least, most = game.evidence[t]
+            if sides[k] is None and (least > limit or most <= limit):
+                sides[k] = "above" if least > limit else "at most"
+        again = True
+        while again:
+            again = False
+            thresholds = [_thresholds(sides, levels, k, shared) for k in range(len(games))]
+            for k, game in enumerate(games):
+                up, down, _, _ = game.evidence[t]
+                above, below = up >= thresholds[k][0], down >= thresholds[k][1]
+                if sides[k] is None and (above or below):
+                    sides[k] = "above" if above else "at most"
+                    again = True
+    return sides
+
+
+def _thresholds(
+    sides: list[str | None], levels: list[float], k: int, shared: bool
+) -> tuple[float, float]:
+    """The log-wealth at which target ``k`` is decided to be above, and at most."""
+    if levels[k] == 0:
+        return math.inf, math.inf
+    if not shared or len(levels) <= FEW:
+        return -math.log(levels[k]), -math.log(levels[k])
+    half = sum(levels) / 2
+    left = [
+        sum(level for level, side in zip(levels, sides, strict=True) if side != direction)
+        for direction in ("above", "at most")
+    ]
+    up, down = (math.log(rest / (half * levels[k])) if rest else -math.inf for rest in left)
+    return up, down
+
+
+def _levels(certificate: "CertificateFacts") -> list[float]:
+    """Every target's alpha. Raises JournalError where they are more than there is in all."""
+    alpha, count = 1 - certificate.confidence, len(certificate.sizes)
+    if certificate.guarantee == "each":
+        return [alpha] * count
+    weights = certificate.weights or (1 / count,) * count
+    if len(weights) != count or min(weights) < 0 or sum(weights) > 1 + LEAST:
+        raise JournalError(
+            f"verify: expected weights of {count} targets, 0 or more and 1 in all, got {weights}"
+        )
+    return [alpha * weight for weight in weights]
+
+
+def _losses(
+    calls: list[CallRow], certificate: "CertificateFacts | None"
+) -> dict[int, tuple[float, float, int]]:
+    """Question -> the loss at least and at most, and 1 where it does not count."""
+    both = certificate is not None and certificate.both
+    ratio = certificate is not None and certificate.bets.ratio
     found = {}
     for call in calls:
         for row in call.answers:
@@ -99,20 +167,22 @@ def _losses(calls: list[CallRow], both: bool) -> dict[int, tuple[float, float]]:
                         f"verify: question {row.question}: expected a loss in 0..1, got {row.loss}"
                     )
                 excluded = (row.unanswered or "").startswith(EXCLUDED)
-                open_ = row.answer is None and (both or excluded)
-                found[row.question] = (0.0, 1.0) if open_ else (row.loss, row.loss)
+                if excluded and ratio:
+                    found[row.question] = (0.0, 0.0, 1)
+                elif row.answer is None and (both or excluded):
+                    found[row.question] = (0.0, 1.0, 0)
+                else:
+                    found[row.question] = (row.loss, row.loss, 0)
     return found
 
 
 def _interval(
     name: str,
+    game: "_Game",
     k: int,
-    certificate: "CertificateFacts",
     draws: list[DrawRow],
-    losses: dict[int, tuple[float, float]],
+    losses: dict[int, tuple[float, float, int]],
 ) -> Interval:
-    alpha = (1 - certificate.confidence) / len(certificate.sizes)
-    game = _Game(certificate.sizes[k], certificate.aim, alpha, certificate.bets)
     lower, upper = 0.0, 1.0
     seen: set[int] = set()
     for draw in draws:
@@ -122,12 +192,13 @@ def _interval(
         seen.update(row.members)
         least = sum(losses[q][0] for q in row.members)
         most = sum(losses[q][1] for q in row.members)
-        game.play(row, least, most)
+        game.play(row, least, most, sum(losses[q][2] for q in row.members))
         low, high = game.interval(len(seen))
         if low <= high + LEAST:  # an interval that empties stays the last that was not
             lower, upper = low, high
         else:
             game.emptied = True
+        game.witness(len(seen))
     estimate = min(max(game.estimate(), lower), upper)
     return Interval(name, lower, upper, estimate, game.emptied, game.astray(len(seen)))
 
@@ -135,15 +206,23 @@ def _interval(
 class _Game:
     """The two bettors of one target, against the means ``m`` that are still possible."""
 
-    def __init__(self, size: int, aim: float, alpha: float, bets: "BetFacts") -> None:
-        self.size, self.aim, self.alpha = size, aim, alpha
+    def __init__(self, certificate: "CertificateFacts", k: int, alpha: float) -> None:
+        bets = certificate.bets
+        self.size, self.aim, self.alpha = certificate.sizes[k], certificate.aim, alpha
+        self.limit = certificate.at_most if certificate.decides else None
+        self.by_distance = self.limit is not None and certificate.half_width is None
+        self.at_limit = np.zeros(2)  # log K+ and log K- there
+        self.best = np.zeros(2)
+        self.evidence: list[tuple[float, float, float, float]] = []
         self.cap, self.eagerness = bets.cap, bets.eagerness
         self.first, self.most_skew = bets.prior, bets.most_skew
-        self.rising = np.zeros(len(GRID))
-        self.falling = np.zeros(len(GRID))
-        self.m = np.array(GRID)
-        self.spread = self.m * (1 - self.m)
+        cells = round(1 / bets.cell)
+        self.cell = 1 / cells
+        self.m = np.array([i / cells for i in range(cells + 1)])
+        self.rising, self.falling = np.zeros(cells + 1), np.zeros(cells + 1)
         self.least = self.most = 0.0
+        self.out = 0
+        self.counted = 0.0
         self.lower, self.upper = 0.0, 1.0
         self.emptied = False
         self.strayed, self.plays = self.first, 0
@@ -157,47 +236,81 @@ class _Game:
         return min(max(mean, 0.02), 0.98)
 
     def estimate(self) -> float:
-        return self.total / self.weight if self.weight else 0.5
+        return self.total / self.weight / self.share() if self.weight else 0.5
 
-    def play(self, row: MoveRow, least: float, most: float) -> None:
-        """One draw: bets fixed by the past, then the losses."""
+    def share(self) -> float:
+        """Of the questions, those that count, as far as the draws tell."""
+        return min(max(self.counted / self.weight, LEAST_SHARE), 1) if self.weight else 1.0
+
+    def play(self, row: MoveRow, least: float, most: float, out: int) -> None:
+        """One draw: bets fixed by the past, then the losses; ``out`` of its questions do not
+        count, and are bet on as if the loss of each were the mean that is bet against."""
         move = dict(zip(FIGURES, row.figures, strict=True))
         size, centre = self.size, self.centre()
-        foreseen = move["foreseen"] / size**2
+        foreseen = max(move["foreseen"] / size**2, LEAST)
         low = self.least + move["low_base"] + move["scale"] * (least - move["low_predicted"])
         high = self.most + move["high_base"] + move["scale"] * (most - move["high_predicted"])
         low, high = low / size, high / size
         if row.active:
-            away = self.m - centre
-            swing = abs(away) * (move["tilt_bound"] / size)
-            above = self.m - (self.least + move["lo"]) / size + swing
-            below = (self.most + move["hi"]) / size + swing - self.m
-            bet = self._bet(foreseen, centre)
-            up = np.minimum(bet, self.cap / np.maximum(above, NOTHING))
-            down = np.minimum(bet, self.cap / np.maximum(below, NOTHING))
-            from_mean = away * (move["tilt"] / size) - self.m
-            self.rising += np.log1p(up * (from_mean + low))
-            self.falling += np.log1p(-down * (from_mean + high))
-        self._note(row.active, (low + high) / 2, max(foreseen, LEAST), centre)
+            now = move["scale"] * out / size
+            up, down = self._gains(self.m, move, low, high, now)
+            self.rising += up
+            self.falling += down
+            if self.limit is not None:
+                one = np.array([self.limit])
+                self.at_limit += np.concatenate(self._gains(one, move, low, high, now))
+                self.best = np.maximum(self.best, self.at_limit)
+        without = (self.out + move["scale"] * out) / size
+        self._note(row.active, (low + high) / 2 + centre * without, without, foreseen)
         if row.active:
             self._cut()
         self.least += least
         self.most += most
+        self.out += out
 
-    def _bet(self, foreseen: float, centre: float) -> Any:
-        skew = self.spread / (centre * (1 - centre))
+    def _gains(
+        self, m: Any, move: dict[str, float], low: float, high: float, now: float
+    ) -> tuple[Any, Any]:
+        """What the draw adds to log K+ and log K- against means ``m``."""
+        size, away = self.size, m - self.centre()
+        swing = abs(away) * (move["tilt_bound"] / size)
+        rest = m * (1 - self.out / size)
+        above = rest - (self.least + move["lo"]) / size + swing
+        below = (self.most + move["hi"]) / size + swing - rest
+        bet = self._bet(m, move["foreseen"] / size**2)
+        up = np.minimum(bet, self.cap / np.maximum(above, NOTHING))
+        down = np.minimum(bet, self.cap / np.maximum(below, NOTHING))
+        from_mean = away * (move["tilt"] / size) + m * now - rest
+        return np.log1p(up * (from_mean + low)), np.log1p(-down * (from_mean + high))
+
+    def _bet(self, m: Any, foreseen: float) -> Any:
+        centre = self.centre()
+        skew = m * (1 - m) / (centre * (1 - centre))
         skew = np.minimum(np.maximum(skew, 1 / self.most_skew), self.most_skew)
         variance = max(foreseen * self.strayed / (self.first + self.plays), LEAST)
-        return self.eagerness * self.aim / (variance * skew)
+        return self.eagerness * self._aim() * self.share() / (variance * skew)
 
-    def _note(self, active: bool, outcome: float, foreseen: float, centre: float) -> None:
+    def _aim(self) -> float:
+        if not self.by_distance or self.limit is None:
+            return self.aim
+        return min(max(abs(self.centre() - self.limit), LEAST_AIM), self.aim)
+
+    def witness(self, seen: int) -> None:
+        """Keeps what a decision after this draw goes by."""
+        up, down = self.best.tolist()
+        self.evidence.append((up, down, *self._left(seen)))
+
+    def _note(self, active: bool, outcome: float, out: float, foreseen: float) -> None:
+        """``outcome``: with questions left ``out`` as if their losses were the centre."""
+        centre = self.centre()
         if self.plays == 0:
             self.prior = self.first / foreseen
         self.strayed += (outcome - centre) ** 2 / foreseen if active else 1.0
         if active:
             weight = centre * (1 - centre) / foreseen
             self.weight += weight
-            self.total += weight * outcome
+            self.total += weight * (outcome - centre * out)
+            self.counted += weight * (1 - out)
             self.precision += 1 / foreseen
             self.weighted += outcome / foreseen
         self.plays += 1
@@ -207,22 +320,23 @@ class _Game:
         places = range(len(self.m))
         first, last = self._left_among(places), self._left_among(reversed(places))
         if first is None or last is None:
-            self.emptied |= self.upper - self.lower > BETWEEN * GRID[1]
+            self.emptied |= self.upper - self.lower > BETWEEN * self.cell
             return
-        lower, upper = max(self.lower, first - GRID[1]), min(self.upper, last + GRID[1])
+        lower, upper = max(self.lower, first - self.cell), min(self.upper, last + self.cell)
         if (lower, upper) == (self.lower, self.upper):
             return
         self.lower, self.upper = lower, upper
-        edge = GRID[1] / 2
+        edge = self.cell / 2
         start, stop = np.searchsorted(self.m, [lower - edge, upper + edge])
-        columns = (self.m, self.spread, self.rising, self.falling)
-        self.m, self.spread, self.rising, self.falling = (c[start:stop] for c in columns)
+        columns = (self.m, self.rising, self.falling)
+        self.m, self.rising, self.falling = (c[start:stop] for c in columns)
 
     def _left_among(self, places: Iterable[int]) -> float | None:
         """The first mean, of those at ``places``, that the two bettors have not ruled out."""
+        enough = -math.log(self.alpha) if self.alpha else math.inf
         for place in places:
             wealth = np.logaddexp(self.rising[place], self.falling[place]) - math.log(2)
-            if wealth < -math.log(self.alpha):
+            if wealth < enough:
                 return float(self.m[place])
         return None
 
@@ -238,7 +352,10 @@ class _Game:
         return self.weight > 0 and not self.lower - LEAST <= mean <= self.upper + LEAST
 
     def _left(self, seen: int) -> tuple[float, float]:
-        return self.least / self.size, (self.most + self.size - seen) / self.size
+        counting = self.size - self.out
+        if not counting:
+            return 0.0, 1.0
+        return self.least / counting, (self.most + self.size - seen) / counting
 
 
 def _check_draws(draws: list[DrawRow], calls: list[CallRow]) -> None:
@@ -251,7 +368,11 @@ def _check_draws(draws: list[DrawRow], calls: list[CallRow]) -> None:
             raise JournalError(f"verify: the draw of call {call.call} is missing")
 
 
-def _compare(intervals: list[Interval], stated: list[dict[str, Any]], aim: float) -> None:
+def _compare(
+    intervals: list[Interval], stated: list[dict[str, Any]], certificate: "CertificateFacts"
+) -> None:
+    aim = certificate.aim
+    decides = certificate.decides
     for found, row in zip(intervals, stated, strict=True):
         width = (found.upper - found.lower) / 2
         ours = {
@@ -261,8 +382,13 @@ def _compare(intervals: list[Interval], stated: list[dict[str, Any]], aim: float
             "estimate": found.estimate,
             "half_width": width,
         }
-        if abs(width - aim) > AGREE:  # else rounding decides
-            ours["certified"] = width <= aim and not (found.emptied or found.astray)
+        sound = not (found.emptied or found.astray)
+        if decides:
+            ours["decided"] = found.decided
+        if decides and certificate.half_width is None:
+            ours["certified"] = found.decided is not None and sound
+        elif abs(width - aim) > AGREE:  # else rounding decides
+            ours["certified"] = width <= aim and sound
         wrong = [name for name, value in ours.items() if not _agrees(value, row.get(name))]
         if wrong:
             raise JournalError(

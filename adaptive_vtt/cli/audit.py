@@ -36,7 +36,11 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         float | None, typer.Option(help="Stop when every target is surely on one side of this.")
     ] = None,
     confidence: Annotated[
-        float | None, typer.Option(help="Probability that all intervals hold at all times.")
+        float | None, typer.Option(help="Probability that intervals hold at all times.")
+    ] = None,
+    guarantee: Annotated[
+        str | None,
+        typer.Option(help="What holds with that probability: all intervals at once, or each."),
     ] = None,
     targets: Annotated[
         str | None,
@@ -85,6 +89,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         "half_width": half_width,
         "at_most": at_most,
         "confidence": confidence,
+        "guarantee": guarantee,
         "targets": names(targets),
         "self_taught": self_taught,
         "seed": seed,

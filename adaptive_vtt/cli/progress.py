@@ -83,6 +83,9 @@ class Live:
         widths = (state.upper - state.lower) / 2
         widest = int(np.argmax(widths))
         names = self._audit.targets
+        if state.above is not None and state.below is not None:
+            done = int((state.above | state.below).sum())
+            return f"{done}/{len(widths)} decided, widest +-{widths[widest]:.3f} {names[widest]}"
         if certify.half_width is None:
             return f"widest +-{widths[widest]:.3f} {names[widest]}"
         done = int((widths <= certify.half_width).sum())
@@ -104,6 +107,8 @@ class Live:
             markup=False,
         )
         console.print(_table(result.targets))
+        if result.guarantee is not None:
+            console.print(result.guarantee, markup=False)
         if result.captions is not None:
             console.print(str(result.captions), markup=False)
             if not result.captions.comparable:
@@ -129,12 +134,18 @@ def _table(targets: pd.DataFrame) -> Table:
     if len(targets) > SHOWN:
         title += f", {SHOWN} of {len(targets)} targets"
     table = Table(title=title)
-    for column in ("target", "estimate", *(["interval"] if certified else []), "questions"):
+    decided = ["decided"] if "decided" in targets else []
+    intervals = ["interval"] if certified else []
+    for column in ("target", "estimate", *intervals, *decided, "questions"):
         table.add_column(column, justify="left" if column == "target" else "right")
     for _, row in targets.sort_values("estimate", ascending=False).head(SHOWN).iterrows():
         interval = [f"{row['lower']:.3f} - {row['upper']:.3f}"] if certified else []
         table.add_row(
-            str(row["target"]), f"{row['estimate']:.3f}", *interval, str(row["questions"])
+            str(row["target"]),
+            f"{row['estimate']:.3f}",
+            *interval,
+            *(str(row[name] or "not yet") for name in decided),
+            str(row["questions"]),
         )
     return table
 

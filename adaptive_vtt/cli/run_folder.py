@@ -41,6 +41,7 @@ _SECTIONS = {
     "half_width": "certify",
     "at_most": "certify",
     "confidence": "certify",
+    "guarantee": "certify",
     "targets": "certify",
     "self_taught": "certify",
 }
@@ -127,8 +128,11 @@ def run_and_report(
         typer.echo(json.dumps(result.as_dict(), indent=1, allow_nan=False))
     else:
         live.finish(result, out)
-    if require_certified and not bool(result.targets["certified"].all()):
-        open_ = int((~result.targets["certified"].astype(bool)).sum())
+    done = result.targets["certified"].astype(bool)
+    if "decided" in result.targets:
+        done &= result.targets["decided"].notna()
+    if require_certified and not bool(done.all()):
+        open_ = int((~done).sum())
         typer.echo(f"avtt: {open_} of {len(result.targets)} targets are not certified", err=True)
         raise typer.Exit(3)
     return result

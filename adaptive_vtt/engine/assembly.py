@@ -4,7 +4,7 @@ from typing import Any
 
 from ..certify.plan import Certify
 from ..errors import InputError
-from ..journal.facts import Facts
+from ..journal.facts import CertificateFacts, Facts
 from ..models.local.self_taught import SelfTaught, teachable
 from ..space import QuestionSpace
 from ..surrogates import REGISTRY, LossSurrogate, Named, named, sample_features
@@ -69,14 +69,16 @@ def fresh_belief(
     seed: int | str,
     device: str,
     proxies: Proxies,
+    begun: CertificateFacts | None = None,
     **readings: Any,
 ) -> Belief:
     """The belief of an audit that has asked nothing yet, with certifier and surrogate of losses
     where targets are certified.
 
-    ``seed``: the audit's key. ``readings`` are Belief's ``memory``, ``form`` and ``history``.
+    ``seed``: the audit's key; ``begun``: see ``Certify.certifier``.
+    ``readings`` are Belief's ``memory``, ``form`` and ``history``.
     """
-    certifier = certify.certifier(space, answers)
+    certifier = certify.certifier(space, answers, begun)
     if certifier is None:
         return Belief(space, seed=seed, device=device, **readings)
     losses = None

@@ -135,6 +135,7 @@ def assembled(
         seed=origin.key,
         device=device,
         proxies=proxies,
+        begun=None if facts is None else facts.certificate,
         memory=memory,
         form=sampling.form,
         history=sampling.history,

@@ -28,7 +28,8 @@ class Learnt:
 
     ``loss`` is the oracle's; the mean loss of all questions surely lies between those of
     ``low`` and ``high``, which differ from it only where unanswered questions count both
-    ways. ``details``: what else the oracle found, as JSON has it.
+    ways. ``details``: what else the oracle found, as JSON has it. ``excluded``: it turned out not
+    to count; its loss, 0, teaches nothing.
     """
 
     question: int
@@ -39,6 +40,7 @@ class Learnt:
     low: float | None = None
     high: float | None = None
     details: Mapping[str, Any] | None = None
+    excluded: bool = False
 
     @property
     def least(self) -> float:
@@ -151,8 +153,9 @@ class Belief:
 
     def learn(self, outcomes: Sequence[Learnt]) -> None:
         """Takes in judged questions, in order. Those unanswered teach the answer GPs nothing."""
-        if self.losses is not None and outcomes:
-            self.losses.observe(self._losses(outcomes))
+        counting = [o for o in outcomes if not o.excluded]
+        if self.losses is not None and counting:
+            self.losses.observe(self._losses(counting))
         self._remember(outcomes)
         numbering = self.space.numbering
         half = self._places // 2
@@ -181,6 +184,8 @@ class Belief:
                 self.memory.learn(outcome.question, outcome.details)
             sample, variant, concept = self.space.numbering.parts(outcome.question)
             self.asked[sample] = None
+            if outcome.excluded:
+                continue
             self.tally[concept, outcome.truth, variant] += (1, outcome.loss)
             if outcome.loss >= FAILURE:
                 self.failed.add((sample, concept))

@@ -51,7 +51,16 @@ class DrawOrder:
             self.learned += 1
 
     def _learnt(self, row: AnswerRow) -> Learnt:
-        both = row.answer is None and (self._both or row.excluded)
+        both = row.answer is None and self._both and not row.excluded
         low, high = (0.0, 1.0) if both else (None, None)
-        loss, truth = row.loss or 0.0, row.truth or 0
-        return Learnt(row.question, truth, loss, row.answer, row.coordinate, low, high, row.details)
+        return Learnt(
+            row.question,
+            row.truth or 0,
+            row.loss or 0.0,
+            row.answer,
+            row.coordinate,
+            low,
+            high,
+            row.details,
+            row.excluded,
+        )

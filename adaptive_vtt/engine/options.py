@@ -11,6 +11,7 @@ from ..models.base import ProxySource
 from ..stopping import AllOf, StoppingRule, limits_of
 from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
+from ..types import Guarantee
 
 Group = TypeVar("Group")
 
@@ -119,6 +120,8 @@ class Shorthands(TypedDict, total=False):
     half_width: float | None
     at_most: float | None
     confidence: float
+    guarantee: Guarantee
+    weights: Mapping[str, float] | None
     targets: Sequence[str]
     where: Filters | None
     unanswered: Literal["loss", "both"]

@@ -145,7 +145,8 @@ class Selector:
             losses = {o.question: o for o in outcomes}
             least = np.array([losses[q].least for q in questions.tolist()])
             most = np.array([losses[q].most for q in questions.tolist()])
-            self.certifier.learn(move, self.certifier.members(questions), least, most)
+            out = np.array([losses[q].excluded for q in questions.tolist()])
+            self.certifier.learn(move, self.certifier.members(questions), least, most, out)
         self._learned += 1
         self.belief.learn(outcomes)
 
@@ -157,7 +158,7 @@ class Selector:
 
     def _floor(self) -> float:
         """The floor; larger where adaptive draws turn out worse than uniform ones."""
-        if self.certifier is None or self.certifier.certified.all():
+        if self.certifier is None or self.certifier.settled.all():
             return self.floor
         excess = float(np.clip(self.certifier.variance_ratio() - 1, 0, 1))
         return self.floor + (1 - self.floor) * excess
@@ -167,7 +168,7 @@ class Selector:
         if self.certifier is None:
             return None
         calls = len(candidates.call)
-        open_ = self.belief.inside[~self.certifier.certified]
+        open_ = self.belief.inside[~self.certifier.settled]
         touched = per_unit(open_, array(candidates.unit), calls) > 0
         touched = touched[touched.any(axis=1)]
         if not len(touched):

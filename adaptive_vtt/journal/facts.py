@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import JournalError
-from ..types import SIDES, CallMode, ConceptsAre, Numbering, TargetId
+from ..types import SIDES, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
 from .old_facts import CERTIFY, concepts_of_oracle, stakes_unnamed, stop_levels, target_ids
 
 
@@ -71,17 +71,30 @@ class SettingsFacts(_Fact):
 
 
 class BetFacts(_Fact):
-    """The constants of the betting game; see ``certify.sequences``."""
+    """The constants of the betting game; see ``certify.sequences``.
+
+    ``cap``: in (0, 1), the largest fraction of its wealth that one bet may lose; below 1, no
+    single draw can ruin a bet against a mean that is still possible. ``eagerness``: distance from
+    the centre, in half-widths aimed at, of the mean that bets are best at excluding. ``prior``:
+    pseudo-outcomes that the first guesses of centre and variance count as. ``most_skew``: the
+    most by which bets against a mean differ for its skew. ``cell``: between neighbouring means.
+    ``ratio``: rates are over the questions that count, else one that does not count is 0 in lower
+    and 1 in upper bounds.
+    """
 
     cap: float
     eagerness: float
     prior: float
     most_skew: float
+    cell: float = 0.001
+    ratio: bool = False
 
 
 class CertificateFacts(_Fact):
     """What is certified, to what, and how sure. Per target its name, its size (questions) and its
-    identity; ``aim`` is the half-width that bets aim at."""
+    identity; ``aim`` is the half-width that bets aim at; ``weights``: shares of 1 - confidence per
+    target, None where they are even; ``decided``: how targets are found to lie on one side of
+    ``at_most``, by their intervals or as in ``certify.decisions``."""
 
     half_width: float | None
     at_most: float | None
@@ -91,12 +104,33 @@ class CertificateFacts(_Fact):
     targets: tuple[str, ...]
     sizes: tuple[int, ...]
     ids: tuple[TargetId, ...]
+    subsets: str = ""
+    guarantee: Guarantee = "all"
+    weights: tuple[float, ...] | None = None
+    decided: Literal["by intervals", "by bets"] = "by intervals"
     bets: BetFacts
 
     @property
-    def alpha(self) -> float:
-        """The probability with which one target's interval may fail."""
-        return (1 - self.confidence) / len(self.sizes)
+    def promise(self) -> str:
+        """What holds, and how surely, in words."""
+        sure, count = f"probability {self.confidence:g} at every moment", len(self.sizes)
+        if count == 1:
+            found = f"the interval holds with {sure}"
+        elif self.guarantee == "each":
+            found = (
+                f"each of {count} intervals holds by itself with {sure}, not all of them at once"
+            )
+        else:
+            found = f"all {count} intervals hold at once with {sure}"
+        if not self.decides:
+            return found
+        every = "every" if self.guarantee == "all" else "each"
+        return f"{found}; {every} decision against {self.at_most:g} is right with the same"
+
+    @property
+    def decides(self) -> bool:
+        """Whether targets are decided by bets of their own."""
+        return self.decided == "by bets" and self.at_most is not None
 
     @property
     def both(self) -> bool:
@@ -225,7 +259,11 @@ def _filled(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_ids(certificate: Any) -> Any:
-    """A certificate as journals of versions before ids have it; anything else as it is."""
-    if not isinstance(certificate, dict):
+    """A certificate without ids, and with what journals of earlier versions leave unsaid; anything
+    else as it is."""
+    if not isinstance(certificate, dict) or not isinstance(certificate.get("bets"), dict):
         return certificate
-    return {name: value for name, value in certificate.items() if name != "ids"}
+    unsaid = {"guarantee": "all", "weights": None, "decided": "by intervals"}
+    bets = {"cell": 0.001, "ratio": False, **certificate["bets"]}
+    told = {name: value for name, value in certificate.items() if name != "ids"}
+    return {**unsaid, **told, "bets": bets}

@@ -6,7 +6,7 @@ from typing import Any
 
 EXCLUDED = "excluded: "
 """Prefix of ``AnswerRow.unanswered`` where a question turned out not to count, because its source
-image went unanswered, say. Its loss is unknown: 0 in lower bounds, 1 in upper ones."""
+image went unanswered, say; see ``certify.sequences.Step``."""
 
 
 @dataclass(frozen=True)

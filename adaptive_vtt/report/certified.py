@@ -48,7 +48,8 @@ def words(certificate: CertificateFacts) -> dict[str, str]:
     if width is not None:
         aims.append(f"an interval of at most ±{width:g}")
     if limit is not None:
-        aims.append(f"an interval on one side of {limit:g}")
+        side = f"on one side of {limit:g}"
+        aims.append(f"a decision {side}" if certificate.decides else f"an interval {side}")
     done = "certified" if limit is None else "decided" if width is None else "certified and decided"
     wide = [] if width is None else ["wider than asked"]
     lacking = " or ".join(wide + ([] if limit is None else ["undecided"]))
@@ -60,6 +61,8 @@ def _columns(certificate: CertificateFacts) -> list[tuple[str, str]]:
     width, limit = certificate.half_width, certificate.at_most
     aimed = [] if width is None else [("certified", f"the half-width is at most {width:g}")]
     side = "on which side the whole interval lies"
+    if certificate.decides:
+        side = "on which side the rate was decided to lie, by bets against the limit itself"
     decided = [] if limit is None else [(f"against {limit:g}", side)]
     return [
         ("questions", "of the target, in the whole space"),

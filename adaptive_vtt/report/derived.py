@@ -60,8 +60,8 @@ class Bar:
 
 def section(evidence: Evidence) -> Section | None:
     """A table per kind; None where nothing follows."""
-    if evidence.certificate is None:
-        return None
+    if evidence.certificate is None or evidence.certificate.guarantee == "each":
+        return None  # figures of several rates need intervals that hold at once
     rates = {s.id: Bounds(s.estimate, s.lower, s.upper) for s in evidence.standings}
     found = figures(evidence.facts.space, rates)
     if not found:

@@ -34,6 +34,7 @@ def section(evidence: Evidence) -> Section:
         findings=findings(evidence),
         certified=certified_findings(evidence),
         standing=_standing(evidence),
+        guarantee=evidence.certificate.guarantee if evidence.certificate else None,
         few=FEW,
         outward=outward,
         unanswered=int(evidence.table["answer"].isna().sum()),
@@ -110,7 +111,9 @@ def _tiles(evidence: Evidence) -> list[Tile]:
         Tile("Time", duration(evidence.elapsed), "interruptions left out"),
     ]
     if excluded:
-        note = "nothing to compare with; counted as right below and wrong above"
+        note = "nothing to compare with; rates leave them out"
+        if evidence.certificate is not None and not evidence.certificate.bets.ratio:
+            note = "nothing to compare with; counted as right below and wrong above"
         tiles.append(Tile("Excluded", amount(excluded), note))
     if again := repeated(evidence.sources, evidence.calls):
         note = f"of {amount(again.answers)} answers asked again to notice a model that changes"

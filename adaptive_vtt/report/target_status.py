@@ -130,9 +130,13 @@ def _standing(
     reached = np.ones(len(track.lower), bool)
     if width is not None:
         reached &= track.half_width <= width
-    if limit is not None:
+    if certificate.decides:
+        reached &= track.decided != 0
+    elif limit is not None:
         reached &= (track.lower > limit) | (track.upper <= limit)
     side = _side(lower, upper, limit)
+    if certificate.decides:
+        side = _decided(stated, track)
     settled = (width is None or certified) and (limit is None or side is not None)
     moment = int(reached.argmax()) if reached.any() else len(reached) - 1
     return Standing(
@@ -165,6 +169,13 @@ def _side(lower: float, upper: float, limit: float | None) -> str | None:
     if limit is None or lower <= limit < upper:
         return None
     return "above" if lower > limit else "below"
+
+
+def _decided(stated: dict[str, Any], track: Track) -> str | None:
+    """The side decided by bets, as the engine said or as the rows come to."""
+    now = {1: "above", -1: "at most"}.get(int(track.decided[-1]))
+    side = stated.get("decided", now)
+    return "below" if side == "at most" else side
 
 
 def _kind(target: TargetId) -> str:

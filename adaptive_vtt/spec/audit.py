@@ -150,7 +150,16 @@ class CertifySpec(Section):
         None, description="stop when every target is surely above, or at most, this", gt=0, lt=1
     )
     confidence: float = Field(
-        0.95, description="probability that all intervals hold at all times", gt=0, lt=1
+        0.95, description="probability that what is certified holds at all times", gt=0, lt=1
+    )
+    guarantee: Literal["all", "each"] = Field(
+        "all",
+        description="what holds with that probability: all intervals at once, or each by itself",
+    )
+    weights: dict[str, float] | None = Field(
+        None,
+        description="target -> its share of what may go wrong, relative to the others' 1: a larger "
+        "one takes fewer questions",
     )
     targets: list[str] = Field(
         ["concepts", "relations"],

@@ -16,12 +16,16 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.certify import Certifier, named_targets
+from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.datasets import from_table
+from adaptive_vtt.journal.facts import BetFacts
 from adaptive_vtt.space import QuestionSpace
 
 TARGETS = ["overall", "concepts", "relations", "group:site", "mine"]
 FILTER = {"mine": {"relation": ["gaussian_noise"], "severity": [2], "truth": [1]}}
 DRAWS = 150
+BETS = BetFacts(cap=0.9, eagerness=1.2, prior=8.0, most_skew=3.0)
+"""As journals up to schema 4 tell: they are to be verified as long as they can be read."""
 WATCHED = (0, 1, 10, 149)
 """Draws after which every figure is written down."""
 
@@ -40,7 +44,7 @@ def played(answers: Literal["one", "all"], predicted: bool, error: float) -> lis
     """Figures after some of the draws; every tenth answer is missing and counts both ways."""
     space, rng = given(), np.random.default_rng(7)
     targets = named_targets(space, TARGETS, FILTER)
-    certifier = Certifier(space, targets, answers=answers, half_width=0.12, confidence=0.9)
+    certifier = Certifier(space, targets, answers=answers, rules=Rules(0.12, 1 - 0.9, bets=BETS))
     questions = np.arange(space.total)[space.eligible(np.arange(space.total))]
     losses = dict(zip(questions.tolist(), rng.random(len(questions)) < error, strict=True))
     told: list[Any] = []

@@ -1,0 +1,108 @@
+"""What the betting game of K targets is played for: fixed before the first bet."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import InputError, unknown
+from ..journal.facts import BetFacts
+from ..types import Floats, Guarantee
+from .decisions import Decisions
+from .sequences import BETS
+
+if TYPE_CHECKING:
+    from ..journal.facts import CertificateFacts
+
+LEAST_AIM = 0.02
+"""Where a rate is expected nearer than this to a limit, bets are best this far from it."""
+LEAST_SHARE = 0.1
+"""Part of alpha that is spread evenly, whatever targets need."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is aimed at, and how surely.
+
+    - ``aim``: in (0, 1), the half-width that bets aim at.
+    - ``alpha``: in (0, 1), the probability with which anything certified may be wrong: any of the
+      intervals where ``guarantee`` is "all", each of them where it is "each".
+    - ``weights`` (K,): every target's share of ``alpha``, 0 or more, 1 in all. None: even shares.
+    - ``limit``: in (0, 1), a rate; bets decide on which side of it every target lies. None: no
+      decisions. ``by_distance``: nothing else is asked for, so bets aim at the distance of the
+      centre from the limit, where that is less than ``aim``.
+    - ``bets``: the game's constants.
+    """
+
+    aim: float
+    alpha: float
+    guarantee: Guarantee = "all"
+    weights: tuple[float, ...] | None = None
+    limit: float | None = None
+    by_distance: bool = False
+    bets: BetFacts = BETS
+
+    @classmethod
+    def of(cls, certificate: "CertificateFacts") -> "Rules":
+        """Those of a journal."""
+        by_bets = certificate.decides
+        return cls(
+            certificate.aim,
+            1 - certificate.confidence,
+            certificate.guarantee,
+            certificate.weights,
+            certificate.at_most if by_bets else None,
+            by_bets and certificate.half_width is None,
+            certificate.bets,
+        )
+
+    def alphas(self, count: int) -> Floats:
+        """(K,): the probability with which each target's interval may fail."""
+        if self.guarantee == "each":
+            return np.full(count, self.alpha)
+        if self.weights is None:
+            return np.full(count, self.alpha / count)
+        return self.alpha * np.array(self.weights)
+
+    def aims(self, centre: Floats) -> Floats:
+        """(K,): the half-widths that the next bets aim at, with rates expected about ``centre``."""
+        if self.limit is None or not self.by_distance:
+            return np.full(len(centre), self.aim)
+        return np.clip(np.abs(centre - self.limit), LEAST_AIM, self.aim)
+
+    def decisions(self, count: int) -> Decisions | None:
+        """Those of an audit that has not begun; None where nothing is to be decided."""
+        if self.limit is None:
+            return None
+        return Decisions(self.limit, self.alphas(count), self.guarantee == "all")
+
+
+def shares(weights: Mapping[str, float], targets: Sequence[str]) -> tuple[float, ...]:
+    """Weights by target's name, 1 where none is given, as shares that sum to 1, in the order of
+    ``targets``. Raises InputError for an unknown target, and for weights that are none."""
+    for name, weight in weights.items():
+        if name not in targets:
+            raise unknown("target", name, targets, "weights")
+        if not 0 <= weight < float("inf"):
+            raise InputError(f"weights: {name!r}: expected a number of 0 or more, got {weight}")
+    given = [float(weights.get(name, 1.0)) for name in targets]
+    if sum(given) <= 0:
+        raise InputError("weights: expected at least one target with a weight above 0, got none")
+    return tuple(weight / sum(given) for weight in given)
+
+
+def by_size(calls: Floats, largest: Floats, total: int) -> tuple[float, ...]:
+    """Shares of alpha by what is known before the first draw, (K,) summing to 1.
+
+    ``calls`` (K,) of ``total`` bring an answer to a target, at most ``largest`` (K,) each. Where
+    calls serve several targets, one that few calls touch is waited for, and one that most calls
+    touch is done long before, with any share. Where a call brings many of a target's answers their
+    mean varies less, though not as little as if they were independent: hence the root. Nobody gets
+    less than a tenth of an even share; where no call need touch two targets all shares are even.
+    """
+    need = (1 - calls / total) ** 2 / np.sqrt(largest)
+    if calls.sum() <= total or not need.any():
+        need = np.ones_like(need)
+    share = (1 - LEAST_SHARE) * need / need.sum() + LEAST_SHARE / len(need)
+    return tuple((share / share.sum()).tolist())
