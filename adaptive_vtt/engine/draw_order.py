@@ -1,7 +1,7 @@
 """Answers in draw order: judged ones wait until every earlier draw is answered, too."""
 
 from ..journal.rows import AnswerRow, CallRow
-from .belief import Learnt
+from .belief import Learnt, margin
 from .selector import Selector
 
 
@@ -54,4 +54,6 @@ class DrawOrder:
         both = row.answer is None and (self._both or row.excluded)
         low, high = (0.0, 1.0) if both else (None, None)
         loss, truth = row.loss or 0.0, row.truth or 0
-        return Learnt(row.question, truth, loss, row.answer, row.coordinate, low, high, row.details)
+        latent = margin(truth, row.coordinate, row.details)
+        said = row.answer, row.coordinate
+        return Learnt(row.question, truth, loss, *said, low, high, row.details, latent)
