@@ -252,7 +252,9 @@ class Outcome:
     """The verdict on one answer.
 
     ``loss`` in [0, 1]; ``coordinate`` the paper's a = (f + truth) / 2 in [0, 1], or None
-    where the question was not answered. ``score``: what is journaled as the answer where
+    where the question was not answered. ``margin``: by how much the answer was right, on any
+    scale, where that is not the logit of the probability it gave to the truth (which follows
+    from the coordinate). ``score``: what is journaled as the answer where
     that is a mask or words. ``unanswered``: why words are no answer. ``excluded`` says why
     a question should not count; that is only known once it was asked. Rates are
     over the questions that count. ``details``: whatever else the report should tell of
@@ -265,6 +267,7 @@ class Outcome:
     unanswered: str | None = None
     excluded: str | None = None
     details: Mapping[str, Any] | None = None
+    margin: float | None = None
 
 
 @dataclass(frozen=True)

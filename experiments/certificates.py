@@ -39,8 +39,10 @@ UNIFORM_FLOOR = 1e-9
 class Setting:
     """One way to audit.
 
-    ``prediction``: "gp", "proxies", "shuffled" (features), "adversarial" (a proxy that says
-    the opposite of the truth, which the GP soon learns to read), "turncoat" or "none".
+    ``prediction``: "gp", "losses" (of which alone it learns, without follow-ups), "lies"
+    (margins that are noise), "proxies", "shuffled" (samples and their follow-ups), "adversarial"
+    (a proxy that says the opposite of the truth, which the GP soon learns to read), "turncoat"
+    or "none".
     """
 
     name: str
@@ -54,6 +56,7 @@ class Setting:
 
 UNIFORM = Setting("uniform", "random", floor=UNIFORM_FLOOR)
 ADAPTIVE = Setting("adaptive", prediction="gp")
+LOSSES = Setting("adaptive, losses alone", prediction="losses")
 
 
 @dataclass(frozen=True)
@@ -197,11 +200,11 @@ def _gp(task: Task, material: Material) -> QuestionGP:
     import torch
 
     bench, prediction = material.bench, task.setting.prediction
-    features = torch.from_numpy(np.asarray(bench.features, float))
-    if prediction == "shuffled":
-        rng = np.random.default_rng([task.seed, 5])
-        features = features[torch.from_numpy(rng.permutation(len(features)))]
-    losses = torch.from_numpy(material.losses.reshape(len(features), -1))
+    shuffled = np.random.default_rng([task.seed, 5]).permutation(len(bench.features))
+    inputs = bench.inputs(shuffled if prediction == "shuffled" else None)
+    if prediction == "losses":
+        inputs = {"features": inputs["features"]}
+    losses = torch.from_numpy(bench.losses)
 
     def turncoat(sample: Any, variant: Any, concept: Any, truth: Any) -> Any:
         told = losses[sample, variant][:, None]
@@ -221,7 +224,7 @@ def _gp(task: Task, material: Material) -> QuestionGP:
         1,
         shared=False,
         proxies=kinds.get(prediction),
-        features=lambda samples: features[samples],
+        **inputs,
     )
     return gp
 
@@ -234,7 +237,12 @@ def _answer(
     truth = int(material.space.truth([question])[0])
     if setting.unanswered and rng.random() < setting.unanswered:
         return Learnt(question, truth, 1.0, low=0.0, high=1.0)
-    return Learnt(question, truth, loss)
+    margin = None
+    if material.bench is not None and setting.prediction != "losses":
+        margin = float(material.bench.margins.flat[question])
+    if setting.prediction == "lies":
+        margin = rng.normal()
+    return Learnt(question, truth, loss, margin=margin)
 
 
 def _truth(material: Material, certifier: Certifier) -> Floats:
@@ -278,6 +286,7 @@ def suites(quick: bool) -> dict[str, Callable[[], pd.DataFrame]]:
     proxies = Setting("adaptive + proxies", prediction="proxies")
     silent = Setting("5 % unanswered both ways", prediction="proxies", unanswered=0.05)
     shuffled = Setting("shuffled features", prediction="shuffled")
+    lies = Setting("margins that are noise", prediction="lies")
     adversarial = Setting("adversarial proxy", prediction="adversarial")
     turncoat = Setting("proxy that turns", prediction="turncoat")
     plain = Setting("adaptive, no surrogate")
@@ -286,9 +295,14 @@ def suites(quick: bool) -> dict[str, Callable[[], pd.DataFrame]]:
         "sides-0.9": lambda: table("sides 0.9", [UNIFORM, plain], [0.1, 0.05], few // 2 or 1),
         "sides-coverage": lambda: table("sides 0.9", [plain, unanswered, batched], [0.1], many),
         "severity": lambda: table(
-            "digits-severity", [UNIFORM, ADAPTIVE], [0.05] if quick else [0.05, 0.04, 0.03], few
+            "digits-severity",
+            [UNIFORM, ADAPTIVE, LOSSES],
+            [0.05] if quick else [0.05, 0.04, 0.03],
+            few,
         ),
-        "severity-shuffled": lambda: table("digits-severity", [UNIFORM, shuffled], [0.05], few),
+        "severity-shuffled": lambda: table(
+            "digits-severity", [UNIFORM, LOSSES, shuffled, lies], [0.05], few
+        ),
         "severity-coverage": lambda: table("digits-severity", [ADAPTIVE, batched_gp], [0.05], many),
         "proxy": lambda: table("digits-proxy", [UNIFORM, ADAPTIVE, proxies], [0.05], some),
         "proxy-rmse": lambda: table(

@@ -12,7 +12,7 @@ losses are known for all of them.
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import cv2
@@ -20,13 +20,18 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
+from scipy.special import logit
 from torch import Tensor
 
 from adaptive_vtt.datasets import TableDataset, from_table
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.relations import LabelPreserving
 from adaptive_vtt.space import QuestionSpace
-from adaptive_vtt.surrogates.features import sample_features
+from adaptive_vtt.surrogates.features import (
+    REFERENCE,
+    FollowUpFeatures,
+    sample_features,
+)
 from adaptive_vtt.surrogates.loss_mean import Losses
 from adaptive_vtt.surrogates.question_gp import QuestionGP
 from adaptive_vtt.types import Floats
@@ -35,6 +40,9 @@ from adaptive_vtt.utils.random_streams import generator
 Change = Callable[[npt.NDArray[np.float32], float, np.random.Generator], npt.NDArray[np.float32]]
 
 CONCEPT = "correct"
+SUREST = 8.0
+"""Largest size of a margin."""
+
 TEST = 4000
 """Questions, none of them observed, on which a surrogate is scored."""
 
@@ -44,7 +52,7 @@ class Bench:
     """N samples x V variants: ``losses`` (N, V), ``features`` (N, d), ``proxies`` (N, V, P),
     the losses that P other models expect; ``relation`` and ``severity`` (V) of each variant.
     ``images`` (N, 64) and ``shown`` (N, V, 64): sources and follow-ups, 0 to 16. ``digits`` (N,):
-    what they are; ``said`` (N, V): what the model takes them for."""
+    what they are; ``probable`` (N, V, 10): what the model takes them for."""
 
     name: str
     losses: Floats
@@ -56,14 +64,21 @@ class Bench:
     images: Floats
     shown: Floats
     digits: Floats
-    said: Floats
+    probable: Floats
+
+    @cached_property
+    def margins(self) -> Floats:
+        """(N, V): logits of what the model gave to the digit."""
+        right = self.probable[np.arange(len(self.digits)), :, self.digits.astype(int)]
+        with np.errstate(divide="ignore"):
+            return np.asarray(logit(right).clip(-SUREST, SUREST), np.float64)
 
     def labelled(self, digits: Floats) -> "Bench":
         """The same with other labels (N,), which answers and features then go by."""
         return replace(
             self,
             digits=digits,
-            losses=(self.said != digits[:, None]).astype(float),
+            losses=(self.probable.argmax(-1) != digits[:, None]).astype(float),
             features=_look_and_digit(self.images, digits),
         )
 
@@ -97,8 +112,25 @@ class Bench:
         """Questions by number (sample * V + variant), with their losses."""
         sample, variant = questions // self.losses.shape[1], questions % self.losses.shape[1]
         zeros = torch.zeros_like(sample)
-        losses = torch.from_numpy(self.losses).ravel()[questions]
-        return Losses(sample, variant, zeros, zeros + 1, losses)
+        losses, margins = (torch.from_numpy(x).ravel() for x in (self.losses, self.margins))
+        return Losses(sample, variant, zeros, zeros + 1, losses[questions], margins[questions])
+
+    def inputs(self, order: npt.NDArray[np.int64] | None = None) -> dict[str, Any]:
+        """What ``QuestionGP`` reads of samples and follow-ups; of other samples in their stead
+        where an ``order`` (N,) is given."""
+        count, variants = self.losses.shape
+        order = np.arange(count) if order is None else order
+        features, digits = (torch.from_numpy(x[order]) for x in (self.features, self.digits))
+        pixels = np.rint(self.shown[order] * 255 / 16).clip(0, 255).astype(np.uint8)
+        pixels = pixels.reshape(count * variants, -1)
+        reference = generator(0, "follow-ups").choice(len(pixels), REFERENCE, replace=False)
+        thumbnails = lambda images: pixels[images]  # noqa: E731
+        follow_ups = FollowUpFeatures(thumbnails, reference, images=len(pixels), variants=variants)
+        return {
+            "features": lambda samples: features[samples],
+            "truths": lambda samples: digits[samples],
+            "follow_ups": follow_ups,
+        }
 
     def proxy_losses(
         self, sample: Tensor, variant: Tensor, concept: Tensor, truth: Tensor
@@ -261,13 +293,13 @@ def _bench(
     flat = shown.reshape(-1, 64) / scale
     truth = np.repeat(digits, shown.shape[1])
     shape = shown.shape[:2]
-    said = model.predict(flat).reshape(shape)
     rows = np.arange(len(flat))
+    probable = model.predict_proba(flat).reshape(*shape, -1)
     proxies = [1 - other.predict_proba(flat)[rows, truth] for other in others]
     pairs = [(r, s + 1) for r, (_, levels) in enumerate(kinds.values()) for s in range(len(levels))]
     return Bench(
         name,
-        (said != digits[:, None]).astype(float),
+        (probable.argmax(-1) != digits[:, None]).astype(float),
         _look_and_digit(images, digits),
         np.stack(proxies, -1).reshape(*shape, -1) if proxies else np.zeros((*shape, 0)),
         tuple(kinds),
@@ -276,7 +308,7 @@ def _bench(
         images,
         shown,
         digits,
-        said,
+        probable,
     )
 
 
@@ -307,24 +339,26 @@ def scores(bench: Bench, count: int, seed: int) -> dict[str, float]:
     order = torch.from_numpy(generator(seed, "digits").permutation(bench.losses.size))
     seen, unseen = bench.judged(order[:count]), bench.judged(order[count : count + TEST])
     features = sample_features(bench.dataset(), seed)
-    plain = QuestionGP(bench.relation, bench.severity, 1, shared=True, features=features)
-    plain.observe(seen)
-    cells = plain.mean.expected(unseen.variant, unseen.concept * 3 + 1, torch.zeros(0, 0))
+    hard, pictures = replace(seen, margin=None), bench.inputs()
+    sources = {"features": pictures["features"]}
+
+    def learnt(losses: Losses, **inputs: Any) -> QuestionGP:
+        gp = QuestionGP(bench.relation, bench.severity, 1, shared=True, **inputs)
+        gp.observe(losses)
+        return gp
+
+    kinds = torch.zeros(len(unseen.loss), 0)
+    found = learnt(hard, **sources)
     result = {
-        "cells": cells,
+        "cells": found.mean.expected(unseen.variant, unseen.concept * 3 + 1, kinds),
         "plain kernel": _plain(bench, seen, unseen, features),
-        "question GP": plain.posterior(unseen).mean,
+        "losses": found.posterior(unseen).mean,
+        "margins": learnt(seen, **sources).posterior(unseen).mean,
+        "losses, follow-ups": learnt(hard, **pictures).posterior(unseen).mean,
+        "margins, follow-ups": learnt(seen, **pictures).posterior(unseen).mean,
     }
     if bench.proxies.shape[-1]:
-        helped = QuestionGP(
-            bench.relation,
-            bench.severity,
-            1,
-            shared=True,
-            features=features,
-            proxies=bench.proxy_losses,
-        )
-        helped.observe(seen)
+        helped = learnt(seen, proxies=bench.proxy_losses, **pictures)
         result["with proxies"] = helped.posterior(unseen).mean
     return {name: explained(unseen.loss, expected) for name, expected in result.items()}
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from adaptive_vtt.certify.plan import Certify
 from adaptive_vtt.engine.assembly import fresh_belief
-from adaptive_vtt.engine.belief import Learnt
+from adaptive_vtt.engine.belief import Learnt, margin
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.relations import LabelPreserving, Relation
@@ -92,9 +92,13 @@ def answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> l
     """Answers to these questions, a fifth of them wrong."""
     truth = space.truth(questions)
     wrong = rng.random(len(questions)) < 0.2
-    said = np.where(wrong, 1 - truth, truth) * 0.9 + 0.05
+    right = np.where(wrong, 0, 0.5) + rng.random(len(questions)) / 2
+    said = np.where(truth, right, 1 - right)
     rows = zip(questions.tolist(), truth.tolist(), wrong.tolist(), said.tolist(), strict=True)
-    return [Learnt(q, t, float(w), a, (a + t) / 2) for q, t, w, a in rows]
+    return [
+        Learnt(q, t, float(w), a, (a + t) / 2, margin=margin(t, (a + t) / 2, None))
+        for q, t, w, a in rows
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -6,15 +6,19 @@ reduced by PCA over a reference subset; the truths of all concepts stand beside 
 """
 
 from collections.abc import Callable
+from functools import cached_property
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from adaptive_vtt.datasets.base import CompleteDataset, Dataset
 from adaptive_vtt.types import UNKNOWN, Floats, Image, Indices
 from adaptive_vtt.utils.random_streams import generator
+
+Thumbnails = Callable[[Indices], npt.NDArray[np.uint8]]
 
 SIDE = 8
 """Thumbnails are SIDE x SIDE x 3."""
@@ -28,6 +32,9 @@ REFERENCE = 500
 MOST_IMAGES = 20_000
 """Samples in a dataset above which images are left out of the features, and only truths are used:
 every candidate's image has to be decoded."""
+
+PICTURES = 20
+"""Principal components of a follow-up image; the rest is 0 where there are fewer."""
 
 TRUTH_SCALE = 0.5
 """Root mean square of the truths' part, where that of the image's part is 1."""
@@ -60,6 +67,47 @@ def sample_features(
         return torch.from_numpy(np.concatenate([part(numbers) for part in parts], axis=1))
 
     return features
+
+
+def same_truths(dataset: CompleteDataset) -> Callable[[Tensor], Tensor]:
+    """A function from sample numbers (n,) to int64 (n,): the same number for the same truths."""
+    concepts = np.arange(len(dataset.concepts))
+    odd = generator(0, "truths").integers(1 << 62, size=len(concepts)) * 2 + 1
+
+    def numbers(samples: Tensor) -> Tensor:
+        truths = dataset.truth(samples.cpu().numpy()[:, None], concepts[None, :])
+        return torch.from_numpy((truths * odd).sum(axis=1))  # modulo 2^64
+
+    return numbers
+
+
+class FollowUpFeatures:
+    """Principal components of follow-up images: samples and variants (n,) -> (n, PICTURES).
+
+    ``thumbnails``: (n, d) pixels from 0 to 255 of follow-ups by number, sample * variants +
+    variant; there are ``images`` of them, and components are those of the ``reference`` ones.
+    Each is asked for when it is first looked at and never again.
+    """
+
+    width = PICTURES
+
+    def __init__(
+        self, thumbnails: Thumbnails, reference: Indices, *, images: int, variants: int
+    ) -> None:
+        self._thumbnails, self._reference = thumbnails, reference
+        self._images, self._variants = images, variants
+
+    def __call__(self, sample: Tensor, variant: Tensor) -> Tensor:
+        found = self._looks((sample * self._variants + variant).cpu().numpy())
+        return torch.nn.functional.pad(torch.from_numpy(found), (0, PICTURES - found.shape[1]))
+
+    @cached_property
+    def _looks(self) -> "_Remembered":
+        scaled = _Scaled(self._pixels, self._reference, PICTURES, 1.0)
+        return _Remembered(scaled, self._images)
+
+    def _pixels(self, images: Indices) -> Floats:
+        return self._thumbnails(images) / 255.0
 
 
 class _Truths:

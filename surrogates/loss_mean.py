@@ -12,7 +12,7 @@ nothing, or relations which do not differ, are shrunk to nothing.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -42,26 +42,29 @@ that all questions fail at one unknown rate; answers multiply it by their likeli
 
 @dataclass(frozen=True)
 class Losses:
-    """n judged questions: int64 (n,) each, and ``loss`` (n,) in [0, 1]."""
+    """n judged questions: int64 (n,) each, ``loss`` (n,) in [0, 1], and ``margin`` (n,): by how
+    much the answer was right, on any scale; NaN where that is not known, None: nowhere."""
 
     sample: Tensor
     variant: Tensor
     concept: Tensor
     truth: Tensor
     loss: Tensor
+    margin: Tensor | None = None
 
 
 @dataclass(frozen=True)
 class Judged:
     """n judged questions as they are kept, (n,) each: the unit they belong to (-1: forgotten),
     their variant, column and side (concept * 3 + truth), whole numbers of 32 or 64 bits; the
-    loss, and proxies' features."""
+    loss, margin, and proxies' features."""
 
     unit: Tensor
     variant: Tensor
     column: Tensor
     side: Tensor
     loss: Tensor
+    margin: Tensor
     features: Tensor
 
     def __getitem__(self, rows: Any) -> "Judged":
@@ -69,7 +72,7 @@ class Judged:
 
     def moved(self, unit: Tensor) -> "Judged":
         """The same, belonging to other units."""
-        return Judged(unit, self.variant, self.column, self.side, self.loss, self.features)
+        return replace(self, unit=unit)
 
     def join(self, other: "Judged") -> "Judged":
         """These and then the others."""
@@ -110,6 +113,7 @@ class LossMean:
         cells = self._variants + self._sides + 1
         self._effects = torch.zeros(cells, dtype=torch.float64, device=self.device)
         self._weight = torch.ones(self._sides, dtype=torch.float64, device=self.device)
+        self._inverse = torch.eye(cells, dtype=torch.float64, device=self.device)
 
     @property
     def _start(self) -> Tensor:
@@ -134,7 +138,8 @@ class LossMean:
             self._blocks.append(torch.eye(proxies, dtype=torch.float64, device=self.device))
         self._doubt(judged)
         for _ in range(ROUNDS):
-            self._rescale(self._newton(judged))
+            self._inverse = self._newton(judged)
+            self._rescale(self._inverse)
         self._offset = (judged.features @ self.beta).mean() if proxies else self._offset
 
     def _doubt(self, judged: Judged) -> None:
@@ -178,6 +183,29 @@ class LossMean:
         rates = torch.sigmoid(a[:, None] + b)
         weight = self._weight + 1e-9
         return self._cautious(rates @ (weight / weight.sum()))
+
+    def logits(self, judged: Judged) -> Tensor:
+        """logit F (n,) of n questions, without caution."""
+        return self._logits(judged.variant, judged.side, judged.features)
+
+    def left_out(self, judged: Judged) -> Tensor:
+        """logit F (n,) of questions that F was fitted on, as if each had not been among them.
+
+        One Newton step from the mode: eta - h (l - F) / (1 - h F (1 - F)) with leverage h.
+        """
+        eta = self.logits(judged)
+        rate, leverage = torch.sigmoid(eta), self._leverage(judged)
+        rest = 1 - (leverage * rate * (1 - rate)).clamp(max=0.9)
+        return eta - leverage * (judged.loss - rate) / rest
+
+    def _leverage(self, judged: Judged) -> Tensor:
+        """(n,): x' H^-1 x for rows x of the design matrix."""
+        inverse, variant, side = self._inverse, judged.variant, self._variants + judged.side
+        tail = self._variants + self._sides
+        dense = torch.cat([torch.ones_like(judged.loss)[:, None], judged.features], 1)
+        cells = inverse[variant, variant] + inverse[side, side] + 2 * inverse[variant, side]
+        across = inverse[:, tail:][variant] + inverse[:, tail:][side]
+        return cells + ((2 * across + dense @ inverse[tail:, tail:]) * dense).sum(1)
 
     def _cautious(self, rates: Tensor, first: Tensor | float = 0.5) -> Tensor:
         share = self._count / (self._count + CAUTION)

@@ -1,9 +1,18 @@
-"""The question GP: the expected loss of every question, from all losses seen so far.
+"""The question GP: the expected loss of every question, from all answers seen so far.
 
-f = F + sqrt(F (1 - F)) mu: a logistic mean F for the kind of question (``loss_mean``), and a
-GP over units (``unit_kernel``) for what its image, and images like it, add. Where one call
-answers all concepts, every concept is a column of one system of equations and shares its
-Cholesky factor; where a call answers one question, concepts enter the kernel.
+The paper's performance model (``answer_gp``) is a GP per concept over one coordinate, the answer.
+This one extends it to questions: a GP per concept over (image, relation, severity) of what the
+answer was worth, so that it can say which questions will fail. What is regressed is either the
+loss, f = F + sqrt(F (1 - F)) mu with a logistic mean F for the kind of question (``loss_mean``),
+or, where answers are probabilities, the margin behind it, with a logistic link
+(``coordinates``). mu is a GP over units (``unit_kernel``): what its image, follow-up images like
+it, and its relation add. Where one call answers all concepts, every concept is a column of one
+system of equations and shares its Cholesky factor; where a call answers one question, concepts
+enter the kernel.
+
+Margins are taken where they predict better than losses do: whenever hyper-parameters are fitted,
+each predicts either half of some units' losses from the other half. So margins that tell nothing
+of the losses cost nothing but time.
 
 Answers extend the factor row by row, and not before a prediction needs it: going through a
 journal, where most factors are never looked at, costs little. Hyper-parameters are fitted when
@@ -21,8 +30,10 @@ from torch import Tensor
 from adaptive_vtt.utils.devices import pick
 
 from .base import Posterior
-from .loss_mean import HIGHEST, LOWEST, SIDES, Judged, Losses, LossMean
-from .unit_kernel import Factor, UnitKernel, Units, fit, predict
+from .coordinates import Coordinate, HardLosses, Margins
+from .loss_mean import SIDES, Judged, Losses, LossMean
+from .regression import Regression, some
+from .unit_kernel import Factor, UnitKernel, Units, predict
 
 Features = Callable[[Tensor], Tensor]
 Proxies = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -30,6 +41,17 @@ Proxies = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 REMEMBERED = 200_000
 """Answers that left the exact GP and still count for the mean F, at most."""
+
+LINK_LIMIT = 1000
+"""Units on which the link from margins to losses is fitted, at most."""
+
+
+class FollowUps(Protocol):
+    """Features of the follow-up images of samples and variants (n,): (n, width)."""
+
+    width: int
+
+    def __call__(self, sample: Tensor, variant: Tensor) -> Tensor: ...
 
 
 class Questions(Protocol):
@@ -56,7 +78,9 @@ class QuestionGP:
     """Predicts the loss of any question.
 
     ``relation`` and ``severity`` (V each) describe the variants. ``shared``: one call answers
-    all concepts of an image. ``features``: samples (n,) -> (n, d) on a scale of about 1.
+    all concepts of an image. ``features``: samples (n,) -> (n, d) on a scale of about 1;
+    ``truths``: samples (n,) -> int64 (n,), the same number for the same truths;
+    ``follow_ups``: samples and variants (n,) -> (n, width), features of follow-up images.
     ``proxies``: (sample, variant, concept, truth) (n,) each -> (n, P), the losses that cheaper
     models would have. Beyond ``exact_limit`` units the GP forgets the oldest fifth (F does
     not). ``first_fit``: units at which hyper-parameters are first fitted, in at most
@@ -71,6 +95,8 @@ class QuestionGP:
         *,
         shared: bool,
         features: Features | None = None,
+        truths: Features | None = None,
+        follow_ups: FollowUps | None = None,
         proxies: Proxies | None = None,
         device: str = "cpu",
         exact_limit: int = 5000,
@@ -85,11 +111,29 @@ class QuestionGP:
         self.fit_limit = fit_limit
         self.fit_steps = fit_steps
         self._features = features
+        self._truths = truths
+        self._follow_ups = follow_ups
         self._proxies = proxies
         self._variants = len(relation)
         self._columns = concepts if shared else 1
         self.mean = LossMean(relation, severity, concepts, device=self.device)
-        self.kernel = UnitKernel(relation, concepts, columns=shared, device=self.device)
+
+        def regression(coordinate: Coordinate) -> Regression:
+            kernel = UnitKernel(
+                relation,
+                severity,
+                concepts,
+                columns=shared,
+                device=self.device,
+                medians=coordinate.medians,
+                pictures=0 if follow_ups is None else follow_ups.width,
+            )
+            return Regression(coordinate, kernel, self._columns)
+
+        self._hard = regression(HardLosses(self.mean))
+        self._soft = regression(Margins(self.mean, concepts * SIDES, self._columns))
+        self._chosen = self._hard
+        self._calibrated = False
         # what was observed in one go each, all up to the last renewal being the first of them
         self._parts: list[tuple[Units, Judged]] = []
         self._held = 0  # units in all parts
@@ -120,6 +164,7 @@ class QuestionGP:
             column.int(),
             _side(asked).int(),
             losses.loss.to(self.device, torch.float64),
+            self._margins_of(losses),
             self._proxy_features(asked),
         )
         self._seen += len(units)
@@ -174,13 +219,13 @@ class QuestionGP:
         """Makes F, when it is time the kernel, and the factor anew."""
         every = zip(*(vars(units).values() for units, _ in self._parts), strict=True)
         units, judged = self._thinned(Units(*map(torch.cat, every)), self._judged)
-        self.mean.fit(judged)
-        self.kernel.set_rates(self.mean.variant_rates())
+        self._chosen.coordinate.fit(judged)
+        for regression in (self._hard, self._soft):
+            regression.kernel.set_rates(self.mean.variant_rates())
         if self._seen >= self._next_fit:
             self._next_fit = 2 * self._seen
-            residual, known = self._residuals(judged, 0, len(units))
-            rows = self._some_rows(known)
-            fit(self.kernel, units[rows], residual[rows], known[rows], self.fit_steps)
+            self._tune(units, judged)
+        self._calibrated = False
         self._next_renewal = min(
             len(units) + max(1, len(units) // 4), max(self.exact_limit, len(units)) + 1
         )
@@ -188,33 +233,53 @@ class QuestionGP:
         self._grown, self._taken = units[:0], 0
         self._rows = Factor(self._next_renewal, self._columns, self.device)
 
-    def _some_rows(self, known: Tensor) -> Tensor:
-        """The rows hyper-parameters are fitted on: evenly spread, as many as is affordable."""
-        most = self.fit_limit
-        if not bool(known.all()):  # every column then needs a matrix of its own
-            most = int(most / self._columns ** (1 / 3))
-        count = min(most, len(known))
-        return torch.linspace(0, len(known) - 1, count, device=self.device).round().long()
+    def _tune(self, units: Units, judged: Judged) -> None:
+        """Fits hyper-parameters, and chooses between losses and margins."""
+        complete = len(judged.unit[judged.unit >= 0]) == len(units) * self._columns
+        # unless all is known, every column needs a matrix of its own
+        most = self.fit_limit if complete else int(self.fit_limit / self._columns ** (1 / 3))
+        soft = Margins.informative(judged)
+        if soft and self._chosen is self._hard:
+            self._soft.coordinate.fit(judged)
+        units, judged = some(units, judged, self._spread(len(units), most))
+        self._hard.tune(units, judged, self.fit_steps)
+        self._chosen = self._hard
+        if soft:
+            self._soft.tune(units, judged, self.fit_steps)
+            both = self._hard, self._soft
+            self._chosen = min(both, key=lambda one: one.held_out(units, judged))
+
+    def _spread(self, count: int, most: int) -> Tensor:
+        """Rows 0 ... count - 1, or ``most`` of them, evenly spread."""
+        most = min(most, count)
+        return torch.linspace(0, count - 1, most, device=self.device).round().long()
 
     def _grow(self, new: Units, judged: Judged) -> None:
         """Appends one part to the factor."""
         grown = new[:0] if self._grown is None else self._grown
-        residual, known = self._residuals(judged, self._rows.size, len(new))
+        residual, known = self._chosen.residuals(judged, self._rows.size, len(new))
         block = self.kernel.between(new, new)
         block.diagonal().add_(self.kernel.noise)
         self._rows.append(self.kernel.between(grown, new), block, residual, known)
         self._grown = grown.join(new)
 
-    def _residuals(self, judged: Judged, start: int, count: int) -> tuple[Tensor, Tensor]:
-        """count x C: (loss - F) / sqrt(F (1 - F)), and which of them are known."""
-        judged = judged[judged.unit >= start]
-        expected = self.mean.expected(judged.variant, judged.side, judged.features)
-        residual = (judged.loss - expected) / (expected * (1 - expected)).sqrt()
-        place = (judged.unit - start).long() * self._columns + judged.column
-        times = torch.bincount(place, minlength=count * self._columns)
-        total = torch.bincount(place, residual, count * self._columns)
-        shape = (count, self._columns)
-        return (total / times.clamp(min=1)).reshape(shape), (times > 0).reshape(shape)
+    @property
+    def kernel(self) -> UnitKernel:
+        """The covariance of what is regressed now."""
+        return self._chosen.kernel
+
+    @property
+    def coordinate(self) -> Coordinate:
+        """What is regressed now, ready to be made losses of.
+
+        The link is fitted on the units of the last renewal alone: so it comes out the same
+        whenever it is needed.
+        """
+        if not self._calibrated and self._chosen is self._soft:
+            units, judged = self._parts[0]
+            self._soft.calibrate(*some(units, judged, self._spread(len(units), LINK_LIMIT)))
+        self._calibrated = True
+        return self._chosen.coordinate
 
     # -- predicting --------------------------------------------------------------------
 
@@ -226,10 +291,8 @@ class QuestionGP:
         (what answers could still teach), at the price of a triangular solve.
         """
         asked = self._here(candidates)
-        expected = self._expected(asked)
-        spread = (expected * (1 - expected)).sqrt()
-        mean = (expected + spread * self._shift(asked)).clamp(LOWEST, HIGHEST)
-        variance = spread.square() * self._uncertain(asked) if latent else mean * (1 - mean)
+        mean, slope = self.coordinate.losses(self._judged_of(asked), self._shift(asked))
+        variance = slope.square() * self._uncertain(asked) if latent else mean * (1 - mean)
         where = candidates.sample.device
         return Posterior(mean.to(where), variance.to(where))
 
@@ -237,8 +300,7 @@ class QuestionGP:
     def joint(self, candidates: Questions) -> Tensor:
         """m x m posterior covariance of f between m candidates, in units of loss."""
         asked = self._here(candidates)
-        expected = self._expected(asked)
-        spread = (expected * (1 - expected)).sqrt()
+        slope = self._slope(asked)
         units = self._units_of(asked)
         covariance = self.kernel.between(units, units)
         if self._units is not None:
@@ -246,21 +308,31 @@ class QuestionGP:
             covariance = covariance - half.mT @ half
         if self.shared:  # columns are independent given the kernel
             covariance = covariance * (asked.concept[:, None] == asked.concept)
-        return (covariance * spread[:, None] * spread).to(candidates.sample.device)
+        return (covariance * slope[:, None] * slope).to(candidates.sample.device)
 
     @torch.no_grad()
     def noise(self, candidates: Questions) -> Tensor:
-        """(n,): what the variance of a loss has over that of f, in units of ``joint``."""
-        expected = self._expected(self._here(candidates))
-        return (self.kernel.noise * expected * (1 - expected)).to(candidates.sample.device)
+        """(n,): what the variance of an answer has over that of f, in units of ``joint``."""
+        slope = self._slope(self._here(candidates))
+        return (self.kernel.noise * slope.square()).to(candidates.sample.device)
 
     @torch.no_grad()
     def features(self, samples: Tensor) -> Tensor:
         """(n, d) features of samples (n,); d is 0 where the GP was given none."""
         return self._sample_features(samples).to(samples.device)
 
-    def _expected(self, asked: Questions) -> Tensor:
-        return self.mean.expected(asked.variant, _side(asked), self._proxy_features(asked))
+    def _slope(self, asked: Losses) -> Tensor:
+        """(n,): the derivative of the expected loss by mu."""
+        return self.coordinate.losses(self._judged_of(asked), self._shift(asked))[1]
+
+    def _judged_of(self, asked: Losses) -> Judged:
+        """The questions as those that were judged are kept, with neither loss nor margin."""
+        column = asked.concept if self.shared else torch.zeros_like(asked.concept)
+        none = torch.full_like(column, torch.nan, dtype=torch.float64)
+        features = self._proxy_features(asked)
+        return Judged(
+            torch.full_like(column, -1), asked.variant, column, _side(asked), none, none, features
+        )
 
     def _uncertain(self, asked: Questions) -> Tensor:
         """(n,) posterior variance of mu; a unit that several candidates share is solved once."""
@@ -277,10 +349,7 @@ class QuestionGP:
         """mu (n,): K(candidates, units) alpha."""
         if self._units is None:
             return torch.zeros(len(asked.sample), dtype=torch.float64, device=self.device)
-        samples, sample_of = torch.unique(asked.sample, return_inverse=True)
-        features = self._sample_features(samples)
-        places = asked.sample, sample_of, asked.variant, asked.concept
-        return predict(self.kernel, self._units, self._factor.alpha, features, places)
+        return predict(self.kernel, self._units, self._factor.alpha, self._units_of(asked))
 
     # -- inputs ------------------------------------------------------------------------
 
@@ -290,8 +359,27 @@ class QuestionGP:
         return Losses(*(t.to(self.device) for t in names))
 
     def _units_of(self, asked: Questions) -> Units:
-        features = self._sample_features(asked.sample)
-        return Units(asked.sample, asked.variant, asked.concept, features)
+        samples, sample_of = torch.unique(asked.sample, return_inverse=True)
+        features = self._sample_features(samples)[sample_of]
+        truths = torch.zeros_like(samples)
+        if self._truths is not None:
+            truths = self._truths(samples.cpu()).to(self.device)
+        follow_ups = self._follow_up_features(asked.sample, asked.variant)
+        return Units(
+            asked.sample, asked.variant, asked.concept, truths[sample_of], follow_ups, features
+        )
+
+    def _follow_up_features(self, sample: Tensor, variant: Tensor) -> Tensor:
+        if self._follow_ups is None:
+            return torch.zeros(len(sample), 0, dtype=torch.float64, device=self.device)
+        images, image_of = torch.unique(sample * self._variants + variant, return_inverse=True)
+        parts = (images // self._variants).cpu(), (images % self._variants).cpu()
+        return self._follow_ups(*parts).to(self.device, torch.float64)[image_of]
+
+    def _margins_of(self, losses: Losses) -> Tensor:
+        if losses.margin is None:
+            return torch.full_like(losses.loss, torch.nan).to(self.device, torch.float64)
+        return losses.margin.to(self.device, torch.float64)
 
     def _sample_features(self, sample: Tensor) -> Tensor:
         if self._features is None:

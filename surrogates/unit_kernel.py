@@ -1,11 +1,14 @@
 """The covariance between judged questions, and the fitting of its weights.
 
 A unit is what one observation is about: a follow-up image (sample, variant), with a concept
-where calls answer one question at a time. Residuals (loss - F) / sqrt(F (1 - F)) have
+where calls answer one question at a time. What is regressed (``coordinates``) has
 
     k((i,v), (j,w)) = cells[v,w] + T[v,w] (G(i,j) (g + g' same) + 1{i=j} (d + d' same))
+                      + H(iv,jw) (h + h' 1{truths of i = truths of j})
 
-where G is an RBF on the features of the samples, ``same`` is 1 within a relation, and
+where G is an RBF on the features of the samples, H one on those of the follow-up images, ``same``
+is 1 within a relation, cells = c + c' same + c'' 1{v=w} + s_v s_w (e + e' same) with severities s
+from 0 to 1, and
 
     T[v,w] = (min(F_v, F_w) - F_v F_w) / sqrt(F_v (1 - F_v) F_w (1 - F_w)).
 
@@ -19,7 +22,7 @@ may still break under a harsh one.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -30,17 +33,44 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
-WEIGHTS = {
+LOSSES = {
     "overall": 0.002,
     "relation": 0.005,
     "variant": 0.005,
+    "slope": 0.001,
+    "slope_relation": 0.001,
     "alike": 0.15,
     "alike_relation": 0.15,
     "image": 0.15,
     "image_relation": 0.2,
+    "follow_up": 0.1,
+    "follow_up_truths": 0.1,
     "noise": 0.4,
+    "lengthscale": 0.7,
+    "follow_up_lengthscale": 0.7,
+    "rho": 1.0,
 }
-"""Prior medians of the shares of variance; in ``raw``, lengthscale and logit of rho follow."""
+"""Prior medians: shares of the variance, lengthscales, and odds of rho. Losses are known to 0 or 1,
+and their mean F already has what cells share."""
+
+MARGINS = {
+    **LOSSES,
+    "overall": 0.05,
+    "relation": 0.05,
+    "variant": 0.05,
+    "slope": 0.1,
+    "slope_relation": 0.1,
+    "image": 0.05,
+    "image_relation": 0.05,
+    "follow_up": 0.15,
+    "follow_up_truths": 0.3,
+    "noise": 0.1,
+    "lengthscale": 1.0,
+    "follow_up_lengthscale": 0.9,
+}
+"""The same for margins, which are smooth in what the follow-up image looks like."""
+
+_PLACE = {name: place for place, name in enumerate(LOSSES)}
 
 BLOCK = 1 << 19
 """Numbers per block of a prediction: few enough to stay in a core's cache."""
@@ -56,11 +86,15 @@ about three, either way."""
 
 @dataclass(frozen=True)
 class Units:
-    """n units: ``sample``, ``variant``, ``concept`` int64 (n,), ``features`` (n, d)."""
+    """n units: ``sample``, ``variant``, ``concept`` and ``truths`` (which truths the sample has, by
+    number) int64 (n,), ``follow_up`` (n, e) of the follow-up image and ``features`` (n, d) of the
+    sample; e is the same for all units of a kernel."""
 
     sample: Tensor
     variant: Tensor
     concept: Tensor
+    truths: Tensor
+    follow_up: Tensor
     features: Tensor
 
     def __len__(self) -> int:
@@ -75,30 +109,48 @@ class Units:
         return Units(*(torch.cat(pair) for pair in pairs))
 
     def packed(self) -> Tensor:
-        """(n, 3 + d) float64, as gpytorch wants its inputs."""
-        numbers = torch.stack([self.sample, self.variant, self.concept], 1)
-        return torch.cat([numbers.double(), self.features], 1)
+        """(n, 4 + e + d) float64, as gpytorch wants its inputs."""
+        numbers = torch.stack([self.sample, self.variant, self.concept, self.truths], 1)
+        return torch.cat([numbers.double(), self.follow_up, self.features], 1)
 
 
 class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
-    """The kernel above; times rho + (1 - rho) 1{same concept} unless concepts are ``columns``."""
+    """The kernel above; times rho + (1 - rho) 1{same concept} unless concepts are ``columns``.
+
+    ``medians``: LOSSES or MARGINS; ``pictures``: how many features e follow-up images have.
+    """
 
     def __init__(
-        self, relation: Sequence[int], concepts: int, *, columns: bool, device: torch.device
+        self,
+        relation: Sequence[int],
+        severity: Sequence[int],
+        concepts: int,
+        *,
+        columns: bool,
+        device: torch.device,
+        medians: Mapping[str, float] = LOSSES,
+        pictures: int = 0,
     ) -> None:
         super().__init__()
         self.concepts = concepts
         self.columns = columns
+        self.pictures = pictures
         numbers = torch.tensor(list(relation), device=device)
+        levels = torch.tensor(list(severity), dtype=torch.float64, device=device)
+        levels = levels / levels.max().clamp(min=1)
+        self.register_buffer("line", levels[:, None] * levels)
         self.register_buffer("same", (numbers[:, None] == numbers).double())
         self.register_buffer("steps", torch.eye(len(numbers), dtype=torch.float64, device=device))
-        start = [*map(math.log, WEIGHTS.values()), math.log(0.7), 0.0]
+        start = [math.log(medians[name]) for name in LOSSES]
         self.register_buffer("start", torch.tensor(start, dtype=torch.float64, device=device))
         self.register_parameter("raw", torch.nn.Parameter(self.start.clone()))
 
     @property
     def noise(self) -> Tensor:
-        return self.raw[7].exp() + LEAST_NOISE
+        return self._of("noise") + LEAST_NOISE
+
+    def _of(self, name: str) -> Tensor:
+        return self.raw[_PLACE[name]].exp()
 
     def set_rates(self, rates: Tensor) -> None:
         """T from the failing rate (V,) of every variant."""
@@ -108,15 +160,27 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
 
     def tables(self) -> tuple[Tensor, Tensor, Tensor]:
         """V x V each: what pairs of cells, of similar images, and of one image share."""
-        w = self.raw.exp()
-        same = self.same
+        of, same = self._of, self.same
         white = torch.eye(len(same), dtype=torch.float64, device=same.device)
-        cells = w[0] + w[1] * same + w[2] * white
-        return cells, self.steps * (w[3] + w[4] * same), self.steps * (w[5] + w[6] * same)
+        cells = of("overall") + of("relation") * same + of("variant") * white
+        cells = cells + self.line * (of("slope") + of("slope_relation") * same)
+        alike = self.steps * (of("alike") + of("alike_relation") * same)
+        return cells, alike, self.steps * (of("image") + of("image_relation") * same)
 
     def similarity(self, one: Tensor, other: Tensor) -> Tensor:
-        """G (n, m) of features (n, d) and (m, d), in their precision."""
-        lengthscale = self.raw[8].exp().to(one.dtype)
+        """G (n, m) of samples' features (n, d) and (m, d), in their precision."""
+        return self._rbf(one, other, "lengthscale")
+
+    def looks(self, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Tensor:
+        """(n, m): what follow-ups share, by truths (n,) and features (n, e) of either side."""
+        same = one[0][:, None] == other[0]
+        alike = self._rbf(one[1], other[1], "follow_up_lengthscale")
+        weights = torch.stack([self._of("follow_up"), self._of("follow_up_truths")])
+        usual, more = weights.to(alike.dtype)
+        return alike * (usual + more * same)
+
+    def _rbf(self, one: Tensor, other: Tensor, scale: str) -> Tensor:
+        lengthscale = self._of(scale).to(one.dtype)
         one, other = one / lengthscale, other / lengthscale
         # one product gives the exponent: -|x - y|^2 / 2 = x'y - |x|^2 / 2 - |y|^2 / 2
         ones, others = torch.ones_like(one[:, :1]), torch.ones_like(other[:, :1])
@@ -126,7 +190,8 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
 
     def variance(self, variant: Tensor) -> Tensor:
         """(n,): prior variance of units of these variants."""
-        return torch.stack(self.tables()).sum(0).diagonal()[variant]
+        looks = self._of("follow_up") + self._of("follow_up_truths") if self.pictures else 0.0
+        return torch.stack(self.tables()).sum(0).diagonal()[variant] + looks
 
     def weights(self, units: Units, alpha: Tensor) -> Tensor:
         """(C, n): alpha as it counts for questions about each concept."""
@@ -139,17 +204,20 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
         if self.columns:
             return torch.ones_like(self.same[:1, :1]).expand(self.concepts, self.concepts)
         same = torch.eye(self.concepts, dtype=torch.float64, device=self.same.device)
-        rho = torch.sigmoid(self.raw[9])
+        rho = torch.sigmoid(self.raw[_PLACE["rho"]])
         return rho + (1 - rho) * same
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
-        """(n, m) covariance of packed units (n, 3 + d) and (m, 3 + d), or the diagonal."""
+        """(n, m) covariance of two sets of packed units, or the diagonal."""
         if diag:
             return self.variance(x1[:, 1].long())
         v1, v2 = x1[:, 1].long(), x2[:, 1].long()
         cells, alike, image = self.tables()
         own = (x1[:, :1] == x2[:, 0]).double()
-        total = self.similarity(x1[:, 3:], x2[:, 3:]) * alike[v1][:, v2]
+        start = 4 + self.pictures
+        total = self.similarity(x1[:, start:], x2[:, start:]) * alike[v1][:, v2]
+        if self.pictures:
+            total = total + self.looks((x1[:, 3], x1[:, 4:start]), (x2[:, 3], x2[:, 4:start]))
         total = total + cells[v1][:, v2] + own * image[v1][:, v2]
         if not self.columns:
             total = total * self.concept_table()[x1[:, 2].long()][:, x2[:, 2].long()]
@@ -261,33 +329,61 @@ def _forward(lower: Tensor, right: Tensor, known: Tensor) -> Tensor:
     return half
 
 
-def predict(
-    kernel: UnitKernel, units: Units, alpha: Tensor, features: Tensor, asked: tuple[Tensor, ...]
-) -> Tensor:
+def predict(kernel: UnitKernel, units: Units, alpha: Tensor, asked: Units) -> Tensor:
     """(m,): K(asked, units) alpha, without ever making K in full.
 
-    ``asked``: sample, its row in ``features``, variant and concept of each of m questions.
     A row of K is the row of a sample in G times that of a variant (and a concept, where these
     enter the kernel) in a table, and a few terms more."""
-    sample, sample_of, variant, concept = asked
-    cells, alike, image = kernel.tables()
+    cells, _, image = kernel.tables()
     weights = kernel.weights(units, alpha)
     answers = weights.new_zeros(len(cells), len(weights))
-    total = (cells @ answers.index_add_(0, units.variant, weights.mT))[variant, concept]
-    question, unit = _matches(sample, units.sample)
-    own = weights[concept[question], unit] * image[variant[question], units.variant[unit]]
-    total = total + torch.bincount(question, own, len(sample))
+    answers = cells @ answers.index_add_(0, units.variant, weights.mT)
+    total = answers[asked.variant, asked.concept]
+    question, unit = _matches(asked.sample, units.sample)
+    own = weights[asked.concept[question], unit]
+    own = own * image[asked.variant[question], units.variant[unit]]
+    total = total + torch.bincount(question, own, len(asked))
     # the factor needs 64 bits; a prediction does not
-    similar = kernel.similarity(features.float(), units.features.float())
-    rows, weights = alike.float()[:, units.variant], weights.float()
-    if alpha.shape[1] > 1:
-        return total + _columns(similar, rows, weights.mT, sample_of, variant, concept)
-    kinds, kind = torch.unique(variant * len(weights) + concept, return_inverse=True)
+    weights = weights.float()
+    if kernel.pictures:
+        total = total + _look(kernel, units, weights, asked)
+    return total + _alike(kernel, units, weights, asked)
+
+
+def _alike(kernel: UnitKernel, units: Units, weights: Tensor, asked: Units) -> Tensor:
+    """(m,): the part of ``predict`` that follows from samples like those seen."""
+    _, sample_of = torch.unique(asked.sample, return_inverse=True)
+    first = _firsts(sample_of)
+    similar = kernel.similarity(asked.features[first].float(), units.features.float())
+    rows = kernel.tables()[1].float()[:, units.variant]
+    if kernel.columns and len(weights) > 1:
+        return _columns(similar, rows, weights.mT, sample_of, asked.variant, asked.concept)
+    kinds, kind = torch.unique(asked.variant * len(weights) + asked.concept, return_inverse=True)
     rows = rows[kinds // len(weights)].mul_(weights[kinds % len(weights)])
-    if len(similar) * len(rows) <= 20 * len(sample):
-        return total + (similar @ rows.mT)[sample_of, kind]
+    if len(similar) * len(rows) <= 20 * len(sample_of):
+        return (similar @ rows.mT)[sample_of, kind]
     ones = torch.ones_like(rows[:1]).mT
-    return total + _columns(similar, rows, ones, sample_of, kind, torch.zeros_like(kind))
+    return _columns(similar, rows, ones, sample_of, kind, torch.zeros_like(kind))
+
+
+def _look(kernel: UnitKernel, units: Units, weights: Tensor, asked: Units) -> Tensor:
+    """(m,): the part of ``predict`` that follows from follow-ups like those seen."""
+    images = asked.sample * len(kernel.same) + asked.variant
+    _, image_of = torch.unique(images, return_inverse=True)
+    shown, seen = asked[_firsts(image_of)], (units.truths, units.follow_up.float())
+    places = torch.arange(len(shown), device=image_of.device)
+    blocks = torch.split(places, max(1, BLOCK // len(units)))
+    sums = [
+        kernel.looks((shown.truths[block], shown.follow_up[block].float()), seen) @ weights.mT
+        for block in blocks
+    ]
+    return torch.cat(sums)[image_of, asked.concept]
+
+
+def _firsts(back: Tensor) -> Tensor:
+    """Where each of the numbers 0 ... k - 1 stands in ``back`` (n,), (k,)."""
+    first = back.new_empty(int(back.max()) + 1)
+    return first.scatter_(0, back, torch.arange(len(back), device=back.device))
 
 
 def _columns(

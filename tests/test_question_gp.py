@@ -50,7 +50,8 @@ def some(count: int, seed: int = 0, concepts: int = 3) -> Losses:
 
 
 def rows(losses: Losses, chosen: Any) -> Losses:
-    return Losses(*(column[chosen] for column in vars(losses).values()))
+    columns = (None if c is None else c[chosen] for c in vars(losses).values())
+    return Losses(*columns)  # type: ignore[arg-type]
 
 
 def everything(concepts: int = 3) -> Losses:
@@ -178,7 +179,7 @@ def test_growing_the_factor_is_the_same_as_making_it_anew(shared: bool) -> None:
     with torch.no_grad():
         covariance = grown.kernel.between(grown._units, grown._units)
         covariance.diagonal().add_(grown.kernel.noise)
-        residual, known = grown._residuals(grown._judged, 0, size)
+        residual, known = grown._chosen.residuals(grown._judged, 0, size)
         anew.append(covariance[:0], covariance, residual, known)
     lower = grown._factor.lower[:size, :size]
     torch.testing.assert_close(lower, anew.lower[:size, :size], atol=1e-8, rtol=0)
@@ -191,7 +192,7 @@ def dense(gp: QuestionGP, questions: Losses) -> tuple[Tensor, Tensor]:
     assert gp._units is not None
     assert gp._judged is not None
     with torch.no_grad():
-        residual, _ = gp._residuals(gp._judged, 0, len(gp._units))
+        residual, _ = gp._chosen.residuals(gp._judged, 0, len(gp._units))
         total = gp.kernel.between(gp._units, gp._units)
         total += gp.kernel.noise * torch.eye(len(total))
         units = gp._units_of(questions)
@@ -211,7 +212,8 @@ def test_posterior_is_that_of_the_textbook(shared: bool, few: bool) -> None:
     shift, covariance = dense(gp, questions)
     column = questions.concept if shared else torch.zeros_like(questions.concept)
     with torch.no_grad():
-        expected = gp._expected(questions)
+        judged = gp._judged_of(questions)
+        expected = gp.mean.expected(judged.variant, judged.side, judged.features)
     spread = (expected * (1 - expected)).sqrt()
     mean = expected + spread * shift.gather(1, column[:, None])[:, 0]
     torch.testing.assert_close(found.mean, mean.clamp(0.02, 0.98), atol=2e-5, rtol=0)

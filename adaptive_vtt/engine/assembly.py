@@ -2,13 +2,17 @@
 
 from typing import Any
 
+import numpy as np
+
 from ..certify.plan import Certify
 from ..errors import InputError
 from ..journal.facts import CertificateFacts, Facts
 from ..models.local.self_taught import SelfTaught, teachable
 from ..space import QuestionSpace
 from ..surrogates import REGISTRY, LossSurrogate, Named, named, sample_features
+from ..surrogates.features import REFERENCE, FollowUpFeatures, same_truths
 from ..types import CallMode
+from ..utils.random_streams import generator
 from .belief import Belief
 from .proxies import Proxies
 from .renderings import Renderings
@@ -17,8 +21,8 @@ QUESTION_GP = "question-gp"
 """The surrogate of losses, where none is named."""
 
 MOST_PIXELS = 500_000_000
-"""Pixels of all follow-ups together, above which none is taught by default: rendering them takes
-some 0.1 s per million."""
+"""Pixels of all follow-ups together, above which none is taught by default and the question GP
+does not look at them: rendering them takes some 0.1 s per million."""
 
 
 def taught(
@@ -88,6 +92,8 @@ def fresh_belief(
             space,
             shared=answers == "all",
             features=sample_features(space.dataset, seed=seed),
+            truths=same_truths(space.dataset),
+            follow_ups=_follow_ups(space, proxies.renderings, seed),
             proxies=proxies if proxies.names else None,
             device=device,
         )
@@ -121,3 +127,16 @@ def _losses(chosen: Named, space: QuestionSpace, **given: Any) -> LossSurrogate:
     made = REGISTRY.called(chosen.make, chosen.name, arguments)
     found: LossSurrogate = REGISTRY.checked(made, chosen.name)
     return found
+
+
+def _follow_ups(
+    space: QuestionSpace, renderings: Renderings, seed: int | str
+) -> FollowUpFeatures | None:
+    """What a surrogate is to know of follow-up images: nothing, where it would take long."""
+    if not renderings.available or _pixels(space) > MOST_PIXELS:
+        return None
+    images = space.total // len(space.concepts)
+    ranks = generator(seed, "follow-ups").integers(space.size, size=REFERENCE)
+    reference = np.unique(space.image_of(space.nth(ranks)))
+    variants = len(space.variants)
+    return FollowUpFeatures(renderings.thumbnails, reference, images=images, variants=variants)

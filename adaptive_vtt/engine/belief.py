@@ -1,5 +1,6 @@
 """What the audit has learnt, for strategies to read."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,6 +22,15 @@ REFERENCE = 2_000
 FAILURE = 0.5
 """A loss from here on is a failure."""
 
+MARGIN = "margin"
+"""Where a margin stands among an answer's details, if its oracle gave one."""
+
+SUREST = 8.0
+"""Largest size of a margin that is a logit: a probability of .9997."""
+
+LEAST = 1 / (1 + math.exp(SUREST))
+"""The probability whose logit is -SUREST."""
+
 
 @dataclass(frozen=True)
 class Learnt:
@@ -28,8 +38,9 @@ class Learnt:
 
     ``loss`` is the oracle's; the mean loss of all questions surely lies between those of
     ``low`` and ``high``, which differ from it only where unanswered questions count both
-    ways. ``details``: what else the oracle found, as JSON has it. ``excluded``: it turned out not
-    to count; its loss, 0, teaches nothing.
+    ways. ``details``: what else the oracle found, as JSON has it. ``margin``: by how much the
+    answer was right; see ``margin``. ``excluded``: it turned out not to count; its loss, 0, teaches
+    nothing.
     """
 
     question: int
@@ -40,6 +51,7 @@ class Learnt:
     low: float | None = None
     high: float | None = None
     details: Mapping[str, Any] | None = None
+    margin: float | None = None
     excluded: bool = False
 
     @property
@@ -49,6 +61,21 @@ class Learnt:
     @property
     def most(self) -> float:
         return self.loss if self.high is None else self.high
+
+
+def margin(truth: int, coordinate: float | None, details: Mapping[str, Any] | None) -> float | None:
+    """By how much an answer was right: what its oracle found, else the logit of the probability
+    it gave to the truth, from -SUREST to SUREST; None where nothing was answered.
+
+    Follows from what is journaled alone, so that an audit that goes on learns the same.
+    """
+    if details is not None and MARGIN in details:
+        return float(details[MARGIN])
+    if coordinate is None:
+        return None
+    yes = 2 * coordinate - truth
+    right = min(max(yes if truth else 1 - yes, LEAST), 1 - LEAST)
+    return math.log(right / (1 - right))
 
 
 class Belief:
@@ -203,6 +230,7 @@ class Belief:
             concept,
             tensor(np.array([o.truth for o in outcomes])),
             tensor(np.array([o.loss for o in outcomes], np.float64)),
+            tensor(np.array([o.margin for o in outcomes], np.float64)),  # None becomes NaN
         )
 
 

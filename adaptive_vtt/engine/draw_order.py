@@ -1,7 +1,7 @@
 """Answers in draw order: judged ones wait until every earlier draw is answered, too."""
 
 from ..journal.rows import AnswerRow, CallRow
-from .belief import Learnt
+from .belief import Learnt, margin
 from .selector import Selector
 
 
@@ -53,14 +53,8 @@ class DrawOrder:
     def _learnt(self, row: AnswerRow) -> Learnt:
         both = row.answer is None and self._both and not row.excluded
         low, high = (0.0, 1.0) if both else (None, None)
-        return Learnt(
-            row.question,
-            row.truth or 0,
-            row.loss or 0.0,
-            row.answer,
-            row.coordinate,
-            low,
-            high,
-            row.details,
-            row.excluded,
-        )
+        loss, truth = row.loss or 0.0, row.truth or 0
+        latent = margin(truth, row.coordinate, row.details)
+        said = row.answer, row.coordinate
+        judged = low, high, row.details, latent, row.excluded
+        return Learnt(row.question, truth, loss, *said, *judged)

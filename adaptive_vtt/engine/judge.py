@@ -13,6 +13,7 @@ from ..relations import FollowUp
 from ..space import QuestionSpace
 from ..types import Answer, CallMode, Image, Indices, Prompt, Sample, Unanswered, Value
 from ..utils.image_codec import png
+from .belief import MARGIN
 from .source_calls import SourceCalls, asks_of
 
 MAX_PICTURES = 60
@@ -137,7 +138,19 @@ class Judge:
             )
         coordinate = None if outcome.coordinate is None else float(outcome.coordinate)
         score = None if outcome.score is None else float(outcome.score)
-        return replace(outcome, loss=float(outcome.loss), coordinate=coordinate, score=score)
+        details = outcome.details
+        if outcome.margin is not None:
+            details = {**(details or {}), MARGIN: self._finite(outcome.margin, question)}
+        loss = float(outcome.loss)
+        return replace(outcome, loss=loss, coordinate=coordinate, score=score, details=details)
+
+    def _finite(self, margin: float, question: int) -> float:
+        if not np.isfinite(margin):
+            raise InputError(
+                f"oracle {type(self.space.oracle).__name__}: expected a finite margin, got "
+                f"{margin} for {self.space.question(question)}"
+            )
+        return float(margin)
 
     def _case(self, call: int, number: int, value: Value) -> Case:
         question = self.space.question(number)

@@ -68,6 +68,7 @@ class Proxies:
         if guessing is not None:
             self._proxies["guessing"] = _Guessing(guessing, space)
         self.taught = None if taught is None else taught[0]
+        self.renderings = Renderings(space, seed) if taught is None else taught[1]
         if taught is not None:
             self._proxies[taught[0].name] = _Taught(*taught, space)
         self.prior_key: str | int | None = None

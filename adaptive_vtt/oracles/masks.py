@@ -107,7 +107,8 @@ class MaskDrop(OracleDefaults):
             return Outcome(self.unanswered_loss)
         limit = float(question.concept.rpartition(DROP)[2])
         dropped = before - after > limit * before + ROUNDING
-        return Outcome(float(dropped), (after + 1) / 2, after)
+        margin = after - (1 - limit) * before
+        return Outcome(float(dropped), (after + 1) / 2, after, margin=margin)
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
         return self._score(value, sample.masks.get(concept), sample.id)
@@ -167,4 +168,5 @@ class MaskConsistency(Agreement):
         if not isinstance(answer, np.ndarray):
             return Outcome(self.unanswered_loss)
         score = overlap(answer, expected, self.metric)
-        return Outcome(float(score < self.threshold), (score + 1) / 2, score)
+        margin = score - self.threshold
+        return Outcome(float(margin < 0), (score + 1) / 2, score, margin=margin)
