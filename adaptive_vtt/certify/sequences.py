@@ -24,6 +24,7 @@ EAGERNESS = 1.2
 """Distance from the centre, in half-widths aimed at, of the mean that bets are best at
 excluding."""
 LEAST_VARIANCE = 1e-9
+TINY = 1e-300
 BETWEEN = 3.5
 """Width in grid cells up to which an interval counts as never emptied. Two neighbouring possible
 means span three cells, one to either side included, and the true mean may lie between them when
@@ -85,20 +86,26 @@ class Sequences:
         The weights are foreseen precisions relative to a coin of the expected mean: absolute
         ones would weigh most what came while the mean happened to look small.
         """
-        return np.where(self._said[0] > 0, np.clip(self._plain(), self.lower, self.upper), np.nan)
+        return np.where(self._said[0] > 0, np.clip(self.mean, self.lower, self.upper), np.nan)
 
     def astray(self, least: Floats, most: Floats) -> npt.NDArray[np.bool_]:
         """(K,): whether the estimate, before it is kept within the interval, lies outside what
         the bets leave; ``least`` and ``most`` are what a finite pool still allows it to be."""
-        mean = np.clip(np.nan_to_num(self._plain(), nan=0.5), least, np.maximum(least, most))
+        mean = np.clip(np.nan_to_num(self.mean, nan=0.5), least, np.maximum(least, most))
         outside = (mean < self._bet_lower - EDGE) | (mean > self._bet_upper + EDGE)
         return outside & (self._said[0] > 0)
 
-    def _plain(self) -> Floats:
+    @property
+    def mean(self) -> Floats:
         """(K,): the weighted mean of the pseudo-outcomes; NaN before any."""
         weight, total = self._said
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(total / weight)
+
+    @property
+    def mean_variance(self) -> Floats:
+        """(K,): of ``mean``, as far as the pseudo-outcomes tell."""
+        return np.asarray(self.stray / np.maximum(self._precision, TINY))
 
     @property
     def centre(self) -> Floats:
