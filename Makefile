@@ -64,6 +64,7 @@ bench: $(VENV)/.ready test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.caption_tables --json bench/caption_tables.json
 	$(BIN)/python -m adaptive_vtt.experiments.caption_audits --json bench/caption_audits.json
 	$(BIN)/python -m adaptive_vtt.experiments.certificates --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.estimates --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.mutation --jobs 2 --out bench
 
 clean:

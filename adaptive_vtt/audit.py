@@ -12,6 +12,7 @@ from .engine.audit_key import same_key
 from .engine.audit_parts import assembled
 from .engine.belief import Belief
 from .engine.call_queue import Call as Call
+from .engine.estimates import interval_rows
 from .engine.options import Limits as Limits
 from .engine.options import Sampling as Sampling
 from .engine.options import Shorthands, grouped
@@ -168,7 +169,11 @@ class Audit:
 
     def result(self) -> Result:
         """What is known now, recomputed from the journal."""
-        return summarise(self.journal, self._selector.certifier)
+        return summarise(self.journal, self.intervals())
+
+    def intervals(self) -> list[dict[str, Any]] | None:
+        """Where every target stands now, a row each; None where nothing is certified."""
+        return interval_rows(self._selector)
 
     @property
     def stopped(self) -> str | None:
@@ -359,9 +364,8 @@ class Audit:
         self._budget.lose(call.number for call in self._queue.ready())
 
     def _end(self) -> None:
-        certifier = self._selector.certifier
         ended = {"reason": self.stopped, "elapsed": round(self._seconds(), 3)}
-        self.journal.set_facts(ended=ended, intervals=certifier.table() if certifier else None)
+        self.journal.set_facts(ended=ended, intervals=self.intervals())
 
     def _usable(self) -> None:
         self._writable()

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from .cautions import cautions
-from .certify import Bounds, Certifier, derive
+from .certify import Bounds, derive
 from .certify.verify import Interval, recompute
 from .engine.canaries import Repeated, repeated
 from .journal import Journal
@@ -25,8 +25,9 @@ class Result:
     """How an audit ended.
 
     ``targets``: one row per target with target, estimate, lower, upper, half_width,
-    certified, questions, and, in audits that certify, size, variance_ratio (of the draws
-    against uniform ones), effective_draws and more_calls. In others, estimates are raw
+    certified, questions, and, in audits that certify, pseudo_outcome_mean (the estimate by the
+    draws alone, without today's predictions), size, variance_ratio (of the draws against uniform
+    ones), effective_draws and more_calls. In others, estimates are raw
     sample figures and carry no interval (NaN). ``derived``: what follows from certified
     targets (balanced accuracy, kappa, BE ...), one row per quantity with estimate, lower,
     upper and note (what to mind, or ""); no rows where nothing follows.
@@ -174,19 +175,19 @@ def _metrics(counts: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(figures).replace([np.inf, -np.inf], np.nan)
 
 
-def summarise(journal: Journal, certifier: Certifier | None = None) -> Result:
+def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -> Result:
     """The result of a journal: certified targets where there are any, else raw figures.
 
-    While an audit is running its ``certifier`` knows the intervals; without one they are
-    taken from the journal, or recomputed from its rows.
+    While an audit is running it knows its ``intervals`` (``Audit.intervals``); where they are not
+    given they are taken from the journal, or recomputed from its rows.
     """
     facts, sources = read_facts(journal.facts()), journal.sources()
     calls, draws = journal.calls(), journal.draws(laws=False)
     table = judged(facts, draws, calls)
     targets, rates = _targets(table, facts.settings.oracle.rates), {}
     if facts.certificate is not None:
-        intervals = facts.intervals if certifier is None else certifier.table()
-        targets = _certified(facts.certificate, intervals, draws, calls)
+        found_rows = facts.intervals if intervals is None else intervals
+        targets = _certified(facts.certificate, found_rows, draws, calls)
         bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
         rates = dict(zip(facts.certificate.ids, bounds, strict=True))
     # figures of several rates hold only where their intervals hold at once
@@ -239,6 +240,8 @@ def _certified(
             asked[move.target] += len(move.members)
             excluded[move.target] += len(out.intersection(move.members))
     table = pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
+    if "pseudo_outcome_mean" not in table:  # versions before it had no other estimate
+        table["pseudo_outcome_mean"] = table["estimate"]
     return _identified(table, certificate.ids)
 
 
@@ -250,6 +253,7 @@ def _recomputed(found: Interval, certificate: CertificateFacts) -> dict[str, Any
     row = {
         "target": found.target,
         "estimate": found.estimate,
+        "pseudo_outcome_mean": found.estimate,
         "lower": found.lower,
         "upper": found.upper,
         "half_width": half_width,

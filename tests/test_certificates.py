@@ -424,7 +424,7 @@ def test_verify_refuses_a_law_that_does_not_sum_to_one(finished: Path) -> None:
         verify(rewritten(finished, draws=spoilt))
 
 
-@pytest.mark.parametrize("field", ["lower", "estimate", "half_width", "certified"])
+@pytest.mark.parametrize("field", ["lower", "pseudo_outcome_mean", "half_width", "certified"])
 def test_verify_refuses_figures_that_the_rows_do_not_come_to(finished: Path, field: str) -> None:
     def spoilt(facts: dict[str, Any]) -> dict[str, Any]:
         row = facts["intervals"][0]

@@ -145,7 +145,7 @@ def test_a_run_counts_calls_and_a_truth_it_can_not_hold(recorded):
     assert planted["missed"]
     unknown = certified_run(job_of(spec, recorded, "random", 1))
     assert "held" not in unknown
-    assert list(unknown["estimates"]) == ["certified"]
+    assert list(unknown["estimates"]) == ["certified", "pseudo-outcomes"]
 
 
 def test_plug_in_and_raw_mean_end_at_the_truth_when_everything_was_asked(recorded):
@@ -153,7 +153,7 @@ def test_plug_in_and_raw_mean_end_at_the_truth_when_everything_was_asked(recorde
     truth = (18 / 80, 0.0, 0.5)
     found = certified_run(job_of(spec, recorded, "random", 0, truth))
     assert found["calls"] == 2 * SAMPLES
-    for name in ("raw mean", "GP plug-in", "certified"):
+    for name in ("raw mean", "GP plug-in", "certified", "pseudo-outcomes"):
         assert found["estimates"][name][-1] == pytest.approx(truth, abs=2e-3)
 
 

@@ -165,6 +165,7 @@ class Trace:
         self._draws: list[int] = []  # fewer than calls where source images are asked about
         self._widths: list[float] = []
         self._estimates: list[Floats] = []
+        self._drawn: list[Floats] = []
         self._plug_in: list[Floats] = []
 
     def note(self, step: Step) -> None:
@@ -179,7 +180,9 @@ class Trace:
             self._at.append(calls)
             self._draws.append(sequences.moves)
             self._widths.append(widest)
-            self._estimates.append(np.nan_to_num(sequences.estimate, nan=0.5))
+            rows = self._audit.intervals() or []
+            self._estimates.append(np.array([row["estimate"] for row in rows]))
+            self._drawn.append(np.array([row["pseudo_outcome_mean"] for row in rows]))
             self._plug_in.append(self._plugged_in())
 
     def finish(self) -> Run:
@@ -191,7 +194,10 @@ class Trace:
             "half_width": [round(w, 5) for w in self._widths],
             "certified": [bool(row["certified"]) for row in table],
             "variance_ratio": float(np.mean([row["variance_ratio"] for row in table])),
-            "estimates": {"certified": _listed(self._estimates)},
+            "estimates": {
+                "certified": _listed(self._estimates),
+                "pseudo-outcomes": _listed(self._drawn),
+            },
         }
         if self._truth is None:
             return run

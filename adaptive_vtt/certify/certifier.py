@@ -52,6 +52,8 @@ TINY = 1e-300
 RANGE = 1.0
 """Draws needed go with variance + RANGE * half-width: 2 v ln(1/alpha) / w^2, and, as a bet is
 at most cap over the range, ln(1/alpha) / (cap w)."""
+RECENT = 0.99
+"""Factor per draw by which what is known of residuals fades, as predictions get better."""
 PRIOR = 20.0
 """Draws that the first guess of the variance ratio, 1, counts as."""
 
@@ -93,6 +95,8 @@ class Certifier(Game):
         self._ours = np.zeros(count)
         self._uniform = np.zeros(count)
         self.hits = np.zeros(count)  # draws that fell into the target
+        # squared residuals and questions of recent draws, each over its probability
+        self._residuals = np.zeros((2, count))
 
     @property
     def certified(self) -> Bools:
@@ -302,10 +306,19 @@ class Certifier(Game):
         open_ = ~self.settled
         return float(self.variance_ratios()[open_].mean()) if open_.any() else 1.0
 
+    @property
+    def residual(self) -> Floats:
+        """(K,): mean squared residual of recent predictions, as it would be over the whole target,
+        per question; 0 before any."""
+        return np.asarray(self._residuals[0] / np.maximum(self._residuals[1], TINY))
+
     def _compare(self, move: Move, losses: Floats, count: npt.NDArray[np.int64]) -> None:
-        ours = move.scale * (losses - (move.low_predicted + move.high_predicted) / 2)
+        predicted = (move.low_predicted + move.high_predicted) / 2
+        ours = move.scale * (losses - predicted)
         plain = losses - count * self.sequences.centre
         self._ours += (ours / self.sizes) ** 2
+        self._residuals *= RECENT
+        self._residuals += np.stack([ours * (losses - predicted), move.scale * count])
         self._uniform += move.scale * move.uniform * (plain / self.sizes) ** 2
 
 

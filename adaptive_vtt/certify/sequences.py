@@ -22,6 +22,7 @@ from ..types import Bools, Floats
 BETS = BetFacts(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0, ratio=True)
 """What new audits bet by; those begun before go on as their journal says."""
 LEAST_VARIANCE = 1e-9
+TINY = 1e-300
 BETWEEN = 3.5
 """Width in grid cells up to which an interval counts as never emptied. Two neighbouring possible
 means span three cells, one to either side included, and the true mean may lie between them when
@@ -119,16 +120,17 @@ class Sequences:
         The weights are foreseen precisions relative to a coin of the expected mean: absolute
         ones would weigh most what came while the mean happened to look small.
         """
-        return np.where(self._said[0] > 0, np.clip(self._plain(), self.lower, self.upper), np.nan)
+        return np.where(self._said[0] > 0, np.clip(self.mean, self.lower, self.upper), np.nan)
 
     def astray(self, least: Floats, most: Floats) -> Bools:
         """(K,): whether the estimate, before it is kept within the interval, lies outside what
         the bets leave; ``least`` and ``most`` are what a finite pool still allows it to be."""
-        mean = np.clip(np.nan_to_num(self._plain(), nan=0.5), least, np.maximum(least, most))
+        mean = np.clip(np.nan_to_num(self.mean, nan=0.5), least, np.maximum(least, most))
         outside = (mean < self._bet_lower - EDGE) | (mean > self._bet_upper + EDGE)
         return outside & (self._said[0] > 0)
 
-    def _plain(self) -> Floats:
+    @property
+    def mean(self) -> Floats:
         """(K,): the weighted mean of the pseudo-outcomes; NaN before any."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self._said[1] / self._said[0] / self.share)
@@ -138,6 +140,11 @@ class Sequences:
         """(K,): the expected share of each target's questions that count; 1 before any draw."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.clip(np.nan_to_num(self._counted / self._said[0], nan=1.0), LEAST_SHARE, 1)
+
+    @property
+    def mean_variance(self) -> Floats:
+        """(K,): of ``mean``, as far as the pseudo-outcomes tell."""
+        return np.asarray(self.stray / np.maximum(self._precision, TINY))
 
     @property
     def centre(self) -> Floats:

@@ -379,9 +379,11 @@ def _compare(
             "target": found.target,
             "lower": found.lower,
             "upper": found.upper,
-            "estimate": found.estimate,
             "half_width": width,
         }
+        # in journals of earlier versions the draws' own mean is the only estimate
+        drawn = "pseudo_outcome_mean" if "pseudo_outcome_mean" in row else "estimate"
+        ours[drawn] = found.estimate
         sound = not (found.emptied or found.astray)
         if decides:
             ours["decided"] = found.decided
@@ -396,6 +398,18 @@ def _compare(
                 f"{found.upper:.4f}] around {found.estimate:.4f}, the journal says otherwise: "
                 + ", ".join(f"{name} {row.get(name)}" for name in wrong)
             )
+        _check_estimate(found, row.get("estimate"))
+
+
+def _check_estimate(found: Interval, estimate: Any) -> None:
+    """Raises JournalError where the estimate is no number within the interval. Predictions
+    entered it that no journal holds, so that it cannot be recomputed."""
+    number = isinstance(estimate, int | float) and not isinstance(estimate, bool)
+    if not number or not found.lower - AGREE <= estimate <= found.upper + AGREE:
+        raise JournalError(
+            f"verify: {found.target!r}: expected an estimate within [{found.lower:.4f}, "
+            f"{found.upper:.4f}], the journal says {estimate}"
+        )
 
 
 def _agrees(found: Any, stated: Any) -> bool:

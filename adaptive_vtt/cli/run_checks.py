@@ -17,6 +17,8 @@ from ..types import TargetId
 from .run_folder import JOURNAL
 
 _ID_FIELDS = [field.name for field in fields(TargetId)]
+_NEW_FIELDS = (_ID_FIELDS, ["pseudo_outcome_mean"])
+"""Fields of targets that results of earlier versions have not, each group since one version."""
 
 
 def check(out: Path, head: str | None = None) -> str:
@@ -75,10 +77,7 @@ def _check_result(journal: Journal, path: Path) -> None:
         _check_head(journal, str(stated["journal_head"]), f"{path}: journal_head", remedy)
     elif journal.old_seals():  # written by a version that knew of fewer fields
         found = {name: value for name, value in found.items() if name in stated}
-    if not any("kind" in row for row in stated["targets"]):
-        for row in found["targets"]:  # a version whose results had targets' names alone
-            for name in _ID_FIELDS:
-                del row[name]
+    _forget_new_fields(found["targets"], stated["targets"])
     if difference := _difference(found, stated, ""):
         raise JournalError(f"{path}: {difference}")
 
@@ -88,6 +87,15 @@ def _say_as_before(journal: Journal, found: dict[str, Any], stated: dict[str, An
     told = journal.facts().get("certificate")
     if "guarantee" not in stated and "guarantee" not in (told or {}):
         del found["guarantee"]
+
+
+def _forget_new_fields(found: list[dict[str, Any]], stated: list[dict[str, Any]]) -> None:
+    """Takes out of the targets ``found`` what the version that wrote the result did not know."""
+    for names in _NEW_FIELDS:
+        if not any(names[0] in row for row in stated):
+            for row in found:
+                for name in names:
+                    row.pop(name, None)
 
 
 def _difference(found: Any, stated: Any, where: str) -> str | None:

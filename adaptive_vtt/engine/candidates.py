@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..space import QuestionSpace
-from ..types import CallMode, Candidates, Indices
+from ..types import Bools, CallMode, Candidates, Indices
 from ..utils.random_streams import generator
 from .tensors import candidates_of
 
@@ -36,7 +36,7 @@ class Pool:
         self._left = int(space.size)
         self._listed: _Listed | None = None
         if space.size <= limit:
-            self._listed = _Listed(_columns(space, space.nth(np.arange(space.size))))
+            self._listed = _Listed(columns(space, space.nth(np.arange(space.size))))
 
     def __len__(self) -> int:
         """How many questions are unseen."""
@@ -56,6 +56,10 @@ class Pool:
         else:
             call, unit = np.unique(table[1], return_inverse=True)
         return candidates_of((*table, unit, call))
+
+    def unseen(self, questions: Indices) -> Bools:
+        """(n,): which of these questions may still be drawn."""
+        return np.array([number not in self._seen for number in self._seen_by(questions)], np.bool_)
 
     def remove(self, questions: Indices) -> None:
         """Takes eligible questions out, all that a call answers at once where several are; what
@@ -84,11 +88,11 @@ class Pool:
     def _sampled(self, draw: int) -> Table:
         rng = generator(self.seed, "candidates", draw)
         if self.answers == "one":
-            return _columns(self.space, self._some(rng, self.space.size, self.limit))
+            return columns(self.space, self._some(rng, self.space.size, self.limit))
         concepts = len(self.space.concepts)
         images = self._some(rng, self.space.images, max(1, self.limit // concepts))
         questions = (images[:, None] * concepts + np.arange(concepts)).ravel()
-        return _columns(self.space, questions[self.space.eligible(questions)])
+        return columns(self.space, questions[self.space.eligible(questions)])
 
     def _some(self, rng: np.random.Generator, everything: int, most: int) -> Indices:
         """``most`` distinct unseen questions or images, uniform, or all where fewer are left."""
@@ -158,8 +162,8 @@ def _counting(count: int) -> Indices:
     return _NUMBERS[:count] if count <= len(_NUMBERS) else np.arange(count)
 
 
-def _columns(space: QuestionSpace, questions: Indices) -> Table:
-    """6 x n: question, image, sample, variant, concept and truth."""
+def columns(space: QuestionSpace, questions: Indices) -> Table:
+    """6 x n: question, image, sample, variant, concept and truth, as in ``Candidates``."""
     sample, variant, concept = space.parts(questions)
     truth = space.dataset.truth(sample, concept)
     return np.stack([questions, space.image_of(questions), sample, variant, concept, truth])

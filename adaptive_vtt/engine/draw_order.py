@@ -53,8 +53,16 @@ class DrawOrder:
     def _learnt(self, row: AnswerRow) -> Learnt:
         both = row.answer is None and self._both and not row.excluded
         low, high = (0.0, 1.0) if both else (None, None)
-        loss, truth = row.loss or 0.0, row.truth or 0
-        latent = margin(truth, row.coordinate, row.details)
-        said = row.answer, row.coordinate
-        judged = low, high, row.details, latent, row.excluded
-        return Learnt(row.question, truth, loss, *said, *judged)
+        truth = row.truth or 0
+        return Learnt(
+            row.question,
+            truth,
+            row.loss or 0.0,
+            answer=row.answer,
+            coordinate=row.coordinate,
+            low=low,
+            high=high,
+            details=row.details,
+            margin=margin(truth, row.coordinate, row.details),
+            excluded=row.excluded,
+        )

@@ -67,7 +67,8 @@ def _columns(certificate: CertificateFacts) -> list[tuple[str, str]]:
     return [
         ("questions", "of the target, in the whole space"),
         ("seen", "questions of the target answered"),
-        ("estimate", "of its mean loss, unbiased by the choice"),
+        ("estimate", "of its mean loss: draws and predictions, weighed by their precision"),
+        ("by draws", "the estimate by the draws alone, which the choice does not bias"),
         ("interval", "certified; sorted by its upper end"),
         ("half-width", "half the length of the interval"),
         *aimed,

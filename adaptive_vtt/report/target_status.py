@@ -39,12 +39,12 @@ KINDS = {
 class Standing:
     """One target. ``label`` names it within its ``kind``.
 
-    ``raw`` is the mean loss of the questions seen and ``belief`` the answer GP's error rate,
-    each None where there is none. ``side``: "above" or "below" the limit of the certificate,
-    None while undecided or without a limit. ``settled``: all that was asked of it is reached,
-    after ``settled_at`` calls (None: not yet), when ``settled_seen`` of its questions were seen.
-    Of an audit that ended, the interval is what it journaled; of a running one, what its rows
-    come to. The last three are known at the end only.
+    ``drawn`` is the estimate by the draws alone. ``raw`` is the mean loss of the questions seen
+    and ``belief`` the answer GP's error rate, each None where there is none. ``side``: "above" or
+    "below" the limit of the certificate, None while undecided or without a limit. ``settled``: all
+    that was asked of it is reached, after ``settled_at`` calls (None: not yet), when
+    ``settled_seen`` of its questions were seen. Of an audit that ended, the interval is what it
+    journaled; of a running one, what its rows come to. The last three are known at the end only.
     """
 
     place: int
@@ -54,6 +54,7 @@ class Standing:
     size: int
     questions: int
     estimate: float
+    drawn: float
     lower: float
     upper: float
     certified: bool
@@ -145,6 +146,7 @@ def _standing(
         size=certificate.sizes[place],
         questions=int(track.questions[-1]),
         estimate=stated.get("estimate", track.estimate),
+        drawn=stated.get("pseudo_outcome_mean", track.estimate),
         lower=lower,
         upper=upper,
         certified=certified,

@@ -1,0 +1,141 @@
+"""The estimate that is reported for every target: draws and predictions, each by its precision.
+
+Two guesses at a target's mean loss R:
+
+    P    the weighted mean of the pseudo-outcomes (``sequences``): unbiased whatever was
+         predicted, but every draw counts with the prediction made for it, early and poor ones too
+    G    the losses seen, and for the unseen questions the mean of today's predictions, which
+         know all answers and share them among targets, but may be biased
+
+What G lies above P on the average of all targets, but for chance, is taken off G: predictions
+that shun 0 and 1 are too high for every target of a good model. With V the estimated variance of
+P and E the estimated squared error of that G,
+
+    estimate = P + V / (V + E) (G - P),   E = max(DOUBT u^2 e^2 / n, (P - G)^2 - V)
+
+where u is the share of the target's questions that are unseen, n how many are seen, and e^2 the
+mean squared residual of the predictions made for them, weighed to be that of the whole target.
+(Where G looks at a part of the unseen questions only, E has the variance of that on top.) Where
+G is right, P - G is chance; what its square has over V shows a bias. So Green & Strawderman
+(JASA 86, 1991) combine an unbiased and a biased estimator. It follows that |estimate - P| <=
+sqrt(V): wrong predictions move an estimate by no more than its own standard error.
+
+Nothing here enters draws, bets or intervals. It is worked out when it is read, never per draw.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..certify import Certifier
+from ..surrogates import LossSurrogate
+from ..types import Bools, Floats, Indices
+from ..utils.random_streams import generator
+from .candidates import columns
+from .selector import Selector
+from .tensors import array, candidates_of
+
+DOUBT = 2.0
+"""Squared error of a mean of predictions over that of as many uniform residuals: predictions are
+fitted to the answers, whose residuals therefore look better than those of other questions."""
+CREDIT = 10.0
+"""Answers that the variance f (1 - f), which predictions imply, counts as among the residuals."""
+LEAST_VARIANCE = 1e-12
+TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """Of K targets: P and its variance V, G and its squared error but for what P - G tells of it;
+    (K,) each. NaN where a target has no P or no G."""
+
+    draws: Floats
+    variance: Floats
+    predictions: Floats
+    error: Floats
+
+    def combined(self) -> Floats:
+        """(K,): P and G by precision; NaN where either is."""
+        away = self.predictions - self.draws
+        away = away - self._common(away)
+        error = np.maximum(self.error, away**2 - self.variance)
+        return self.draws + self.variance / np.maximum(self.variance + error, TINY) * away
+
+    def _common(self, away: Floats) -> float:
+        """The mean of G - P over targets, shrunk by what chance may have in it: as much as in the
+        most precise target, since targets share questions."""
+        known = ~np.isnan(away)
+        if not known.any():
+            return 0.0
+        variance = np.maximum(self.variance[known], LEAST_VARIANCE)
+        mean = float(np.average(away[known], weights=1 / variance))
+        return mean * max(0.0, 1 - float(variance.min()) / max(mean**2, TINY))
+
+
+def interval_rows(selector: Selector) -> list[dict[str, Any]] | None:
+    """The certifier's table, with ``estimate`` as above, kept within its interval, and
+    ``pseudo_outcome_mean``, the estimate by the draws alone; None where nothing is certified.
+
+    Both are the same where nothing predicts losses, and before any draw.
+    """
+    if selector.certifier is None:
+        return None
+    rows, sequences = selector.certifier.table(), selector.certifier.sequences
+    found = guesses(selector)
+    combined = np.full(len(rows), np.nan) if found is None else found.combined()
+    kept = np.clip(combined, sequences.lower, sequences.upper)
+    return [
+        {
+            **row,
+            "estimate": row["estimate"] if np.isnan(value) else value,
+            "pseudo_outcome_mean": row["estimate"],
+        }
+        for row, value in zip(rows, kept.tolist(), strict=True)
+    ]
+
+
+def guesses(selector: Selector) -> Guesses | None:
+    """What both come to now; None where nothing predicts losses, or nothing is certified."""
+    certifier, surrogate = selector.certifier, selector.belief.losses
+    if certifier is None or surrogate is None:
+        return None
+    unseen = _unseen(selector)
+    predicted = _predicted(selector, surrogate, unseen) if len(unseen) else np.zeros(0)
+    mean, error = _posterior(certifier, certifier.members(unseen), predicted)
+    sequences = certifier.sequences
+    return Guesses(sequences.mean, sequences.mean_variance, mean, error)
+
+
+def _posterior(certifier: Certifier, inside: Bools, predicted: Floats) -> tuple[Floats, Floats]:
+    """(K,) each: G, and its squared error; ``inside`` K x n, ``predicted`` (n,)."""
+    count, open_ = inside.sum(axis=1), certifier.waiting > 0
+    share, seen = certifier.waiting / certifier.sizes, certifier.sizes - certifier.waiting
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(open_, inside @ predicted / count, 0.0)
+        square = np.where(open_, inside @ predicted**2 / count, 0.0)
+        missing = np.where(open_, 1 / count - 1 / certifier.waiting, 0.0)
+    known = (certifier.least + certifier.most) / 2 / certifier.sizes
+    spread = (seen * certifier.residual + CREDIT * (mean - square)) / (seen + CREDIT)
+    error = DOUBT * spread / np.maximum(seen, 1) + np.maximum(missing, 0) * (square - mean**2)
+    return known + share * mean, share**2 * error
+
+
+def _predicted(selector: Selector, surrogate: LossSurrogate, questions: Indices) -> Floats:
+    """(n,): today's predictions."""
+    table = columns(selector.space, questions)
+    candidates = candidates_of((*table, np.arange(len(questions)), questions))
+    return array(surrogate.posterior(candidates).mean)
+
+
+def _unseen(selector: Selector) -> Indices:
+    """The unseen ones among all questions, or, in a space of more than a draw looks at, among
+    as many that are drawn evenly once and for all."""
+    space, most = selector.space, selector.pool.limit
+    if space.size <= most:
+        places = np.arange(space.size)
+    else:
+        rng = generator(selector.seed, "estimate")
+        places = np.unique(rng.integers(space.size, size=most))
+    questions = np.asarray(space.nth(places))
+    return questions[selector.pool.unseen(questions)]

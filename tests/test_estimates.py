@@ -1,0 +1,257 @@
+"""The reported estimate: what it is made of, when it is worked out, what the journal says of it."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.verify import recompute, verify
+from adaptive_vtt.cli.run_checks import _difference, _forget_new_fields, check
+from adaptive_vtt.cli.run_folder import rewrite
+from adaptive_vtt.engine.estimates import Guesses
+from adaptive_vtt.errors import JournalError
+from adaptive_vtt.experiments.digits import Bench
+from adaptive_vtt.experiments.estimates import CASES, main
+from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
+from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.results import summarise
+from adaptive_vtt.surrogates import Named, Posterior
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+
+SHARE = 0.3
+"""Of the questions of ``bench`` that fail."""
+
+
+def bench(samples: int = 200, seed: int = 0) -> Bench:
+    """``samples`` x 2 questions that fail by chance."""
+    losses = (np.random.default_rng(seed).random((samples, 2)) < SHARE).astype(float)
+    empty = np.zeros((samples, 2, 0))
+    return Bench("coins", losses, np.zeros((samples, 1)), empty, ("a", "b"), (0, 1), (1, 1))
+
+
+class Foresees:
+    """Says one half until it has heard ``deaf`` answers, then what ``says`` makes of the losses."""
+
+    def __init__(self, losses: Any, says: Any, deaf: int) -> None:
+        self.losses, self.says, self.deaf = losses, says, deaf
+        self.heard = self.looked = 0
+
+    def observe(self, losses: Any) -> None:
+        self.heard += len(losses.loss)
+
+    def posterior(self, candidates: Any) -> Posterior:
+        self.looked += 1
+        loss = torch.from_numpy(self.losses)[candidates.sample, candidates.variant]
+        mean = self.says(loss) if self.heard >= self.deaf else torch.full_like(loss, 0.5)
+        return Posterior(mean, mean * (1 - mean))
+
+
+def audit_with(says: Any, *, deaf: int = 0, seed: int = 0, **options: Any) -> tuple[Audit, Any]:
+    """An audit of ``bench`` whose losses are foreseen so, and what foresees them."""
+    made = bench(seed=seed)
+    surrogate = Foresees(made.losses, says, deaf)
+    chosen: dict[str, Any] = {"half_width": 0.001, "budget": 40, "targets": ["overall"]}
+    named = Named("foresees", lambda **_: surrogate)
+    audit = Audit(made.space(), made.model(), surrogate=named, seed=seed, **{**chosen, **options})
+    return audit, surrogate
+
+
+# -- what it is made of ---------------------------------------------------------------------
+
+numbers = st.floats(0, 1)
+spread = st.floats(1e-6, 0.1)
+targets = st.lists(st.tuples(numbers, spread, numbers, spread), min_size=1, max_size=5)
+
+
+@given(targets)
+def test_predictions_move_an_estimate_by_at_most_its_own_standard_error(rows: list[Any]) -> None:
+    guess = Guesses(*np.array(rows).T)
+    assert (np.abs(guess.combined() - guess.draws) <= np.sqrt(guess.variance) + 1e-9).all()
+
+
+@given(numbers, spread, spread, st.floats(-0.9, 0.9))
+def test_guesses_that_agree_are_weighed_by_their_precision(
+    draws: float, variance: float, error: float, away: float
+) -> None:
+    predictions = draws + away * np.sqrt(variance)
+    found = Guesses(*np.array([[draws], [variance], [predictions], [error]])).combined()
+    expected = (draws / variance + predictions / error) / (1 / variance + 1 / error)
+    assert found == pytest.approx([expected])
+
+
+def test_what_all_predictions_have_in_common_above_the_draws_is_taken_off() -> None:
+    draws = np.linspace(0.1, 0.5, 9)
+    precise = np.array([1e-8] + [1e-3] * 8)  # of the first target the draws know nearly all
+    guess = Guesses(draws, precise, draws + 0.2, np.full(9, 1e-9))
+    assert guess.combined() == pytest.approx(draws, abs=1e-3)
+
+
+def test_a_target_without_draws_or_predictions_has_no_combined_estimate_and_spoils_no_other() -> (
+    None
+):
+    nan = np.nan
+    guess = Guesses(*np.array([[0.2, nan, 0.3], [0.1] * 3, [0.2, 0.1, nan], [0.1] * 3]))
+    assert guess.combined() == pytest.approx([0.2, nan, nan], nan_ok=True)
+
+
+def ratio(says: Any, deaf: int = 0) -> float:
+    """Root mean square error of the estimate over that of the draws' own, in 8 audits."""
+    found = []
+    for seed in range(8):
+        audit, _ = audit_with(says, deaf=deaf, seed=seed)
+        row = audit.run().targets.iloc[0]
+        truth = bench(seed=seed).losses.mean()
+        found.append([row["estimate"] - truth, row["pseudo_outcome_mean"] - truth])
+    ours, plain = np.sqrt(np.mean(np.square(found), axis=0))
+    return float(ours / plain)
+
+
+def test_predictions_that_became_good_make_the_estimate_better_than_the_draws_alone() -> None:
+    assert ratio(lambda loss: 0.9 * loss + 0.03, deaf=30) < 0.92
+
+
+def test_predictions_that_say_nothing_leave_the_estimate_about_as_good() -> None:
+    assert ratio(lambda loss: torch.full_like(loss, 0.9)) < 1.35
+
+
+def test_when_everything_is_asked_the_estimate_is_the_truth() -> None:
+    made = bench(samples=30)
+    named = Named("foresees", lambda **_: Foresees(made.losses, lambda loss: 0.9 - 0 * loss, 0))
+    audit = Audit(made.space(), made.model(), half_width=1e-4, targets=["overall"], surrogate=named)
+    assert audit.run().targets["estimate"][0] == pytest.approx(made.losses.mean())
+
+
+def test_of_a_large_space_the_same_part_is_looked_at_each_time() -> None:
+    audit, surrogate = audit_with(lambda loss: 0.5 * loss + 0.2, candidates=30)
+    audit.run()
+    rows, before = audit.intervals(), surrogate.looked
+    assert rows == audit.intervals()
+    assert surrogate.looked == before + 1
+    other, _ = audit_with(lambda loss: 0.5 * loss + 0.2, candidates=400)
+    assert abs(rows[0]["estimate"] - other.run().targets["estimate"][0]) < 0.15  # type: ignore[index]
+
+
+def test_without_a_surrogate_both_estimates_are_that_of_the_draws() -> None:
+    made = bench()
+    audit = Audit(made.space(), made.model(), half_width=0.1, budget=30, seed=0, surrogate=False)
+    rows = audit.run().targets
+    assert (rows["estimate"] == rows["pseudo_outcome_mean"]).all()
+
+
+# -- when it is worked out ------------------------------------------------------------------
+
+
+def test_it_is_worked_out_when_read_and_changes_no_draw() -> None:
+    quiet, once = audit_with(lambda loss: 0.5 * loss + 0.2)
+    quiet.run()
+    # a look per draw, one when it ended, one for the result
+    assert once.looked == len(quiet.journal.draws()) + 2
+    asked, _ = audit_with(lambda loss: 0.5 * loss + 0.2)
+    asked.run(lambda step: asked.intervals() and None)
+    laws = [[row.law for row in audit.journal.draws()] for audit in (quiet, asked)]
+    assert laws[0] == laws[1]
+
+
+# -- what the journal says of it ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an audit that ended, its result and its report."""
+    out = tmp_path_factory.mktemp("estimates")
+    space = QuestionSpace(tiny_dataset(30, images=False), ["identity"])
+    audit = Audit(space, ScriptedModel(), half_width=0.05, budget=25, journal=out / "journal.db")
+    with audit:
+        audit.run()
+    rewrite(out)
+    return out
+
+
+def rewritten(out: Path, change: Any) -> Journal:
+    """The journal with other intervals, chained as if it had always had them."""
+    forged = MemoryJournal()
+    with closing(SQLiteJournal(out / "journal.db", must_exist=True)) as journal:
+        facts = journal.facts()
+        forged.set_facts(**{**facts, "intervals": [change(dict(r)) for r in facts["intervals"]]})
+        forged.add_draws(journal.draws())
+        forged.add_calls(journal.calls())
+    return forged
+
+
+def older(row: dict[str, Any]) -> dict[str, Any]:
+    """The row of a version that had one estimate."""
+    only = row.pop("pseudo_outcome_mean")
+    return {**row, "estimate": only}
+
+
+def test_the_journal_has_both_estimates_and_the_result_says_the_same(ended: Path) -> None:
+    assert "as they were written" in check(ended)
+    rows = json.loads((ended / "result.json").read_text())["targets"]
+    with closing(SQLiteJournal(ended / "journal.db", must_exist=True)) as journal:
+        stated, drawn = journal.facts()["intervals"], verify(journal)
+    for name in ("estimate", "pseudo_outcome_mean"):
+        assert [row[name] for row in rows] == [row[name] for row in stated]
+    assert [row["pseudo_outcome_mean"] for row in rows] == pytest.approx(
+        [interval.estimate for interval in drawn]
+    )
+    assert any(row["estimate"] != row["pseudo_outcome_mean"] for row in rows)
+    assert all(row["lower"] <= row["estimate"] <= row["upper"] for row in rows)
+
+
+@pytest.mark.parametrize("value", [1.5, -0.2, float("nan"), None, "0.3", True])
+def test_verify_refuses_an_estimate_that_is_no_number_within_its_interval(
+    ended: Path, value: Any
+) -> None:
+    with pytest.raises(JournalError, match=r"expected an estimate within \[|damaged"):
+        verify(rewritten(ended, lambda row: {**row, "estimate": value}))
+
+
+def test_verify_recomputes_the_only_estimate_of_an_older_journal(ended: Path) -> None:
+    old = rewritten(ended, older)
+    assert [i.estimate for i in verify(old)] == pytest.approx(
+        summarise(old).targets["pseudo_outcome_mean"].tolist()
+    )
+
+    def forged(row: dict[str, Any]) -> dict[str, Any]:
+        return {**older(row), "estimate": (row["lower"] + row["upper"]) / 2 + 0.01}
+
+    with pytest.raises(JournalError, match=r"the rows come to .*estimate"):
+        verify(rewritten(ended, forged))
+
+
+def test_a_result_of_a_version_before_it_is_still_right(ended: Path, tmp_path: Path) -> None:
+    found = summarise(rewritten(ended, older)).as_dict()
+    stated = json.loads(json.dumps(found["targets"]))
+    for row in stated:
+        del row["pseudo_outcome_mean"]
+    _forget_new_fields(found["targets"], stated)
+    assert _difference(found["targets"], stated, "targets") is None
+
+
+def test_a_journal_of_a_running_audit_has_the_estimate_of_its_draws() -> None:
+    audit, _ = audit_with(lambda loss: 0.5 * loss + 0.2)
+    for call in audit.ask(5):
+        audit.tell(call, audit.model.ask([call.prompt])[0])
+    rows = summarise(audit.journal).targets
+    facts = read_facts(audit.journal.facts())
+    drawn = recompute(facts.certificate, audit.journal.draws(), audit.journal.calls())
+    assert rows["estimate"].tolist() == rows["pseudo_outcome_mean"].tolist()
+    assert rows["estimate"].tolist() == [interval.estimate for interval in drawn]
+
+
+# -- the benchmark --------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_table_of_errors_has_a_row_per_estimate() -> None:
+    found = main(["--quick", "--only", "digits-proxy"])
+    assert found["estimate"].tolist() == ["draws", "predictions", "both"]
+    assert (found[["at 20", "at 50"]] < 0.2).all(axis=None)
+    assert "demo" in CASES
