@@ -55,6 +55,5 @@ class DrawOrder:
         low, high = (0.0, 1.0) if both else (None, None)
         loss, truth = row.loss or 0.0, row.truth or 0
         latent = margin(truth, row.coordinate, row.details)
-        said = row.answer, row.coordinate
-        judged = low, high, row.details, latent, row.excluded
-        return Learnt(row.question, truth, loss, *said, *judged)
+        said = row.answer, row.coordinate, low, high, row.details
+        return Learnt(row.question, truth, loss, *said, margin=latent, excluded=row.excluded)
