@@ -2,22 +2,18 @@
 
 A penalised logistic regression, logit F = c + a[variant] + b[concept, truth] + x'beta. The
 Gaussian priors of a and b tie together what belongs together (severities of a relation, the
-sides of a concept); x are the logits of what cheaper models would lose. The prior trusts those:
-before any answer F is near what they lose on average (.5 without any), and a, b and beta move
-from there as far as the answers carry them. Proxies whose average the answers contradict lose
-that trust after a few. The variances of a, b and beta are estimated along with them by
-expectation-maximisation (MacKay, Neural Computation 4, 1992), so that proxies which tell
-nothing, or relations which do not differ, are shrunk to nothing.
+sides of a concept); x are the logits of what cheaper models would lose. Effects start at 0
+(F = .5) and move as far as the answers carry them. The variances of a, b and beta are
+estimated along with them by expectation-maximisation (MacKay, Neural Computation 4, 1992),
+so that proxies which tell nothing, or relations which do not differ, are shrunk to nothing.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
 LOWEST, HIGHEST = 0.02, 0.98
 """Bounds of an expected loss F: no answer is ever taken for certain."""
@@ -32,12 +28,7 @@ ROUNDS = 5
 """Rounds of expectation-maximisation per fit; the next fit goes on from there."""
 
 CAUTION = 10.0
-"""Number of pseudo-answers that draw F to where it started: without them early estimates are too
-sure."""
-
-ODDS = 4.0
-"""How much likelier it is, before any answer, that losses follow the average of the proxies than
-that all questions fail at one unknown rate; answers multiply it by their likelihoods' ratio."""
+"""Number of pseudo-answers that draw F to .5: without them early estimates are too sure."""
 
 
 @dataclass(frozen=True)
@@ -108,20 +99,11 @@ class LossMean:
         self._scales = list(SCALES)
         self._count = 0
         self._offset = torch.zeros((), dtype=torch.float64, device=self.device)
-        self._trust = ODDS / (1 + ODDS)  # probability that losses follow the proxies
         self._prior = prior
         cells = self._variants + self._sides + 1
         self._effects = torch.zeros(cells, dtype=torch.float64, device=self.device)
         self._weight = torch.ones(self._sides, dtype=torch.float64, device=self.device)
         self._inverse = torch.eye(cells, dtype=torch.float64, device=self.device)
-
-    @property
-    def _start(self) -> Tensor:
-        """The prior mean of all effects: 0, but for the average of the proxies, by its trust."""
-        start = torch.zeros_like(self._effects)
-        if len(self.beta):
-            start[-1] = self._trust
-        return start
 
     @property
     def beta(self) -> Tensor:
@@ -134,46 +116,34 @@ class LossMean:
         self._weight = torch.bincount(judged.side, minlength=self._sides).double()
         proxies = judged.features.shape[1]
         if len(self.beta) != proxies:
-            self._effects = torch.cat([self._effects, self._effects.new_zeros(proxies)])
+            new = self._effects.new_zeros(proxies)
+            self._effects = torch.cat([self._effects, new])
             self._blocks.append(torch.eye(proxies, dtype=torch.float64, device=self.device))
-        self._doubt(judged)
         for _ in range(ROUNDS):
             self._inverse = self._newton(judged)
             self._rescale(self._inverse)
         self._offset = (judged.features @ self.beta).mean() if proxies else self._offset
-
-    def _doubt(self, judged: Judged) -> None:
-        """How likely losses follow the proxies, given all answers."""
-        if len(self.beta):
-            said = judged.features[:, -1]
-            follow = float((judged.loss * said - softplus(said)).sum())
-            lost, count = float(judged.loss.sum()), len(said)
-            one_rate = math.lgamma(1 + lost) + math.lgamma(1 + count - lost)
-            gain = follow - one_rate + math.lgamma(2 + count)
-            self._trust = 1 / (1 + math.exp(min(-gain, 700.0)) / ODDS)
 
     def _rescale(self, inverse: Tensor) -> None:
         """Expectation-maximisation of the effects' variances."""
         start = 0
         for number, block in enumerate(self._blocks):
             stop = start + len(block)
-            effects = (self._effects - self._start)[start:stop]
+            effects = self._effects[start:stop]
             second = effects @ block @ effects + (block * inverse[start:stop, start:stop]).sum()
             scale = (float(second) + SCALES[number]) / (len(block) + 1)
             self._scales[number] = min(max(scale, 1e-3), 4.0)
             start = stop + (number == 1)
 
     def features(self, proxies: Tensor) -> Tensor:
-        """(n, P'): logits of the proxies' losses (n, P), and last of their mean."""
+        """(n, P'): logits of the proxies' losses (n, P), and of their mean."""
         if proxies.shape[1] > 1:
             proxies = torch.cat([proxies, proxies.mean(1, keepdim=True)], 1)
         return torch.logit(proxies.clamp(LOWEST, HIGHEST))
 
     def expected(self, variant: Tensor, side: Tensor, features: Tensor) -> Tensor:
         """F (n,) of n questions; ``side`` = concept * 3 + truth (unknown: 2)."""
-        rates = torch.sigmoid(self._logits(variant, side, features))
-        said = torch.sigmoid(features[:, -1]) if features.shape[1] else torch.full_like(rates, 0.5)
-        return self._cautious(rates, self._trust * said + (1 - self._trust) / 2)
+        return self._cautious(torch.sigmoid(self._logits(variant, side, features)))
 
     def variant_rates(self) -> Tensor:
         """(V,): F of each variant, over the sides asked about, where proxies say the usual."""
@@ -207,9 +177,9 @@ class LossMean:
         across = inverse[:, tail:][variant] + inverse[:, tail:][side]
         return cells + ((2 * across + dense @ inverse[tail:, tail:]) * dense).sum(1)
 
-    def _cautious(self, rates: Tensor, first: Tensor | float = 0.5) -> Tensor:
+    def _cautious(self, rates: Tensor) -> Tensor:
         share = self._count / (self._count + CAUTION)
-        return (share * rates + (1 - share) * first).clamp(LOWEST, HIGHEST)
+        return (share * rates + (1 - share) / 2).clamp(LOWEST, HIGHEST)
 
     def _logits(self, variant: Tensor, side: Tensor, features: Tensor) -> Tensor:
         effects, sides = self._effects, self._variants
@@ -227,10 +197,9 @@ class LossMean:
         for _ in range(8):
             rate = torch.sigmoid(self._logits(variant, side, judged.features))
             slope = self._collect(variant, side, judged.loss - rate, features)
-            slope = slope - precision @ (self._effects - self._start)
             hessian = precision + self._curvature(variant, side, rate * (1 - rate), features)
             factor = torch.linalg.cholesky(hessian)
-            step = torch.cholesky_solve(slope[:, None], factor)
+            step = torch.cholesky_solve((slope - precision @ self._effects)[:, None], factor)
             # a logit never has to move by more than this at once
             self._effects = self._effects + step[:, 0].clamp(-2, 2)
             if float(step.abs().max()) < 1e-6:

@@ -322,24 +322,6 @@ def test_a_proxy_that_is_always_wrong_is_as_good() -> None:
     assert explained(lambda s, v, c, t: 1 - truth_of(s, v)[:, None]) > 0.8
 
 
-def test_before_any_answer_proxies_are_trusted_at_odds_of_four_to_one() -> None:
-    told = torch.tensor([[0.9, 0.7], [0.1, 0.1], [0.5, 0.5]]).double()
-    gp = model(1, proxies=lambda s, v, c, t: told[s % 3])
-    expected = 0.8 * told.mean(1) + 0.2 * 0.5
-    torch.testing.assert_close(gp.posterior(rows(everything(1), slice(0, 3 * V, V))).mean, expected)
-
-
-@pytest.mark.parametrize(("right", "least", "most"), [(True, 0.9, 1.1), (False, -0.1, 0.1)])
-def test_after_twenty_answers_proxies_that_agree_are_believed_and_wrong_ones_are_not(
-    right: bool, least: float, most: float
-) -> None:
-    def told(s: Tensor, v: Tensor, c: Tensor, t: Tensor) -> Tensor:
-        about = truth_of(s, v) if right else truth_of((s + 7) % SAMPLES, v)
-        return 0.2 + 0.6 * about[:, None].expand(-1, 3)
-
-    assert least < explained(told, 20) - explained(None, 20) < most
-
-
 @pytest.mark.parametrize("level", [0.0, 0.5, 1.0])
 def test_constant_proxies_do_no_harm(level: float) -> None:
     alone = explained(None)
