@@ -17,17 +17,18 @@ from adaptive_vtt.certify.verify import recompute, verify
 from adaptive_vtt.cli.run_checks import _difference, _forget_new_fields, check
 from adaptive_vtt.cli.run_folder import rewrite
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine.estimates import Guesses
+from adaptive_vtt.engine.estimates import Guesses, guesses
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.experiments.digits import RecordedRelation
 from adaptive_vtt.experiments.estimates import CASES, main
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.models import Recorded
+from adaptive_vtt.oracles import Correctness
 from adaptive_vtt.results import summarise
 from adaptive_vtt.surrogates import Named, Posterior
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import Floats
+from adaptive_vtt.types import Floats, Outcome, Question
 
 SHARE = 0.3
 """Of the questions that fail, by chance."""
@@ -38,7 +39,7 @@ def losses_of(samples: int = 200, seed: int = 0) -> Floats:
     return (np.random.default_rng(seed).random((samples, 2)) < SHARE).astype(float)
 
 
-def recorded(losses: Floats) -> tuple[QuestionSpace, Recorded]:
+def recorded(losses: Floats, **options: Any) -> tuple[QuestionSpace, Recorded]:
     """One concept, true everywhere, under two relations; what was said of it."""
     labels = pd.DataFrame({"right": np.ones(len(losses), int)})
     relations = [RecordedRelation(name, [1]) for name in "ab"]
@@ -46,7 +47,7 @@ def recorded(losses: Floats) -> tuple[QuestionSpace, Recorded]:
         (str(i), r, 1, 1 - losses[i, k]) for i in range(len(losses)) for k, r in enumerate("ab")
     ]
     answers = pd.DataFrame(rows, columns=["sample", "relation", "severity", "right"])
-    return QuestionSpace(from_table(None, labels), relations), Recorded(answers)
+    return QuestionSpace(from_table(None, labels), relations, **options), Recorded(answers)
 
 
 class Foresees:
@@ -74,7 +75,8 @@ def audit_with(
     surrogate = Foresees(losses, says, deaf)
     chosen: dict[str, Any] = {"half_width": 0.001, "budget": 40, "targets": ["overall"], **options}
     named = Named("foresees", lambda **_: surrogate)
-    return Audit(*recorded(losses), surrogate=named, seed=seed, **chosen), surrogate
+    space = {"oracle": chosen.pop("oracle")} if "oracle" in chosen else {}
+    return Audit(*recorded(losses, **space), surrogate=named, seed=seed, **chosen), surrogate
 
 
 # -- what it is made of ---------------------------------------------------------------------
@@ -138,6 +140,27 @@ def test_predictions_that_say_nothing_leave_the_estimate_about_as_good() -> None
 def test_when_everything_is_asked_the_estimate_is_the_truth() -> None:
     audit, surrogate = audit_with(lambda loss: 0.9 - 0 * loss, samples=30, budget=None)
     assert audit.run().targets["estimate"][0] == pytest.approx(surrogate.losses.mean())
+
+
+class Partly(Correctness):
+    """Does not count what was asked of every other sample."""
+
+    def judge(self, question: Question, answer: Any, *told: Any) -> Outcome:
+        if int(question.sample_id) % 2:
+            return Outcome(0.0, excluded="spoilt")
+        return super().judge(question, answer, *told)
+
+
+def test_questions_that_do_not_count_are_in_no_part_of_it() -> None:
+    """Predictions are right but for .02; the share that counts is known from 60 draws."""
+    audit, surrogate = audit_with(lambda loss: 0.96 * loss + 0.02, oracle=Partly(), budget=60)
+    row = audit.run().targets.iloc[0]
+    rate = surrogate.losses[::2].mean()
+    found = guesses(audit._selector)
+    assert row["excluded"] > 15
+    assert found is not None
+    assert found.predictions[0] == pytest.approx(rate, abs=0.05)
+    assert row["estimate"] == pytest.approx(rate, abs=0.05)
 
 
 def test_of_a_large_space_the_same_part_is_looked_at_each_time() -> None:
