@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -15,25 +16,38 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import recompute, verify
 from adaptive_vtt.cli.run_checks import _difference, _forget_new_fields, check
 from adaptive_vtt.cli.run_folder import rewrite
-from adaptive_vtt.engine.estimates import Guesses
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.estimates import Guesses, guesses
 from adaptive_vtt.errors import JournalError
-from adaptive_vtt.experiments.digits import Bench
+from adaptive_vtt.experiments.digits import RecordedRelation
 from adaptive_vtt.experiments.estimates import CASES, main
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.models import Recorded
+from adaptive_vtt.oracles import Correctness
 from adaptive_vtt.results import summarise
 from adaptive_vtt.surrogates import Named, Posterior
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Floats, Outcome, Question
 
 SHARE = 0.3
-"""Of the questions of ``bench`` that fail."""
+"""Of the questions that fail, by chance."""
 
 
-def bench(samples: int = 200, seed: int = 0) -> Bench:
-    """``samples`` x 2 questions that fail by chance."""
-    losses = (np.random.default_rng(seed).random((samples, 2)) < SHARE).astype(float)
-    empty = np.zeros((samples, 2, 0))
-    return Bench("coins", losses, np.zeros((samples, 1)), empty, ("a", "b"), (0, 1), (1, 1))
+def losses_of(samples: int = 200, seed: int = 0) -> Floats:
+    """samples x 2, by relation."""
+    return (np.random.default_rng(seed).random((samples, 2)) < SHARE).astype(float)
+
+
+def recorded(losses: Floats, **options: Any) -> tuple[QuestionSpace, Recorded]:
+    """One concept, true everywhere, under two relations; what was said of it."""
+    labels = pd.DataFrame({"right": np.ones(len(losses), int)})
+    relations = [RecordedRelation(name, [1]) for name in "ab"]
+    rows = [
+        (str(i), r, 1, 1 - losses[i, k]) for i in range(len(losses)) for k, r in enumerate("ab")
+    ]
+    answers = pd.DataFrame(rows, columns=["sample", "relation", "severity", "right"])
+    return QuestionSpace(from_table(None, labels), relations, **options), Recorded(answers)
 
 
 class Foresees:
@@ -53,14 +67,16 @@ class Foresees:
         return Posterior(mean, mean * (1 - mean))
 
 
-def audit_with(says: Any, *, deaf: int = 0, seed: int = 0, **options: Any) -> tuple[Audit, Any]:
-    """An audit of ``bench`` whose losses are foreseen so, and what foresees them."""
-    made = bench(seed=seed)
-    surrogate = Foresees(made.losses, says, deaf)
-    chosen: dict[str, Any] = {"half_width": 0.001, "budget": 40, "targets": ["overall"]}
+def audit_with(
+    says: Any, *, deaf: int = 0, seed: int = 0, samples: int = 200, **options: Any
+) -> tuple[Audit, Foresees]:
+    """An audit whose losses are foreseen so, and what foresees them."""
+    losses = losses_of(samples, seed)
+    surrogate = Foresees(losses, says, deaf)
+    chosen: dict[str, Any] = {"half_width": 0.001, "budget": 40, "targets": ["overall"], **options}
     named = Named("foresees", lambda **_: surrogate)
-    audit = Audit(made.space(), made.model(), surrogate=named, seed=seed, **{**chosen, **options})
-    return audit, surrogate
+    space = {"oracle": chosen.pop("oracle")} if "oracle" in chosen else {}
+    return Audit(*recorded(losses, **space), surrogate=named, seed=seed, **chosen), surrogate
 
 
 # -- what it is made of ---------------------------------------------------------------------
@@ -107,7 +123,7 @@ def ratio(says: Any, deaf: int = 0) -> float:
     for seed in range(8):
         audit, _ = audit_with(says, deaf=deaf, seed=seed)
         row = audit.run().targets.iloc[0]
-        truth = bench(seed=seed).losses.mean()
+        truth = losses_of(seed=seed).mean()
         found.append([row["estimate"] - truth, row["pseudo_outcome_mean"] - truth])
     ours, plain = np.sqrt(np.mean(np.square(found), axis=0))
     return float(ours / plain)
@@ -122,10 +138,29 @@ def test_predictions_that_say_nothing_leave_the_estimate_about_as_good() -> None
 
 
 def test_when_everything_is_asked_the_estimate_is_the_truth() -> None:
-    made = bench(samples=30)
-    named = Named("foresees", lambda **_: Foresees(made.losses, lambda loss: 0.9 - 0 * loss, 0))
-    audit = Audit(made.space(), made.model(), half_width=1e-4, targets=["overall"], surrogate=named)
-    assert audit.run().targets["estimate"][0] == pytest.approx(made.losses.mean())
+    audit, surrogate = audit_with(lambda loss: 0.9 - 0 * loss, samples=30, budget=None)
+    assert audit.run().targets["estimate"][0] == pytest.approx(surrogate.losses.mean())
+
+
+class Partly(Correctness):
+    """Does not count what was asked of every other sample."""
+
+    def judge(self, question: Question, answer: Any, *told: Any) -> Outcome:
+        if int(question.sample_id) % 2:
+            return Outcome(0.0, excluded="spoilt")
+        return super().judge(question, answer, *told)
+
+
+def test_questions_that_do_not_count_are_in_no_part_of_it() -> None:
+    """Predictions are right but for .02; the share that counts is known from 60 draws."""
+    audit, surrogate = audit_with(lambda loss: 0.96 * loss + 0.02, oracle=Partly(), budget=60)
+    row = audit.run().targets.iloc[0]
+    rate = surrogate.losses[::2].mean()
+    found = guesses(audit._selector)
+    assert row["excluded"] > 15
+    assert found is not None
+    assert found.predictions[0] == pytest.approx(rate, abs=0.05)
+    assert row["estimate"] == pytest.approx(rate, abs=0.05)
 
 
 def test_of_a_large_space_the_same_part_is_looked_at_each_time() -> None:
@@ -139,8 +174,7 @@ def test_of_a_large_space_the_same_part_is_looked_at_each_time() -> None:
 
 
 def test_without_a_surrogate_both_estimates_are_that_of_the_draws() -> None:
-    made = bench()
-    audit = Audit(made.space(), made.model(), half_width=0.1, budget=30, seed=0, surrogate=False)
+    audit = Audit(*recorded(losses_of()), half_width=0.1, budget=30, seed=0, surrogate=False)
     rows = audit.run().targets
     assert (rows["estimate"] == rows["pseudo_outcome_mean"]).all()
 

@@ -109,16 +109,20 @@ def guesses(selector: Selector) -> Guesses | None:
 
 def _posterior(certifier: Certifier, inside: Bools, predicted: Floats) -> tuple[Floats, Floats]:
     """(K,) each: G, and its squared error; ``inside`` K x n, ``predicted`` (n,)."""
-    count, open_ = inside.sum(axis=1), certifier.waiting > 0
-    share, seen = certifier.waiting / certifier.sizes, certifier.sizes - certifier.waiting
+    count, waiting = inside.sum(axis=1), certifier.waiting
+    answered = certifier.sizes - waiting
+    counting = answered - certifier.out
+    # as many of those that wait will count as the draws say
+    coming = np.clip(certifier.sequences.share * certifier.sizes - counting, 0, waiting)
+    total = np.maximum(counting + coming, 1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(open_, inside @ predicted / count, 0.0)
-        square = np.where(open_, inside @ predicted**2 / count, 0.0)
-        missing = np.where(open_, 1 / count - 1 / certifier.waiting, 0.0)
-    known = (certifier.least + certifier.most) / 2 / certifier.sizes
-    spread = (seen * certifier.residual + CREDIT * (mean - square)) / (seen + CREDIT)
-    error = DOUBT * spread / np.maximum(seen, 1) + np.maximum(missing, 0) * (square - mean**2)
-    return known + share * mean, share**2 * error
+        mean = np.where(waiting > 0, inside @ predicted / count, 0.0)
+        square = np.where(waiting > 0, inside @ predicted**2 / count, 0.0)
+        missing = np.where(waiting > 0, 1 / count - 1 / waiting, 0.0)
+    known = (certifier.least + certifier.most) / 2
+    spread = (answered * certifier.residual + CREDIT * (mean - square)) / (answered + CREDIT)
+    error = DOUBT * spread / np.maximum(answered, 1) + np.maximum(missing, 0) * (square - mean**2)
+    return (known + coming * mean) / total, (coming / total) ** 2 * error
 
 
 def _predicted(selector: Selector, surrogate: LossSurrogate, questions: Indices) -> Floats:
