@@ -50,6 +50,10 @@ class Pool:
 
         That order is also the order of the journaled law, so that whoever has the key and
         the law can repeat the draw. With ``strata`` only questions of the stratum ``place``.
+
+        Every draw has a subset of its own, those of one batch included. Were two draws made from
+        one, the second would be biased given the first, whose pseudo-outcome tells what the subset
+        expects to lose: what is left of it is then no uniform subset of the unseen calls.
         """
         if self._listed:
             table = self._listed.columns()
