@@ -12,7 +12,7 @@ from ..certify.strata import DIGITS, Stratum
 from ..journal.rows import DrawRow, MoveRow
 from ..space import QuestionSpace
 from ..strategies import Reasoned, Strategy
-from ..strategies.certify import ByStakes
+from ..strategies.by_stakes import ByStakes
 from ..types import CallMode, Candidates, Floats, Indices
 from ..utils.random_streams import generator
 from .belief import Belief, Learnt
