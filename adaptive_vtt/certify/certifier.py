@@ -35,6 +35,7 @@ from ..types import Bools, CallMode, Floats, Indices
 from .game import Game
 from .game import Move as Move
 from .rules import Rules
+from .strata import DIGITS, MOST, Frame, Strata, Stratum, pooled, possible, stratified
 from .targets import Target, calls, largest, member, size
 
 CLIP = 0.02
@@ -97,6 +98,16 @@ class Certifier(Game):
         self.hits = np.zeros(count)  # draws that fell into the target
         # squared residuals and questions of recent draws, each over its probability
         self._residuals = np.zeros((2, count))
+        self.strata: Strata | None = None
+
+    def stratify(self) -> None:
+        """From now on a draw chooses its stratum first, where a call answers one question and the
+        targets have strata to choose from. To be called before the first draw."""
+        if self.answers != "one" or not possible(self.targets):
+            return
+        strata = Strata(self.space, self.targets)
+        if 1 < len(strata) <= MOST:
+            self.strata = strata
 
     @property
     def certified(self) -> Bools:
@@ -143,22 +154,31 @@ class Certifier(Game):
         return member(self.space, self.targets, sample, variant, concept, truth)
 
     def foresee(
-        self, inside: Bools, unit: Indices, predictions: Floats | None, law: Floats, drawn: int
+        self,
+        inside: Bools,
+        unit: Indices,
+        predictions: Floats | None,
+        law: Floats,
+        drawn: int,
+        stratum: Stratum | None = None,
     ) -> Move:
         """What the draw of the call at place ``drawn`` of ``law`` fixes.
 
         ``inside`` K x n: membership of the n candidate questions; ``unit`` (n,): the place
         of each one's call among the candidate calls; ``predictions`` (n,) of their losses,
-        or None for the target's expected mean; ``law`` (m,).
+        or None for the target's expected mean; ``law`` (m,). ``stratum``: what the candidates
+        are a uniform subset of, None for all unseen calls.
         """
         count = per_unit(inside, unit, len(law))
         if predictions is None:
             predicted = count * np.clip(self.sequences.centre, CLIP, 1 - CLIP)[:, None]
         else:
             predicted = per_unit(inside * np.clip(predictions, CLIP, 1 - CLIP), unit, len(law))
+        frame = self._frame(stratum)
         touching = (count > 0).sum(axis=1)
-        ratio = self.calls / np.maximum(touching, 1)
-        room = np.maximum(self.unseen, 1)
+        active = (touching > 0) & frame.active
+        ratio = frame.calls / np.maximum(touching, 1)
+        weight, room = np.where(frame.active, ratio / frame.drawn, 0.0), frame.room
         missing = count - predicted
         down = _excess(predicted, law) * ratio / room
         up = _excess(missing, law) * ratio / room
@@ -166,37 +186,45 @@ class Certifier(Game):
         low = np.minimum(1.0, self._reach_down / np.maximum(down, TINY))
         high = np.minimum(1.0, self._reach_up / np.maximum(up, TINY))
         lean = np.minimum(1.0, self._reach_tilt / np.maximum(swing, TINY))
-        likely = (predicted * missing / np.maximum(count, 1) / law).sum(axis=1) * ratio**2
+        likely = (predicted * missing / np.maximum(count, 1) / law).sum(axis=1) * weight**2
         move = Move(
-            active=touching > 0,
-            low_base=ratio * low * predicted.sum(axis=1),
-            high_base=ratio * (count.sum(axis=1) - high * missing.sum(axis=1)),
+            active=active,
+            low_base=frame.rest + weight * low * predicted.sum(axis=1),
+            high_base=frame.rest + weight * (count.sum(axis=1) - high * missing.sum(axis=1)),
             low_predicted=low * predicted[:, drawn],
             high_predicted=count[:, drawn] - high * missing[:, drawn],
-            scale=ratio / law[drawn],
-            lo=-self._reach_down * room,
-            hi=self.calls * self.largest + self._reach_up * room,
+            scale=weight / law[drawn],
+            lo=frame.lowest(self._reach_down),
+            hi=frame.highest(self._reach_up),
             foreseen=self._foreseen,
-            tilt=lean * ratio * (count.sum(axis=1) - count[:, drawn] / law[drawn]),
-            tilt_bound=self._reach_tilt * room,
-            uniform=ratio * touching / np.maximum((count > 0) @ law, TINY),
-            next_down=np.maximum(FADE * self._reach_down, ROOM * down),
-            next_up=np.maximum(FADE * self._reach_up, ROOM * up),
-            next_tilt=np.maximum(FADE * self._reach_tilt, ROOM * swing),
-            next_foreseen=np.where(touching > 0, likely, self._foreseen),
+            tilt=frame.away + lean * weight * (count.sum(axis=1) - count[:, drawn] / law[drawn]),
+            tilt_bound=frame.swing(self._reach_tilt),
+            uniform=frame.even(touching, np.asarray((count > 0) @ law)),
+            next_down=_faded(self._reach_down, down, active),
+            next_up=_faded(self._reach_up, up, active),
+            next_tilt=_faded(self._reach_tilt, swing, active),
+            next_foreseen=np.where(active, frame.blend(self._foreseen, likely), self._foreseen),
         )
-        self._advance(move, count[:, drawn])
+        self._advance(move, count[:, drawn], stratum)
         return move
 
-    def restore(self, move: Move, inside: Bools) -> None:
-        """A move that the journal tells of, and the membership K x n of its call's questions."""
-        self._advance(move, inside.sum(axis=1).astype(float))
+    def restore(self, move: Move, inside: Bools, stratum: Stratum | None = None) -> None:
+        """A move that the journal tells of, the membership K x n of its call's questions, and its
+        stratum."""
+        self._advance(move, inside.sum(axis=1).astype(float), stratum)
 
-    def _advance(self, move: Move, count: Floats) -> None:
+    def _advance(self, move: Move, count: Floats, stratum: Stratum | None) -> None:
         self._reach_down, self._reach_up = move.next_down, move.next_up
         self._reach_tilt, self._foreseen = move.next_tilt, move.next_foreseen
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
+        if self.strata is not None and stratum is not None:
+            self.strata.note(stratum)
+
+    def _frame(self, stratum: Stratum | None) -> Frame:
+        if self.strata is None or stratum is None:
+            return pooled(self.unseen, self.calls, self.largest)
+        return stratified(self.strata, stratum)
 
     def learn(
         self, move: Move, inside: Bools, least: Floats, most: Floats, out: Bools | None = None
@@ -275,10 +303,36 @@ class Certifier(Game):
 
     def _prices(self, count: Floats, cost: Floats) -> Floats:
         """(K,): what a unit of a target's cost counts for."""
-        aims = self.sequences.aims
         touching = np.maximum((count > 0).sum(axis=1), 1)
-        mean = cost.sum(axis=1) / touching
         typical = np.maximum(count.sum(axis=1) / touching, 1)
+        return self._worth(cost.sum(axis=1) / touching, typical)
+
+    def shares(self, floor: float) -> Floats | None:
+        """pi (C,): the law of the next draw's stratum; None where there are no strata, or nothing
+        is left to draw in any.
+
+        Proportional to the calls left and the root of the stakes of one, as the law within a
+        stratum is, but for the share ``floor``, which is even over all strata that are open.
+        """
+        if self.strata is None or not self.strata.unseen.any():
+            return None
+        strata, left = self.strata, self.strata.unseen.astype(float)
+        worst = RANGE * self.sequences.aims[:, None]
+        cost = strata.inside * (strata.variance + worst)
+        mean = (cost @ left) / np.maximum(strata.inside @ left, 1)
+        wanted = left * np.sqrt(self._worth(mean, np.ones_like(mean)) @ cost)
+        open_ = (left > 0) & strata.inside[~self.settled].any(axis=0)
+        if not open_.any():
+            open_ = left > 0
+        even = open_ / open_.sum()
+        if wanted.sum() > 0:
+            even = floor * even + (1 - floor) * wanted / wanted.sum()
+        return np.round(even, DIGITS)
+
+    def _worth(self, mean: Floats, typical: Floats) -> Floats:
+        """(K,): what a unit of a target's cost counts for, by its mean cost per call and the
+        questions that a call brings it."""
+        aims = self.sequences.aims
         # sqrt(weight * mean) * calls is what the law spends on a target: let it be its need
         need = mean / (typical * aims / self.half_width) ** 2
         weight = np.where(self.settled, 0.0, need**2 * self.lacking / np.maximum(mean, TINY))
@@ -325,6 +379,12 @@ class Certifier(Game):
 def _excess(values: Floats, law: Floats) -> Floats:
     """(K,): how far the largest of values / law lies above the sum of values; K x m in."""
     return np.maximum((values / law).max(axis=1) - values.sum(axis=1), 0)
+
+
+def _faded(reach: Floats, seen: Floats, active: Bools) -> Floats:
+    """The bounds of the draw after one that saw corrections of ``seen``; those of targets that did
+    not move stay."""
+    return np.where(active, np.maximum(FADE * reach, ROOM * seen), reach)
 
 
 def per_unit(values: npt.NDArray[np.generic], unit: Indices, units: int) -> Floats:

@@ -10,6 +10,8 @@ Code of its own, as in ``verify``: no space, no candidates, no engine. What is c
 - lo, hi, the bound of the tilt and the variance foreseen are what the past fixed;
 - lo <= a+ and a- <= hi, with the losses that came back, and the tilt lies within its bound.
 
+Where a stratum was drawn first, ``verify_strata`` checks that, and its figures are expected.
+
 A journal of a version before keys tells neither key nor targets; ``unchecked`` says so.
 """
 
@@ -27,6 +29,7 @@ from ..journal.packed_law import PackedLaw, unpack
 from ..journal.rows import DrawRow, MoveRow
 from ..types import Bools, Indices, Numbering
 from ..utils.random_streams import generator
+from .verify_strata import StrataCheck
 
 if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts, Facts
@@ -65,7 +68,7 @@ def check_draws(
     ``draws``: with their laws, in order; ``answered``: the calls with answers; ``losses``:
     question -> loss at least and at most.
     """
-    targets = None
+    targets: _Targets | None = None
     if facts.key is not None and facts.population and facts.certificate is not None:
         targets = _Targets(facts.population, facts.certificate)
     drawn: set[int] = set()
@@ -76,7 +79,7 @@ def check_draws(
             _check_choice(facts.key, draw, law, drawn)
         drawn.add(draw.call)
         if targets is not None:
-            targets.check(draw, law, losses if draw.call in answered else None)
+            targets.check(draw, law, facts.key, losses if draw.call in answered else None)
 
 
 def _check_law(draw: DrawRow, law: PackedLaw) -> None:
@@ -124,8 +127,12 @@ class _Targets:
         total = len(self.rows) * self.variants * self.concepts // self.per_call
         small = total * len(self.masks) <= MOST_TABLE
         self._table = self._touching(np.arange(total)) if small else None
+        one = self.per_call == 1 and all(masks["rows"] is None for masks in self.masks)
+        self.strata = StrataCheck(*self._cells()) if one else None
 
-    def check(self, draw: DrawRow, law: PackedLaw, losses: Losses | None) -> None:
+    def check(
+        self, draw: DrawRow, law: PackedLaw, key: str | int | None, losses: Losses | None
+    ) -> None:
         """One draw, and, where its call was answered, what came back."""
         questions = draw.call * self.per_call + np.arange(self.per_call)
         inside = self._inside(questions)
@@ -134,33 +141,62 @@ class _Targets:
         touching = np.asarray(table.sum(axis=0, dtype=np.int64))
         if len(draw.moves) != len(self.masks):
             raise JournalError(f"verify: draw {draw.draw} has not one move for every target")
+        place = self._place(draw, key, table)
         for k, move in enumerate(draw.moves):
             where = f"verify: draw {draw.draw}, target {k}"
             if list(move.members) != questions[inside[:, k]].tolist():
                 raise JournalError(f"{where}: its questions are not those that the target selects")
-            self._check_figures(k, move, float(touching[k]), draw.probability, where)
+            if place is None or self.strata is None:
+                expected = self._expected(k)
+            else:
+                expected = self.strata.expected(draw, place, k, self.reach[:, k])
+            self._check_figures(k, move, float(touching[k]), draw.probability, expected, where)
             if losses is not None and move.active:
                 _check_bounds(move, losses, where)
         self._advance(draw, inside.sum(axis=0))
 
-    def _check_figures(
-        self, k: int, move: MoveRow, touching: float, probability: float, where: str
-    ) -> None:
-        """What is fixed by the draws before and the number of candidates that touch the target."""
-        figures = dict(zip(FIGURES, move.figures, strict=True))
+    def _place(self, draw: DrawRow, key: str | int | None, inside: Bools) -> int | None:
+        """The stratum that the draw chose first; None where it chose from all calls."""
+        if "stratum" not in draw.why:
+            return None
+        if self.strata is None or key is None:
+            raise JournalError(f"verify: draw {draw.draw} is of a stratum, but there are none")
+        place = self.strata.place(draw, key)
+        self.strata.check_calls(draw, place, inside)
+        return place
+
+    def _expected(self, k: int) -> dict[str, float] | None:
+        """What the past fixes for a draw from all calls; ``scale`` times m and the probability."""
         room = max(self.unseen[k], 1)
         down, up, tilt = self.reach[:, k]
-        expected = {
-            "scale": self.calls[k] / max(touching, 1) / probability,
+        return {
+            "scale": self.calls[k],
             "lo": -down * room,
             "hi": self.calls[k] * self.largest[k] + up * room,
             "tilt_bound": tilt * room,
-            "foreseen": self.foreseen[k],
         }
-        if move.active != (touching > 0):
+
+    def _check_figures(
+        self,
+        k: int,
+        move: MoveRow,
+        touching: float,
+        probability: float,
+        expected: dict[str, float] | None,
+        where: str,
+    ) -> None:
+        """What is fixed by the draws before and the number of candidates that touch the target;
+        ``expected`` is None where the draw is of a stratum that tells nothing of it."""
+        figures = dict(zip(FIGURES, move.figures, strict=True))
+        if move.active != (touching > 0 and expected is not None):
             raise JournalError(
                 f"{where}: {int(touching)} candidates touch it, against what it says"
             )
+        if not _close(figures["foreseen"], self.foreseen[k]):
+            raise JournalError(f"{where}: foreseen should be {self.foreseen[k]:g}")
+        if expected is None:
+            return
+        expected["scale"] /= max(touching, 1) * probability
         for name, value in expected.items():
             if not _close(figures[name], value):
                 raise JournalError(f"{where}: {name} should be {value:g}, got {figures[name]:g}")
@@ -173,6 +209,8 @@ class _Targets:
         self.foreseen = figures["next_foreseen"]
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
+        if self.strata is not None:
+            self.strata.advance(draw, count > 0)
 
     # -- what targets select -----------------------------------------------------------
 
@@ -186,6 +224,21 @@ class _Targets:
     def _within(self, masks: dict[str, Any]) -> Bools:
         """Variants x concepts: what applies, of the target's variants."""
         return np.asarray(self.applicable & _array(masks["variants"])[:, None])
+
+    def _cells(self) -> tuple[Bools, list[int]]:
+        """Every variant, concept and truth: which targets select it, and how many questions."""
+        signatures, counts, copies = [], [], self._copies()
+        sides = [_array(masks["sides"]) for masks in self.masks]
+        concepts = [_array(masks["concepts"]) for masks in self.masks]
+        for concept in range(self.concepts):
+            for side in (0, 1):
+                samples = int(copies[self.truths[:, concept] == side].sum())
+                own = [bool(s[side] and c[concept]) for s, c in zip(sides, concepts, strict=True)]
+                for variant in range(self.variants):
+                    selects = [bool(within[variant, concept]) for within in self.within]
+                    signatures.append(np.array(own) & np.array(selects))
+                    counts.append(samples)
+        return np.array(signatures), counts
 
     def _copies(self) -> Indices:
         return np.bincount(self.rows, minlength=len(self.truths))

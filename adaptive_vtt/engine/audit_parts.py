@@ -76,9 +76,8 @@ class Parts:
         draws = journal.draws(laws=False)
         for row in draws:
             self.draw_order.learn(row.learned)
-            self.selector.restore(
-                self.judge.questions_of(row.call), Move.of(row.moves) if row.moves else None
-            )
+            move = Move.of(row.moves) if row.moves else None
+            self.selector.restore(self.judge.questions_of(row.call), move, row.why)
             self.take(row)
             if row.call not in calls:
                 self.wait_for(row)

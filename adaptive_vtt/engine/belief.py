@@ -12,7 +12,7 @@ from ..certify import Certifier
 from ..errors import InputError
 from ..space import QuestionSpace
 from ..surrogates import AnswerGP, AnswerPoints, Losses, LossSurrogate, Predictability
-from ..types import Candidates, Memory
+from ..types import Candidates, Floats, Memory
 from ..utils.random_streams import generator
 from .tensors import Tensor, array, tensor
 
@@ -169,13 +169,17 @@ class Belief:
         fresh = ~np.isin(source, known)
         return tensor(calls + fresh * (1 + (self.memory.extra if self.memory else 0)))
 
-    def variance(self) -> Tensor:
-        """(n,): variance of each candidate's loss, f (1 - f), by the best prediction there is."""
+    def expected(self) -> Floats:
+        """(n,): each candidate's loss, by the best prediction there is."""
         if self.predictions is not None:
-            f = array(self.predictions)
-        else:  # the mean of the targets it belongs to
-            share = self.inside / np.maximum(self.inside.sum(axis=0), 1)
-            f = self.certifying.sequences.centre @ share
+            return array(self.predictions)
+        # the mean of the targets it belongs to
+        share = self.inside / np.maximum(self.inside.sum(axis=0), 1)
+        return np.asarray(self.certifying.sequences.centre @ share)
+
+    def variance(self) -> Tensor:
+        """(n,): variance of each candidate's loss, f (1 - f)."""
+        f = self.expected()
         return tensor(f * (1 - f))
 
     def learn(self, outcomes: Sequence[Learnt]) -> None:

@@ -1,8 +1,11 @@
 """The questions that may be drawn next: all of them, or those of a uniform subset of calls."""
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
+from ..certify.strata import Strata
 from ..space import QuestionSpace
 from ..types import Bools, CallMode, Candidates, Indices
 from ..utils.random_streams import generator
@@ -42,13 +45,24 @@ class Pool:
         """How many questions are unseen."""
         return self._left
 
-    def candidates(self, draw: int) -> Candidates:
+    def candidates(self, draw: int, strata: Strata | None = None, place: int = 0) -> Candidates:
         """The candidates of draw number ``draw``, in the order of their calls.
 
         That order is also the order of the journaled law, so that whoever has the key and
-        the law can repeat the draw.
+        the law can repeat the draw. With ``strata`` only questions of the stratum ``place``.
+
+        Every draw has a subset of its own, those of one batch included. Were two draws made from
+        one, the second would be biased given the first, whose pseudo-outcome tells what the subset
+        expects to lose: what is left of it is then no uniform subset of the unseen calls.
         """
-        table = self._listed.columns() if self._listed else self._sampled(draw)
+        if self._listed:
+            table = self._listed.columns()
+            if strata is not None:
+                table = table[:, strata.of(table[0]) == place]
+        elif strata is not None:
+            table = self._within(draw, strata, place)
+        else:
+            table = self._sampled(draw)
         by_call = table[0] if self.answers == "one" else table[1]
         table = table[:, np.argsort(by_call, kind="stable")]
         if self.answers == "one":
@@ -94,25 +108,33 @@ class Pool:
         questions = (images[:, None] * concepts + np.arange(concepts)).ravel()
         return columns(self.space, questions[self.space.eligible(questions)])
 
+    def _within(self, draw: int, strata: Strata, place: int) -> Table:
+        """Unseen questions of a stratum, uniform, or all where no more than ``limit`` are left."""
+        rng = generator(self.seed, "candidates", draw)
+        size, unseen = int(strata.sizes[place]), int(strata.unseen[place])
+        if unseen > self.limit and 2 * unseen >= size:
+            chosen = _fresh(
+                lambda: strata.nth(place, rng.integers(size, size=self.limit)),
+                self._seen,
+                self.limit,
+            )
+            return columns(self.space, chosen)
+        rest = strata.nth(place, np.arange(size))
+        rest = rest[~np.isin(rest, np.fromiter(self._seen, np.int64, len(self._seen)))]
+        if len(rest) > self.limit:
+            rest = rest[np.sort(rng.choice(len(rest), self.limit, replace=False))]
+        return columns(self.space, rest)
+
     def _some(self, rng: np.random.Generator, everything: int, most: int) -> Indices:
         """``most`` distinct unseen questions or images, uniform, or all where fewer are left."""
         unseen = everything - len(self._seen)
         if unseen > most and 2 * unseen >= everything:
-            return self._rejection(rng, most)
+            return _fresh(lambda: self._any(rng, most), self._seen, most)
         seen = np.fromiter(self._seen, np.int64, len(self._seen))
         rest = np.setdiff1d(self._all(), seen, assume_unique=True)
         if len(rest) > most:
             rest = rest[np.sort(rng.choice(len(rest), most, replace=False))]
         return rest
-
-    def _rejection(self, rng: np.random.Generator, most: int) -> Indices:
-        """Uniform draws until enough of them are new."""
-        chosen: dict[int, None] = {}
-        while len(chosen) < most:
-            for number in self._any(rng, most).tolist():
-                if number not in self._seen and len(chosen) < most:
-                    chosen[number] = None
-        return np.fromiter(chosen, np.int64, len(chosen))
 
     def _any(self, rng: np.random.Generator, count: int) -> Indices:
         """Uniform questions, or images with anything to ask about; at most ``count``."""
@@ -132,6 +154,16 @@ class Pool:
         concepts = len(self.space.concepts)
         eligible = self.space.eligible(images[:, None] * concepts + np.arange(concepts))
         return np.logical_or.reduce(eligible, axis=1)
+
+
+def _fresh(draws: Callable[[], Indices], seen: set[int], most: int) -> Indices:
+    """``most`` distinct numbers that are not ``seen``, drawn uniformly by ``draws``."""
+    chosen: dict[int, None] = {}
+    while len(chosen) < most:
+        for number in draws().tolist():
+            if number not in seen and len(chosen) < most:
+                chosen[number] = None
+    return np.fromiter(chosen, np.int64, len(chosen))
 
 
 class _Listed:

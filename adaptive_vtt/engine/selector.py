@@ -1,15 +1,18 @@
 """Candidates to weights to law to draw: the engine's choice, without any input or output."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from ..certify import Certifier, Move
 from ..certify.certifier import per_unit
+from ..certify.strata import DIGITS, Stratum
 from ..journal.rows import DrawRow, MoveRow
 from ..space import QuestionSpace
 from ..strategies import Reasoned, Strategy
+from ..strategies.by_stakes import ByStakes
 from ..types import CallMode, Candidates, Floats, Indices
 from ..utils.random_streams import generator
 from .belief import Belief, Learnt
@@ -21,14 +24,15 @@ from .tensors import array
 @dataclass(frozen=True)
 class Draw:
     """One random choice: its number, the call drawn, the question in it that weighed most,
-    the law, ``why``, and, where there are certificates, what the draw fixes for them."""
+    the law, ``why``, and, where there are certificates, what the draw fixes
+    for them."""
 
     number: int
     call: int
     question: int
     probability: float
     law: Law
-    why: dict[str, float | int] = field(default_factory=dict)
+    why: dict[str, Any] = field(default_factory=dict)
     move: Move | None = None
 
 
@@ -57,6 +61,8 @@ class Selector:
         self.floor = floor
         self.belief = belief or Belief(space, seed=seed)
         self.pool = Pool(space, seed=seed, limit=candidates, answers=answers)
+        if isinstance(strategy, ByStakes) and self.belief.certifier is not None:
+            self.belief.certifier.stratify()
         self.draws = 0
         self._moves: dict[int, tuple[Move, Indices]] = {}
         self._learned = 0
@@ -70,7 +76,9 @@ class Selector:
         if not len(self.pool):
             return None
         number = self.draws
-        candidates = self.pool.candidates(number)
+        floor = self._floor()
+        stratum = self._stratum(number, floor)
+        candidates = self._candidates(number, stratum)
         self.belief.look_at(candidates)
         weights = array(self.strategy.weights(candidates, self.belief))
         weights = weights.astype(np.float64, copy=False)
@@ -78,17 +86,18 @@ class Selector:
         by_call = weights
         if len(calls) < len(weights):
             by_call = np.bincount(unit, weights, len(calls))
-        law = mix(calls, by_call, self._floor(), self._even(candidates))
+        law = mix(calls, by_call, floor, self._even(candidates))
         place = law.draw(generator(self.seed, "draw", number))
         chosen = self._heaviest(np.flatnonzero(unit == place), weights, number)
+        stratum = self._expecting(stratum)
         return Draw(
             number,
             int(calls[place]),
             int(candidates.question[chosen]),
             float(law.probabilities[place]),
             law,
-            self.explain(candidates, law, chosen),
-            self._move(candidates, law, place),
+            self.explain(candidates, law, chosen) | (stratum.row() if stratum else {}),
+            self._move(candidates, law, place, stratum),
         )
 
     def row(self, draw: Draw, questions: Indices, learned: int, elapsed: float) -> DrawRow:
@@ -128,14 +137,17 @@ class Selector:
             self._moves[self.draws] = (move, questions)
         self.draws += 1
         self.pool.remove(questions)
+        if self.certifier is not None and self.certifier.strata is not None:
+            self.certifier.strata.remove(questions)
         if self.belief.memory is not None:
             for question in questions.tolist():
                 self.belief.memory.take(question)
 
-    def restore(self, questions: Indices, move: Move | None) -> None:
-        """A draw that the journal tells of."""
+    def restore(self, questions: Indices, move: Move | None, why: Mapping[str, Any]) -> None:
+        """A draw that the journal tells of, with the reasons that stand there."""
         if move is not None and self.certifier is not None:
-            self.certifier.restore(move, self.certifier.members(questions))
+            inside = self.certifier.members(questions)
+            self.certifier.restore(move, inside, Stratum.of(why))
         self.take(questions, move)
 
     def learn(self, outcomes: Sequence[Learnt]) -> None:
@@ -184,14 +196,36 @@ class Selector:
             return int(best[0])
         return int(generator(self.seed, "heaviest question", number).choice(best))
 
-    def _move(self, candidates: Candidates, law: Law, place: int) -> Move | None:
+    def _stratum(self, number: int, floor: float) -> Stratum | None:
+        """The stratum of a draw, or None where it is drawn from all calls."""
+        shares = None if self.certifier is None else self.certifier.shares(floor)
+        if shares is None:
+            return None
+        law = Law(np.arange(len(shares)), shares)
+        return Stratum(law.draw(generator(self.seed, "stratum", number)), shares)
+
+    def _candidates(self, number: int, stratum: Stratum | None) -> Candidates:
+        if self.certifier is None or stratum is None:
+            return self.pool.candidates(number)
+        return self.pool.candidates(number, self.certifier.strata, stratum.place)
+
+    def _expecting(self, stratum: Stratum | None) -> Stratum | None:
+        """The stratum with what its candidates are expected to lose."""
+        if stratum is None:
+            return None
+        mean = float(self.belief.expected().mean())
+        variance = float(self.belief.variance().mean())
+        return replace(stratum, mean=round(mean, DIGITS), variance=round(variance, DIGITS))
+
+    def _move(
+        self, candidates: Candidates, law: Law, place: int, stratum: Stratum | None
+    ) -> Move | None:
         if self.certifier is None:
             return None
         predictions = self.belief.predictions
-        return self.certifier.foresee(
-            self.belief.inside,
-            array(candidates.unit),
-            None if predictions is None else array(predictions),
-            law.probabilities,
-            place,
-        )
+        if stratum is not None:
+            f: Floats | None = self.belief.expected()
+        else:
+            f = None if predictions is None else array(predictions)
+        unit, inside = array(candidates.unit), self.belief.inside
+        return self.certifier.foresee(inside, unit, f, law.probabilities, place, stratum)
