@@ -152,15 +152,16 @@ class Partly(Correctness):
 
 
 def test_questions_that_do_not_count_are_in_no_part_of_it() -> None:
-    """Predictions are right but for .02; the share that counts is known from 60 draws."""
-    audit, surrogate = audit_with(lambda loss: 0.96 * loss + 0.02, oracle=Partly(), budget=60)
+    """Predictions are right but for .02; 80 of 120 questions are asked, of which half count."""
+    options: dict[str, Any] = {"oracle": Partly(), "samples": 60, "budget": 80}
+    audit, surrogate = audit_with(lambda loss: 0.96 * loss + 0.02, **options)
     row = audit.run().targets.iloc[0]
     rate = surrogate.losses[::2].mean()
     found = guesses(audit._selector)
-    assert row["excluded"] > 15
+    assert row["excluded"] > 20
     assert found is not None
     assert found.predictions[0] == pytest.approx(rate, abs=0.05)
-    assert row["estimate"] == pytest.approx(rate, abs=0.05)
+    assert rate < row["estimate"] < row["pseudo_outcome_mean"]  # which is off by .1 here
 
 
 def test_of_a_large_space_the_same_part_is_looked_at_each_time() -> None:

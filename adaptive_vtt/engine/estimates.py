@@ -112,8 +112,7 @@ def _posterior(certifier: Certifier, inside: Bools, predicted: Floats) -> tuple[
     count, waiting = inside.sum(axis=1), certifier.waiting
     answered = certifier.sizes - waiting
     counting = answered - certifier.out
-    # as many of those that wait will count as the draws say
-    coming = np.clip(certifier.sequences.share * certifier.sizes - counting, 0, waiting)
+    coming = certifier.sequences.share * waiting  # as many of those will count, by the draws
     total = np.maximum(counting + coming, 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(waiting > 0, inside @ predicted / count, 0.0)
