@@ -98,7 +98,7 @@ NAME = "a: miss rate"
 def test_a_larger_share_makes_a_narrower_interval_and_verify_knows_it() -> None:
     widths = []
     for weight in (0.001, 1000.0):
-        audit = near(3, 0.1, half_width=0.01, budget=100, weights={NAME: weight})
+        audit = near(3, 0.1, half_width=0.05, budget=100, weights={NAME: weight})
         row = audit.run().targets.set_index("target").loc[NAME]
         widths.append(row["half_width"])
         (found,) = (i for i in verify(audit.journal) if i.target == NAME)
@@ -335,9 +335,9 @@ def partly(seed: int, share: float, size: int = 1000, **options: Any) -> tuple[A
 
 
 def test_a_rate_with_questions_left_out_is_estimated_and_verified() -> None:
-    """Each missed at level .05; P(both) < .003."""
+    """Each missed at level .05; P(two or more of five) < .03."""
     missed, errors = 0, []
-    for seed in range(2):
+    for seed in range(5):
         audit, rate = partly(seed, 0.1, surrogate=False, half_width=0.06)
         result = audit.run()
         row = result.targets.iloc[0]
