@@ -371,10 +371,8 @@ def test_verify_agrees_with_the_engine(finished: Path) -> None:
             " (SELECT min(question) FROM answers)",
             "an answer, .* of call [0-9]+ was altered",
         ),
-        (
-            "UPDATE moves SET scale = scale * 1.01 WHERE draw = 3 AND target = 0",
-            "draw 3 was altered",
-        ),
+        ("UPDATE moves SET scale = scale * 1.01 WHERE draw = 3", "draw 3 was altered"),
+        ("UPDATE moves SET active = 2 WHERE draw = 3", "draw 3, active .* expected 0 or 1, got 2"),
         ("UPDATE draws SET probability = probability / 2 WHERE draw = 5", "draw 5 was altered"),
         (
             "DELETE FROM moves WHERE draw = 4; DELETE FROM answers WHERE call = (SELECT call FROM"

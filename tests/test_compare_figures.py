@@ -212,7 +212,17 @@ def test_a_peer_that_is_missing_is_named(monkeypatch):
         peers,
         "pool",
         lambda seed: peers.Bench(
-            "tiny", np.zeros((4, 1)), np.zeros((4, 1)), np.zeros((4, 1, 1)), ("blur",), (0,), (1,)
+            "tiny",
+            np.zeros((4, 1)),
+            np.zeros((4, 1)),
+            np.zeros((4, 1, 1)),
+            ("blur",),
+            (0,),
+            (1,),
+            images=np.zeros((4, 64)),
+            shown=np.zeros((4, 1, 64)),
+            digits=np.zeros(4),
+            probable=np.zeros((4, 1, 10)),
         ),
     )
     assert peers.run(("ville, iid", 0)) == "not installed: ville"

@@ -178,7 +178,7 @@ def test_the_page_is_written_beside_the_labels(
     command(folder, inspector="ann", html=True, everything=True)
     told = capsys.readouterr()
     assert "ann.html: 8 objects" in told.out
-    assert "only the journal's small pictures: the audit was not begun by" in told.err
+    assert "only the journal's small pictures: journal: was not begun by 'avtt audit'" in told.err
     data, _ = page(folder / "labels" / "ann.html")
     assert [row[2] for row in data["labels"]] == ["2.2"]
     assert [row["reported"] for row in data["items"]] == [True] * 3 + [False] * 5

@@ -67,10 +67,10 @@ def test_a_source_without_answer_excludes_its_follow_ups_both_ways() -> None:
     out = table[table["sample"] == "s0"]
     assert set(out["unanswered"]) == {"excluded: the source image was not answered"}
     assert out["answer"].isna().all()
-    # a quarter of the questions may be anything; all others are right
+    # a quarter of the questions does not count; all others are right
     row = result.targets.iloc[0]
-    assert (row["lower"], row["upper"]) == (0, 0.25)
-    assert [i.upper for i in verify(audit.journal)] == [0.25]
+    assert (row["lower"], row["upper"]) == (0, 0)
+    assert [i.upper for i in verify(audit.journal)] == [0]
 
 
 def test_questions_that_turn_out_not_to_count_are_marked_wherever_estimates_are_shown(
@@ -91,8 +91,8 @@ def test_questions_that_turn_out_not_to_count_are_marked_wherever_estimates_are_
     assert result.targets["excluded"].tolist() == [excluded] != [0]
     (name,) = result.targets["target"]
     said = (
-        f"questions that turned out not to count: {excluded} of {name!r}; the estimate takes each "
-        "as 1/2, the interval as 0 to 1"
+        f"questions that turned out not to count: {excluded} of {name!r}; rates are over the "
+        "questions that count"
     )
     assert said in result.warnings
     write_report(audit.journal, tmp_path / "report.html")

@@ -349,6 +349,11 @@ class _Step:
 
 def _move(draw: int, target: int, members: str, active: int, *figures: float) -> MoveRow:
     """A row of "moves"."""
+    if active not in (0, 1):  # any other number would be read, and sealed, as 1
+        raise JournalError(
+            f"journal: moves, draw {draw}, active of target {target}: expected 0 or 1, got "
+            f"{active!r}; the journal is damaged: restore a copy of it"
+        )
     where = f"moves, draw {draw}, members of target {target}"
     return MoveRow(target, tuple(parsed(members, where, list)), bool(active), figures)
 
