@@ -358,3 +358,18 @@ def test_a_target_of_which_nothing_counts_has_no_rate() -> None:
     assert (result.targets["lower"][0], result.targets["upper"][0]) == (0, 1)
     assert not result.targets["certified"][0]
     assert verify(audit.journal)
+
+
+def test_targets_share_alpha_evenly_under_other_strategies() -> None:
+    """The rule by size suits a law that turns to rare targets; uniform draws would pay for it."""
+    wide = QuestionSpace(tiny_dataset(40, images=False), ["identity", "brightness_up"])
+    names = ["overall", "concepts"]
+    found = {}
+    for strategy in ("certify", "random"):
+        audit = Audit(wide, ScriptedModel(), half_width=0.2, targets=names, strategy=strategy)
+        certificate = read_facts(audit.journal.facts()).certificate
+        assert certificate is not None
+        found[strategy] = certificate.weights
+    assert found["certify"] is not None
+    assert len({*found["certify"]}) > 1
+    assert found["random"] is None

@@ -60,7 +60,8 @@ class Certify:
       which takes fewer questions and lets one of 20 be wrong at 0.95. Default "all".
     - ``weights``: name of a target -> its share of what may go wrong, relative to the others' 1;
       a target with a larger share takes fewer questions. Default None: by what is known of the
-      targets' sizes (``rules.by_size``).
+      targets' sizes (``rules.by_size``) where the strategy is ``certify``; even under others,
+      which do not turn to the rarest targets by themselves.
     """
 
     half_width: float | None = None
@@ -127,12 +128,17 @@ class Certify:
         return rules[0] if len(rules) == 1 else rules[0] & rules[1]
 
     def certifier(
-        self, space: QuestionSpace, answers: CallMode, begun: CertificateFacts | None = None
+        self,
+        space: QuestionSpace,
+        answers: CallMode,
+        begun: CertificateFacts | None = None,
+        *,
+        even: bool = False,
     ) -> Certifier | None:
         """The certifier of the targets in ``space``; None where nothing is certified.
 
         ``begun``: the certificate of the journal that is gone on with, which tells what the audit
-        bets by.
+        bets by. ``even``: whether targets share alpha evenly, unless their weights are given.
         """
         if not self.certifies:
             return None
@@ -142,7 +148,7 @@ class Certify:
             self.half_width or DECISION_WIDTH,
             1 - self.confidence,
             self.guarantee,
-            self._shares(space, targets, answers, begun),
+            self._shares(space, targets, answers, begun, even),
             self.at_most if by_bets else None,
             by_bets and self.half_width is None,
             BETS if begun is None else begun.bets,
@@ -155,14 +161,17 @@ class Certify:
         targets: Sequence[Target],
         answers: CallMode,
         begun: CertificateFacts | None,
+        even: bool,
     ) -> tuple[float, ...] | None:
-        """Every target's share of alpha: as given, as journaled, or by its size."""
+        """Every target's share of alpha: as given, as journaled, or by its size; None: even."""
         if self.guarantee == "each" or len(targets) == 1:
             return None
         if self.weights:
             return shares(self.weights, [target.name for target in targets])
         if begun is not None:
             return begun.weights
+        if even:
+            return None
         return by_size(
             np.array([calls(space, t, answers) for t in targets], float),
             np.array([largest(space, t, answers) for t in targets], float),

@@ -74,15 +74,16 @@ def fresh_belief(
     device: str,
     proxies: Proxies,
     begun: CertificateFacts | None = None,
+    even: bool = False,
     **readings: Any,
 ) -> Belief:
     """The belief of an audit that has asked nothing yet, with certifier and surrogate of losses
     where targets are certified.
 
-    ``seed``: the audit's key; ``begun``: see ``Certify.certifier``.
+    ``seed``: the audit's key; ``begun``, ``even``: see ``Certify.certifier``.
     ``readings`` are Belief's ``memory``, ``form`` and ``history``.
     """
-    certifier = certify.certifier(space, answers, begun)
+    certifier = certify.certifier(space, answers, begun, even=even)
     if certifier is None:
         return Belief(space, seed=seed, device=device, **readings)
     losses = None

@@ -11,6 +11,7 @@ from ..journal.prior import read_prior
 from ..journal.rows import DrawRow
 from ..models.base import ConcurrentModel, ModelDefaults
 from ..space import QuestionSpace
+from ..strategies.by_stakes import ByStakes
 from .assembly import fresh_belief, surrogate_in_journal, taught
 from .audit_key import Origin, seed_for
 from .budget import Budget
@@ -135,6 +136,7 @@ def assembled(
         device=device,
         proxies=proxies,
         begun=None if facts is None else facts.certificate,
+        even=not isinstance(strategy, ByStakes),
         memory=memory,
         form=sampling.form,
         history=sampling.history,
