@@ -29,6 +29,8 @@ from adaptive_vtt.surrogates import QuestionGP
 from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.files import write_text
 
+from .self_taught import taught_losses
+
 TURNS_AT = 60
 """After so many answers a turncoat proxy, right until then, says the opposite."""
 UNIFORM_FLOOR = 1e-9
@@ -40,7 +42,8 @@ class Setting:
     """One way to audit.
 
     ``prediction``: "gp", "losses" (of which alone it learns, without follow-ups), "lies"
-    (margins that are noise), "proxies", "shuffled" (samples and their follow-ups), "adversarial"
+    (margins that are noise), "proxies", "self-taught" (nets that learnt the sources' labels),
+    "shuffled" (samples and their follow-ups), "adversarial"
     (a proxy that says the opposite of the truth, which the GP soon learns to read), "turncoat"
     or "none".
     """
@@ -56,6 +59,7 @@ class Setting:
 
 UNIFORM = Setting("uniform", "random", floor=UNIFORM_FLOOR)
 ADAPTIVE = Setting("adaptive", prediction="gp")
+TAUGHT = Setting("adaptive + self-taught", prediction="self-taught")
 LOSSES = Setting("adaptive, losses alone", prediction="losses")
 
 
@@ -206,6 +210,9 @@ def _gp(task: Task, material: Material) -> QuestionGP:
         inputs = {"features": inputs["features"]}
     losses = torch.from_numpy(bench.losses)
 
+    def taught(sample: Any, variant: Any, concept: Any, truth: Any) -> Any:
+        return torch.from_numpy(_taught(task.bench))[sample, variant][:, None]
+
     def turncoat(sample: Any, variant: Any, concept: Any, truth: Any) -> Any:
         told = losses[sample, variant][:, None]
         return told if len(gp) < TURNS_AT else 1 - told
@@ -215,6 +222,7 @@ def _gp(task: Task, material: Material) -> QuestionGP:
 
     kinds: dict[str, Callable[..., Any]] = {
         "proxies": bench.proxy_losses,
+        "self-taught": taught,
         "adversarial": inverted,
         "turncoat": turncoat,
     }
@@ -267,6 +275,13 @@ def _digits(bench: str) -> Any:
 
 
 @lru_cache(maxsize=2)
+@lru_cache(maxsize=2)
+def _taught(bench: str) -> Floats:
+    """Samples x variants: the losses that the self-taught proxy expects."""
+    made = _digits(bench)
+    return taught_losses(made, made.digits)
+
+
 def _sides(accuracy: float, seed: int) -> Material:
     """3,694 images with the ISIC attributes' statistics; right with ``accuracy`` everywhere."""
     from adaptive_vtt.experiments.label_sets import isic
@@ -277,9 +292,11 @@ def _sides(accuracy: float, seed: int) -> Material:
     return Material(space, losses, ["concepts"])
 
 
-def suites(quick: bool) -> dict[str, Callable[[], pd.DataFrame]]:
-    """The tables, by name."""
+def suites(quick: bool, seeds: int | None = None) -> dict[str, Callable[[], pd.DataFrame]]:
+    """The tables, by name; ``seeds``: of every row, instead of as many as suit each."""
     few, some, many = (2, 4, 8) if quick else (20, 60, 300)
+    if seeds is not None:
+        few = some = many = seeds
     unanswered = Setting("unanswered 5 %", unanswered=0.05, floor=0.2)
     batched = Setting("batches of 16", batch=16)
     batched_gp = Setting("adaptive, batches of 16", prediction="gp", batch=16)
@@ -296,7 +313,7 @@ def suites(quick: bool) -> dict[str, Callable[[], pd.DataFrame]]:
         "sides-coverage": lambda: table("sides 0.9", [plain, unanswered, batched], [0.1], many),
         "severity": lambda: table(
             "digits-severity",
-            [UNIFORM, ADAPTIVE, LOSSES],
+            [UNIFORM, TAUGHT, ADAPTIVE, LOSSES],
             [0.05] if quick else [0.05, 0.04, 0.03],
             few,
         ),
@@ -320,8 +337,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("bench"))
     parser.add_argument("--quick", action="store_true", help="few seeds, minutes instead of hours")
     parser.add_argument("--only", default="", help="names of tables, separated by commas")
+    parser.add_argument("--seeds", type=int, help="of every row (default: 20 to 300)")
     options = parser.parse_args(arguments)
-    made = suites(options.quick)
+    made = suites(options.quick, options.seeds)
     for name in options.only.split(",") if options.only else made:
         frame = made[name]()
         print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
