@@ -1,6 +1,7 @@
 """One chain over all that a journal holds: whatever was changed afterwards is found."""
 
 import json
+import sys
 import random
 import sqlite3
 from collections.abc import Callable
@@ -178,19 +179,27 @@ def test_each_write_moves_the_head_and_a_refused_one_does_not(kind: str, tmp_pat
     journal.close()
 
 
-def test_a_memory_journal_takes_time_for_what_is_written_alone() -> None:
-    import time
+def test_a_memory_journal_does_for_each_row_what_it_does_for_the_first() -> None:
+    """Calls of Python functions are counted, not seconds: those depend on what else runs."""
 
-    def seconds(count: int) -> float:
-        journal, since = MemoryJournal(), time.process_time()
-        for n in range(count):
-            journal.add_draws([DrawRow(n, n, n, "s", n, 1.0, b"", {}, 0.0)])
-            journal.add_calls([CallRow(n, 0.0, 0.0, ())])
-        return time.process_time() - since
+    def calls(count: int) -> int:
+        made, journal = 0, MemoryJournal()
 
-    seconds(100)
-    assert seconds(8000) < 16 * max(seconds(2000), 0.02)  # 64 times as long, were it quadratic
-    # (4 x the rows: 4 times as long)
+        def note(frame: object, event: str, argument: object) -> None:
+            nonlocal made
+            made += event in ("call", "c_call")
+
+        sys.setprofile(note)
+        try:
+            for n in range(count):
+                journal.add_draws([DrawRow(n, n, n, "s", n, 1.0, b"", {}, 0.0)])
+                journal.add_calls([CallRow(n, 0.0, 0.0, ())])
+        finally:
+            sys.setprofile(None)
+        return made
+
+    calls(10)
+    assert calls(800) < 4.2 * calls(200)  # 16 times as many, were each row to look at all others
 
 
 def test_facts_hold_json_of_any_kind(path: Path) -> None:
