@@ -1,9 +1,9 @@
 """One chain over all that a journal holds: whatever was changed afterwards is found."""
 
 import json
-import sys
 import random
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
