@@ -187,6 +187,7 @@ def _pixels(pictures: Pictures) -> Tensor:
     return torch.from_numpy(pictures.reshape(len(pictures), -1)).float()
 
 
+@torch.enable_grad()
 def _taught(pictures: Pictures, truths: Truths, fold: Indices, rng: np.random.Generator) -> Nets:
     """The nets after STEPS steps; ``truths`` n x C, ``fold`` (n,): the net that must not see it."""
     pixels, labels = _pixels(pictures), torch.from_numpy(truths).float()
