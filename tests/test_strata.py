@@ -153,6 +153,87 @@ def test_the_mean_over_all_strata_candidates_and_calls_is_exactly_the_truth(name
     np.testing.assert_allclose(mean[2, there], 0, atol=1e-9)
 
 
+def steps(names: list[str], seed: int) -> tuple[Any, ...]:
+    """As ``outcomes``, of the second draw of a batch, where some questions do not count and others,
+    unanswered, count both ways: what the game is played with against means 0, .3 and 1, less what
+    that should come to on average (2, 3, K; NaN: does not move), and whether bounds were kept."""
+    space, rng = space_of(4, seed), np.random.default_rng([seed, 5])
+    losses = (rng.random(space.total) < 0.4).astype(float)
+    out = rng.random(space.total) < 0.2 + 0.4 * losses
+    both = ~out & (rng.random(space.total) < 0.3)
+    least, most = losses * ~(out | both), np.where(both, 1.0, losses * ~out)
+    eligible = space.nth(np.arange(space.size))
+    seen = rng.choice(eligible, 3, replace=False)
+    fresh = np.setdiff1d(eligible, seen)
+    strata = Strata(space, named_targets(space, names))
+    left = np.bincount(strata.of(fresh), minlength=len(strata))
+    shares = np.where(left > 0, rng.dirichlet(np.ones(len(strata))) + 0.05, 0)
+    shares /= shares.sum()
+    inside = certifier_of(space, names).members(eligible).astype(float)
+    m = np.array([0.0, 0.3, 1.0])[:, None]
+    wanted = [inside @ sums[eligible] - m * (inside @ ~out[eligible]) for sums in (least, most)]
+
+    def played(subset: list[int], drawn: int, f: Any, law: Any) -> Any:
+        certifier, moves, noted = certifier_of(space, names), [], []
+        sequences = certifier.sequences
+        play = sequences.move
+        sequences.move = lambda step: (noted.append((step, sequences.centre)), play(step))
+        for q in seen.tolist():
+            moves.append(certain(certifier, q))
+            if q != seen[-1]:  # which is not answered yet when the second draw is made
+                told(certifier, moves[-1], q)
+        place = int(strata.of(subset[drawn]))
+        members = certifier.members(np.array(subset))
+        stratum = Stratum(place, shares, 0.3, 0.2)
+        move = certifier.foresee(members, np.arange(len(f)), f, law, drawn, stratum)
+        told(certifier, moves[-1], int(seen[-1]))
+        told(certifier, move, subset[drawn])
+        return *noted[-1], certifier.sizes
+
+    def certain(certifier: Certifier, q: int) -> Any:
+        stratum = Stratum(int(strata.of(q)), np.full(len(strata), 1 / len(strata)), 0.8, 0.2)
+        inside, one = certifier.members(np.array([q])), np.ones(1)
+        move = certifier.foresee(inside, np.arange(1), 0.9 * one, one, 0, stratum)
+        certifier.strata.remove(np.array([q]))
+        return move
+
+    def told(certifier: Certifier, move: Any, q: int) -> None:
+        certifier.learn(move, certifier.members(np.array([q])), least[[q]], most[[q]], out[[q]])
+
+    found, weights, kept = [], [], True
+    for c in np.flatnonzero(left).tolist():
+        pool = fresh[strata.of(fresh) == c]
+        subsets = list(combinations(pool.tolist(), min(2, len(pool))))
+        for number, subset in enumerate(subsets):
+            own = np.random.default_rng([seed, c, number])
+            f = own.random(len(subset))
+            law = own.dirichlet(np.ones(len(f))) * 0.8 + 0.2 / len(f)
+            for drawn in range(len(f)):
+                step, centre, sizes = played(list(subset), drawn, f, law)
+                moved = (m - centre) * step.tilt + m * step.out_now
+                swing = np.abs(m - centre) * step.tilt_bound + 1e-9
+                kept &= bool((step.low + moved >= step.lo - swing)[:, step.active].all())
+                kept &= bool((step.high + moved <= step.hi + swing)[:, step.active].all())
+                rest = m * (1 - step.out)
+                values = [(a + moved - rest) * sizes for a in (step.low, step.high)]
+                found.append(np.where(step.active, np.subtract(values, wanted), np.nan))
+                weights.append(shares[c] / len(subsets) * law[drawn])
+    return np.array(found), np.array(weights), kept
+
+
+@pytest.mark.parametrize("names", [["concepts"], EVERYTHING, ["relation-sides", "overall"]])
+@pytest.mark.parametrize("seed", range(2))
+def test_exact_with_strata_questions_left_out_unanswered_ones_and_a_batch(names, seed):
+    """Against any mean m, what is played is on average the sum of (L - m) over what counts."""
+    values, weights, kept = steps(names, seed)
+    assert kept
+    assert weights.sum() == pytest.approx(1)
+    moved = ~np.isnan(values[:, 0, 0])
+    assert (weights @ moved > 0).sum() >= 3
+    mean = np.einsum("t,twmk->wmk", weights, np.nan_to_num(values))
+    np.testing.assert_allclose(mean, 0, atol=1e-9)
+
+
 def test_a_target_does_not_move_where_a_share_of_it_is_zero():
     space = space_of(12)
     certifier = certifier_of(space, EVERYTHING)
