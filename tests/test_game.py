@@ -134,6 +134,32 @@ def test_an_audit_goes_on_with_the_bets_that_its_journal_tells(
         assert verify(audit.journal)
 
 
+def test_what_is_said_of_a_target_that_does_not_move_changes_nothing() -> None:
+    """Drawn from a stratum without it, its figures keep no bound: log(1 + x) may be no number."""
+    one, none = np.ones(1), np.zeros(1)
+    sequences = Sequences(0.1 * one, 0.1 * one)
+    sequences.move(Step(one < 0, none, one, none, one, 1e-3 * one, 9 * one, none, none, none))
+    assert (sequences.lower, sequences.upper, sequences.emptied) == (0, 1, False)
+    up, down = sequences.growth(
+        Step(one < 0, none, one, none, one, 1e-3 * one, 9 * one, none, none, none),
+        np.zeros(3, np.int64),
+        np.array([0.1, 0.5, 0.9]),
+    )
+    assert (up == 0).all()
+    assert (down == 0).all()
+
+
+def test_at_level_zero_nothing_is_excluded_however_large_the_wealth() -> None:
+    one, none = np.ones(1), np.zeros(1)
+    sequences = Sequences(0.1 * one, none)
+    step = Step(one > 0, one, one, none, one, 0.01 * one, none, none, none, none)
+    with np.errstate(over="ignore"):
+        for _ in range(2000):
+            sequences.move(step)
+        sequences.bound(none, one)
+    assert (sequences.lower, sequences.upper) == (0, 1)
+
+
 # -- decisions ----------------------------------------------------------------------------------
 
 

@@ -153,6 +153,98 @@ def test_the_mean_over_all_strata_candidates_and_calls_is_exactly_the_truth(name
     np.testing.assert_allclose(mean[2, there], 0, atol=1e-9)
 
 
+class Batch:
+    """Three questions drawn, of which the last is not answered before a fourth is drawn. Some
+    questions do not count (``out``), others, unanswered, count both ways."""
+
+    def __init__(self, names: list[str], seed: int) -> None:
+        self.space, self.names = space_of(4, seed), names
+        rng, total = np.random.default_rng([seed, 5]), self.space.total
+        losses = (rng.random(total) < 0.4).astype(float)
+        self.out = rng.random(total) < 0.2 + 0.4 * losses
+        both = ~self.out & (rng.random(total) < 0.3)
+        self.least = losses * ~(self.out | both)
+        self.most = np.where(both, 1.0, losses * ~self.out)
+        self.eligible = self.space.nth(np.arange(self.space.size))
+        self.seen = rng.choice(self.eligible, 3, replace=False).tolist()
+        self.fresh = np.setdiff1d(self.eligible, self.seen)
+        self.strata = Strata(self.space, named_targets(self.space, names))
+        self.left = np.bincount(self.strata.of(self.fresh), minlength=len(self.strata))
+        shares = np.where(self.left > 0, rng.dirichlet(np.ones(len(self.strata))) + 0.05, 0)
+        self.shares = shares / shares.sum()
+
+    def wanted(self, m: Any) -> Any:
+        """(2, n, K): sums of least and most losses, less ``m`` (n, 1), over what counts."""
+        inside = certifier_of(self.space, self.names).members(self.eligible).astype(float)
+        counting = inside @ ~self.out[self.eligible]
+        return np.array([inside @ x[self.eligible] - m * counting for x in (self.least, self.most)])
+
+    def play(self, subset: list[int], drawn: int, f: Any, law: Any) -> tuple[Any, ...]:
+        """The step of the fourth draw, and centre and sizes."""
+        certifier, noted = certifier_of(self.space, self.names), []
+        sequences, even = certifier.sequences, np.full(len(self.strata), 1 / len(self.strata))
+        move = sequences.move
+        sequences.move = lambda step: (noted.append((step, sequences.centre)), move(step))
+        one, before = np.ones(1), []
+        for q in self.seen:
+            before.append(self.drawn(certifier, [q], 0, 0.9 * one, one, even))
+            if q != self.seen[-1]:
+                self.tell(certifier, before[-1], q)
+        last = self.drawn(certifier, subset, drawn, f, law, self.shares)
+        self.tell(certifier, before[-1], self.seen[-1])
+        self.tell(certifier, last, subset[drawn])
+        return *noted[-1], certifier.sizes
+
+    def drawn(self, certifier: Any, subset: Any, place: int, f: Any, law: Any, shares: Any) -> Any:
+        stratum = Stratum(int(self.strata.of(subset[place])), shares, 0.8, 0.2)
+        inside = certifier.members(np.array(subset))
+        move = certifier.foresee(inside, np.arange(len(f)), f, law, place, stratum)
+        certifier.strata.remove(np.array([subset[place]]))
+        return move
+
+    def tell(self, certifier: Certifier, move: Any, q: int) -> None:
+        inside = certifier.members(np.array([q]))
+        certifier.learn(move, inside, self.least[[q]], self.most[[q]], self.out[[q]])
+
+
+def steps(names: list[str], seed: int) -> tuple[Any, ...]:
+    """As ``outcomes``, of the last draw of a ``Batch``: what the game is played with against means
+    0, .3 and 1, less what that should come to on average (2, 3, K; NaN: does not move)."""
+    batch, m = Batch(names, seed), np.array([0.0, 0.3, 1.0])[:, None]
+    found, weights, kept = [], [], True
+    for c in np.flatnonzero(batch.left).tolist():
+        pool = batch.fresh[batch.strata.of(batch.fresh) == c]
+        subsets = list(combinations(pool.tolist(), min(2, len(pool))))
+        for number, subset in enumerate(subsets):
+            own = np.random.default_rng([seed, c, number])
+            f = own.random(len(subset))
+            law = own.dirichlet(np.ones(len(f))) * 0.8 + 0.2 / len(f)
+            for drawn in range(len(f)):
+                step, centre, sizes = batch.play(list(subset), drawn, f, law)
+                moved = (m - centre) * step.tilt + m * step.out_now
+                swing = np.abs(m - centre) * step.tilt_bound + 1e-9
+                kept &= bool((step.low + moved >= step.lo - swing)[:, step.active].all())
+                kept &= bool((step.high + moved <= step.hi + swing)[:, step.active].all())
+                values = [a + moved - m * (1 - step.out) for a in (step.low, step.high)]
+                values = np.array(values) * sizes - batch.wanted(m)
+                found.append(np.where(step.active, values, np.nan))
+                weights.append(batch.shares[c] / len(subsets) * law[drawn])
+    return np.array(found), np.array(weights), kept
+
+
+@pytest.mark.parametrize("names", [["concepts"], EVERYTHING, ["relation-sides", "overall"]])
+@pytest.mark.parametrize("seed", range(2))
+def test_exact_with_strata_questions_left_out_unanswered_ones_and_a_batch(names, seed):
+    """Against any mean m, what is played is on average the sum of (L - m) over what counts."""
+    values, weights, kept = steps(names, seed)
+    assert kept
+    assert weights.sum() == pytest.approx(1)
+    moved = ~np.isnan(values[:, 0, 0])
+    assert (weights @ moved > 0).sum() >= 3
+    mean = np.einsum("t,twmk->wmk", weights, np.nan_to_num(values))
+    np.testing.assert_allclose(mean, 0, atol=1e-9)
+
+
 def test_a_target_does_not_move_where_a_share_of_it_is_zero():
     space = space_of(12)
     certifier = certifier_of(space, EVERYTHING)

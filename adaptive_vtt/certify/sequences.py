@@ -176,8 +176,8 @@ class Sequences:
         bet = self._bets(step.foreseen, row, m)
         up = self._capped(bet, rest - step.lo[row] + swing) * (step.low[row] + lean - rest)
         down = self._capped(bet, step.hi[row] + swing - rest) * (rest - step.high[row] - lean)
-        on = step.active[row]
-        return np.log1p(up) * on, np.log1p(down) * on
+        on = step.active[row]  # figures of the others may pass their bounds, so never as a factor
+        return np.log1p(np.where(on, up, 0.0)), np.log1p(np.where(on, down, 0.0))
 
     def bound(self, least: Floats, most: Floats) -> None:
         """Cuts the intervals to [least, most]: what the rest of a finite pool still allows."""
@@ -223,6 +223,7 @@ class Sequences:
         with np.errstate(divide="ignore"):
             enough = (2 / self.alpha)[self._row]
         inside = np.exp(self._rising) + np.exp(self._falling) < enough
+        inside |= np.isinf(enough)  # at level 0, where wealth may overflow
         inside &= self._possible()
         row, mean = self._row[inside], self._mean[inside]
         empty = self._bet_upper - self._bet_lower > BETWEEN * self._cell
