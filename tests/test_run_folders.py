@@ -267,7 +267,19 @@ def test_a_signal_ends_with_a_sentence_that_says_how_to_go_on(
 def test_the_demo_with_its_comparison_can_be_verified(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("audit", "--demo", "--budget", "5", "--out", str(tmp_path / "demo")) == 0
-    assert json.loads((tmp_path / "demo" / "uniform.json").read_text())["calls"] == 50
+    goal = ["--half-width", "0.4", "--targets", "overall"]
+    assert run("audit", "--demo", *goal, "--out", str(tmp_path / "demo")) == 0
+    assert json.loads((tmp_path / "demo" / "uniform.json").read_text())["certified"]
+    assert "took" in capsys.readouterr().out
     assert run("verify", str(tmp_path / "demo")) == 0
-    assert "all 16 intervals follow" in capsys.readouterr().out
+    assert "its interval follows from them" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("goal", [["--budget", "2"], ["--half-width", "0.6"]])
+def test_the_demo_compares_nothing_that_it_has_not_reached_by_asking(
+    goal: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "demo"
+    assert run("audit", "--demo", "--no-self-taught", *goal, "--out", str(out)) == 0
+    assert not (out / "uniform.json").exists()
+    assert "uniform" not in capsys.readouterr().out
