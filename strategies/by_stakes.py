@@ -21,6 +21,13 @@ from .common import expected_losses, per_call
 NAME = "certify"
 
 
+def needs_targets() -> InputError:
+    """What is wrong where this strategy is chosen and nothing is to be certified."""
+    return InputError(
+        f"strategy {NAME!r} needs targets to certify: give half_width or at_most, or take another"
+    )
+
+
 class ByStakes:
     """Targets that are open, by the draws they need; losses in them that cannot be foreseen.
 
@@ -53,5 +60,5 @@ class ByStakes:
 
     def _parts(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         if belief.certifier is None:
-            raise InputError(f"strategy {NAME!r} needs targets to certify: give half_width")
+            raise needs_targets()
         return belief.stakes_by_target(candidates)

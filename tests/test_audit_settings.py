@@ -85,7 +85,8 @@ def test_both_readings_of_the_paper_can_be_chosen_and_change_the_audit() -> None
         ({"batch": 0}, r"batch: expected at least 1, got 0"),
         ({"budget": 0}, r"expected a number of calls above 0, got 0"),
         ({"strategy": "randon"}, r"unknown strategy 'randon'.*did you mean 'random'"),
-        ({"device": "abacus"}, r"device 'abacus' cannot be used"),
+        ({"device": "abacus"}, r"device 'abacus' cannot be used: expected auto, cpu"),
+        ({"device": "meta"}, r"device 'meta' cannot be used: .*; 'auto' is CUDA where there is"),
     ],
 )
 def test_settings_out_of_range_are_refused(

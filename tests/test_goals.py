@@ -129,6 +129,57 @@ def test_the_demo_explores_to_a_tau_of_its_own() -> None:
     assert read(None, True, {})[0].stop.uncertainty is None
 
 
+def test_the_demo_decides_alone_where_only_a_limit_is_named() -> None:
+    certify = read(None, True, {"at_most": 0.3})[0].certify
+    assert (certify.half_width, certify.at_most) == (None, 0.3)
+    certify = read(None, True, {"at_most": 0.3, "half_width": 0.2})[0].certify
+    assert (certify.half_width, certify.at_most) == (0.2, 0.3)
+
+
+def test_a_strategy_that_needs_targets_leaves_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_start(tmp_path)
+    options = ["--explore", "--strategy", "certify", "--out", str(tmp_path / "out")]
+    assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 2
+    assert "needs targets to certify: give half_width or at_most" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_that_explores_speaks_of_no_certificate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_start(tmp_path)
+    options = ["--explore", "--dry-run", "--budget", "5"]
+    assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 0
+    out = capsys.readouterr().out
+    assert "nothing to certify: 5 calls were made" in out
+    assert "not all certified" not in out
+
+
+@pytest.mark.parametrize("guarantee", ["all", "each"])
+def test_terminal_and_report_tell_decisions_and_what_is_undecided(
+    guarantee: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_start(tmp_path)
+    text = (tmp_path / "SPEC.toml").read_text().replace("half_width = 0.15", "at_most = 0.5")
+    (tmp_path / "SPEC.toml").write_text(text)
+    options = ["--seed", "0", "--guarantee", guarantee, "--budget", "130"]
+    out = tmp_path / "out"
+    assert run("audit", str(tmp_path / "SPEC.toml"), *options, "--out", str(out)) == 0
+    told = capsys.readouterr().out
+    assert "is right with the same probability" in " ".join(told.split())
+    decided = [row["decided"] for row in json.loads((out / "result.json").read_text())["targets"]]
+    assert {None, "at most"} <= set(decided)
+    assert told.count("not yet") == decided.count(None)
+    assert "nan" not in told
+    assert told.count("at most") == decided.count("at most")
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "decided: <b>at most 0.5</b>" in page
+    assert "target is decided to lie" in page
+    assert run("verify", str(out)) == 0
+
+
 @pytest.mark.parametrize("option", ["half_width", "at_most"])
 def test_explore_and_a_width_are_one_too_many(option: str) -> None:
     with pytest.raises(InputError, match=rf"either --explore or --{option.replace('_', '-')}, got"):

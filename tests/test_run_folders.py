@@ -134,7 +134,7 @@ def test_verify_says_what_it_checked_and_writes_nothing(
     assert len(head) == 32
     assert run("verify", str(folder), "--head", head.upper()) == 0
     said = capsys.readouterr().out
-    assert "4 answers among them, are as they were written; all 1 intervals follow" in said
+    assert "4 answers among them, are as they were written; its interval follows" in said
     assert f"every draw follows from the audit's key; head {head}" in said
     assert head.encode() in before["report.html"]
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
@@ -267,7 +267,19 @@ def test_a_signal_ends_with_a_sentence_that_says_how_to_go_on(
 def test_the_demo_with_its_comparison_can_be_verified(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("audit", "--demo", "--budget", "5", "--out", str(tmp_path / "demo")) == 0
-    assert json.loads((tmp_path / "demo" / "uniform.json").read_text())["calls"] == 50
+    goal = ["--half-width", "0.4", "--targets", "overall"]
+    assert run("audit", "--demo", *goal, "--out", str(tmp_path / "demo")) == 0
+    assert json.loads((tmp_path / "demo" / "uniform.json").read_text())["certified"]
+    assert "took" in capsys.readouterr().out
     assert run("verify", str(tmp_path / "demo")) == 0
-    assert "all 16 intervals follow" in capsys.readouterr().out
+    assert "its interval follows from them" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("goal", [["--budget", "2"], ["--half-width", "0.6"]])
+def test_the_demo_compares_nothing_that_it_has_not_reached_by_asking(
+    goal: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "demo"
+    assert run("audit", "--demo", "--no-self-taught", *goal, "--out", str(out)) == 0
+    assert not (out / "uniform.json").exists()
+    assert "uniform" not in capsys.readouterr().out

@@ -17,6 +17,7 @@ from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models import PythonModel, SelfTaught
 from adaptive_vtt.models.local import self_taught
 from adaptive_vtt.oracles import Consistency, TopClass
+from adaptive_vtt.spec import parse_spec
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.testing.contracts import ModelContract
 from adaptive_vtt.types import Prompt
@@ -226,3 +227,11 @@ def test_on_digits_it_explains_more_of_the_losses_and_shuffled_labels_do_no_harm
         assert found[benchmark, "self-taught"] > found[benchmark, "question GP"] + 0.1
     alone, shuffled = (found["digits-severity", p] for p in ("question GP", "shuffled"))
     assert shuffled > alone - 0.05
+
+
+def test_a_word_that_is_none_is_answered_with_what_there_is() -> None:
+    table = {"dataset": {"kind": "fashion"}, "model": {"kind": "simulated", "target": "unbiased"}}
+    with pytest.raises(
+        InputError, match=r"certify\.self_taught: expected true or false or 'auto', got 'yes'"
+    ):
+        parse_spec({**table, "certify": {"self_taught": "yes"}}, "SPEC.toml")

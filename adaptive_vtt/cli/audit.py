@@ -73,11 +73,12 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
 ) -> None:
     """Ask a model until a stopping rule is met, and leave a report.
 
-    A SPEC.toml is a program, as a Makefile is: the model it names is run. --dry-run checks it
-    and imports none of its models and proxies, only what the space and the strategy are made of.
+    A SPEC.toml is a program, as a Makefile is: the model it names is run.
+    --dry-run checks it and imports none of its models and proxies, only what
+    the space and the strategy are made of.
 
-    --half-width, --at-most and --uncertainty are goals: the audit ends when all that are given are
-    reached, or at a limit, such as --budget.
+    --half-width, --at-most and --uncertainty are goals: the audit ends when
+    all that are given are reached, or at a limit, such as --budget.
 
     Example: avtt audit SPEC.toml --half-width 0.05 --budget 500 --out runs/first
     """
@@ -104,8 +105,9 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             from .dry_run import dry_run
 
             return dry_run(chosen, base, as_json)
-        run_and_report(begin(chosen, base, out), out, as_json, require_certified)
-        if demo and not as_json and chosen.certify.half_width is not None:
+        result = run_and_report(begin(chosen, base, out), out, as_json, require_certified)
+        reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
+        if demo and not as_json and reached and result.calls:
             from .uniform_baseline import compare_with_uniform
 
             compare_with_uniform(chosen, base, out)

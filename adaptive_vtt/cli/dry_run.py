@@ -35,7 +35,7 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
         typer.echo(json.dumps(plan, indent=1))
         return
     for estimate in found:
-        typer.echo(_sentence(estimate))
+        typer.echo(_sentence(estimate, spec.certify.certifies))
     for sentence in told:
         typer.echo(sentence)
     if isinstance(model, NotImported):
@@ -67,9 +67,11 @@ def _of_uncertainty(spec: Spec, hard: bool) -> list[str]:
     ]
 
 
-def _sentence(estimate: Estimate) -> str:
+def _sentence(estimate: Estimate, certifies: bool) -> str:
     cost = "prices unknown"
     if estimate.cost is not None:
         cost = f"about {estimate.likely:.3g}, at most {estimate.cost:.3g}"
     end = "all targets certified" if estimate.certified else f"not all certified: {estimate.reason}"
+    if not certifies:
+        end = f"nothing to certify: {estimate.reason}"
     return f"if {estimate.loss:.0%} of questions fail: {estimate.calls:,} calls ({cost}), {end}"

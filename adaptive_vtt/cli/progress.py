@@ -130,7 +130,7 @@ class Live:
 
 def _table(targets: pd.DataFrame) -> Table:
     certified = "more_calls" in targets
-    title = "highest error rates" + ("" if certified else " (raw sample figures, no guarantee)")
+    title = "highest error rates" if certified else "highest raw rates, no guarantee"
     if len(targets) > SHOWN:
         title += f", {SHOWN} of {len(targets)} targets"
     table = Table(title=title)
@@ -144,7 +144,7 @@ def _table(targets: pd.DataFrame) -> Table:
             str(row["target"]),
             f"{row['estimate']:.3f}",
             *interval,
-            *(str(row[name] or "not yet") for name in decided),
+            *(row[name] if isinstance(row[name], str) else "not yet" for name in decided),
             str(row["questions"]),
         )
     return table

@@ -7,9 +7,9 @@ from .signals import interruptible
 def resume(directory: RunDir, as_json: Json = False) -> None:
     """Go on with an audit that was interrupted; no answer that came back is paid for twice.
 
-    A run folder is a program, as a Makefile is: the model its journal names is run, once space
-    and settings were found to be those of the audit. report, verify, export and label run
-    nothing of it.
+    A run folder is a program, as a Makefile is: the model its journal names is
+    run, once space and settings were found to be those of the audit. report,
+    verify, export and label run nothing of it.
 
     Example: avtt resume runs/first
     """

@@ -42,7 +42,9 @@ def check(out: Path, head: str | None = None) -> str:
         end = f"{drawn}; head {journal.head}"
     if not intervals:
         return f"{what}; the audit certifies nothing; {end}"
-    return f"{what}; all {len(intervals)} intervals follow from them: {promise}; {end}"
+    count = len(intervals)
+    follow = "its interval follows" if count == 1 else f"all {count} intervals follow"
+    return f"{what}; {follow} from them: {promise}; {end}"
 
 
 def _check_head(journal: Journal, head: str, where: str, remedy: str = "") -> None:

@@ -64,6 +64,8 @@ def read(
     table = spec.model_dump()
     if explore:
         _explore(table, demo, changes)
+    elif demo:
+        _decide_alone(table, changes)
     for name, value in changes.items():
         if value is not None:
             table[_SECTIONS.get(name, "audit")][name] = value
@@ -80,6 +82,12 @@ def _explore(table: dict[str, Any], demo: bool, changes: dict[str, Any]) -> None
     table["audit"]["strategy"] = table["audit"]["strategy_options"] = None
     if demo:
         table["stop"]["uncertainty"] = DEMO_TAU
+
+
+def _decide_alone(table: dict[str, Any], changes: dict[str, Any]) -> None:
+    """Takes the demo's own half-width back, where the command line names a limit and no width."""
+    if changes.get("at_most") is not None:
+        table["certify"]["half_width"] = None
 
 
 def begin(spec: Spec, base: Path, out: Path) -> Audit:

@@ -17,9 +17,10 @@ def verify(
     """Check the journal's file, chain and rows; recompute every interval, with code of its own;
     compare every field of result.json, and the report's head.
 
-    This finds damage and careless edits. Whoever rewrites the whole journal can make it fit
-    itself: against that, keep the head (in result.json and the report) elsewhere, and give it
-    as --head. Nothing is written, and an audit may be running.
+    This finds damage and careless edits. Whoever rewrites the whole journal can
+    make it fit itself: against that, keep the head (in result.json and the
+    report) elsewhere, and give it as --head. Nothing is written, and an audit may
+    be running.
 
     Example: avtt verify runs/first --head 0123456789abcdef0123456789abcdef
     """

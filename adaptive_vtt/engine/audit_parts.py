@@ -11,7 +11,7 @@ from ..journal.prior import read_prior
 from ..journal.rows import DrawRow
 from ..models.base import ConcurrentModel, ModelDefaults
 from ..space import QuestionSpace
-from ..strategies.by_stakes import ByStakes
+from ..strategies.by_stakes import ByStakes, needs_targets
 from .assembly import fresh_belief, surrogate_in_journal, taught
 from .audit_key import Origin, seed_for
 from .budget import Budget
@@ -104,6 +104,8 @@ def assembled(
     """
     floor = sampling.share(certify.certifies)
     chosen, strategy = strategy_for(sampling, certify.certifies, facts)
+    if isinstance(strategy, ByStakes) and not certify.certifies:
+        raise needs_targets()
     memory = space.oracle.memory(space)
     rendered = space.seed if facts is None else facts.rendering_seed
     prior = None if certify.prior_journal is None else read_prior(certify.prior_journal)

@@ -124,8 +124,10 @@ class CertificateFacts(_Fact):
             found = f"all {count} intervals hold at once with {sure}"
         if not self.decides:
             return found
-        every = "every" if self.guarantee == "all" else "each"
-        return f"{found}; {every} decision against {self.at_most:g} is right with the same"
+        every = "the" if count == 1 else "every" if self.guarantee == "all" else "each"
+        return (
+            f"{found}; {every} decision against {self.at_most:g} is right with the same probability"
+        )
 
     @property
     def decides(self) -> bool:

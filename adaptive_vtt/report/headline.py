@@ -35,6 +35,7 @@ def section(evidence: Evidence) -> Section:
         certified=certified_findings(evidence),
         standing=_standing(evidence),
         guarantee=evidence.certificate.guarantee if evidence.certificate else None,
+        limit=evidence.certificate.at_most if evidence.certificate else None,
         few=FEW,
         outward=outward,
         unanswered=int(evidence.table["answer"].isna().sum()),

@@ -158,8 +158,8 @@ class CertifySpec(Section):
     )
     weights: dict[str, float] | None = Field(
         None,
-        description="target -> its share of what may go wrong, relative to the others' 1: a larger "
-        "one takes fewer questions",
+        description="a target's full name, such as 'overall error' -> its share of what may go "
+        "wrong, relative to the others' 1: a larger one takes fewer questions",
     )
     targets: list[str] = Field(
         ["concepts", "relations"],
@@ -187,8 +187,8 @@ class CertifySpec(Section):
     )
     self_taught: bool | Literal["auto"] = Field(
         "auto",
-        description="predict failures with small nets taught with the labelled source images; "
-        "auto: where labels judge answers and are enough, and images are small: true, false or",
+        description="predict failures with small nets taught with the labelled source images: "
+        "true, false, or where labels judge answers and are enough, and images are small",
     )
     prior_journal: str | None = Field(
         None, description="journal.db of an audit of an earlier version of the model"

@@ -23,11 +23,19 @@ def sentence(error: ValidationError, where: str, spec: type[Section]) -> InputEr
     if first["type"] == "missing":
         what = "this section or field" if kind is None else "a value for this kind"
         return InputError(f"{where}: {field}: expected {what}, got nothing")
-    expected = first["msg"].removeprefix("Input should be ").lower()
+    expected = _expected(first)
+    if path[-1] == "bool":  # pydantic's name for one side of "a boolean or a word"
+        sides = [e for e in error.errors() if e["loc"][:-1] == first["loc"][:-1]]
+        field, expected = ".".join(path[:-1]), " or ".join(map(_expected, sides))
     got = repr(first["input"])
     if path[:1] == ["model"] and path[1:2] and path[1] in _MAY_HOLD_KEYS:
         got = f"{type(first['input']).__name__}, not repeated as it may hold a key"
     return InputError(f"{where}: {field}: expected {expected}, got {got}")
+
+
+def _expected(wrong: Any) -> str:
+    words = wrong["msg"].removeprefix("Input should be ").lower()
+    return str(words.replace("a valid boolean", "true or false"))
 
 
 def _wrong_name(

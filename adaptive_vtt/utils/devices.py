@@ -19,7 +19,16 @@ def pick(device: str = "auto") -> "torch.device":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
-        torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device {device!r} cannot be used: {one_line(error)[:120]}") from None
+    except RuntimeError:
+        raise InputError(
+            f"device {device!r} cannot be used: expected auto, cpu, cuda, or another name that "
+            "torch knows"
+        ) from None
+    try:
+        torch.ones(1, dtype=torch.float64, device=chosen).item()
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise InputError(
+            f"device {device!r} cannot be used: {one_line(error)[:120]}; 'auto' is CUDA where "
+            "there is one, else cpu"
+        ) from None
     return chosen
