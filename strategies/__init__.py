@@ -11,6 +11,7 @@ from adaptive_vtt.utils.registry import Registry
 
 from .active_testing import Lure, Neyman
 from .base import Reasoned, Strategy
+from .by_stakes import NAME as CERTIFY
 from .by_stakes import ByStakes
 from .distinct_violations import DistinctViolations
 from .expected_reduction import ExpectedReduction
@@ -23,6 +24,8 @@ from .uniform import Random
 from .visual_turing_test import Combined, Uncertainty, Unpredictability
 
 __all__ = [
+    "CERTIFY",
+    "PAPER",
     "REGISTRY",
     "Bald",
     "ByStakes",
@@ -48,17 +51,20 @@ __all__ = [
     "names",
 ]
 
+PAPER = "uncertainty+unpredictability"
+"""Algorithm 1 of the paper."""
+
 REGISTRY = Registry(
     "strategy",
     "strategies",
     ("weights",),
     {
         "random": Random,
-        "certify": ByStakes,
+        CERTIFY: ByStakes,
         "stratified": Stratified,
         "unpredictability": Unpredictability,
         "uncertainty": Uncertainty,
-        "uncertainty+unpredictability": Combined,
+        PAPER: Combined,
         "expected-reduction": ExpectedReduction,
         "neyman": Neyman,
         "lure": Lure,
@@ -70,9 +76,6 @@ REGISTRY = Registry(
         "reic": Reic,
     },
 )
-
-
-PAPER, CERTIFY = "uncertainty+unpredictability", "certify"
 
 
 class Named(NamedTuple):
