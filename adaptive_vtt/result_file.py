@@ -121,10 +121,11 @@ def _published(part: Any) -> Any:
         return [_published(p) for p in part]
     if not isinstance(part, dict):
         return part
-    generated = {"additionalProperties"} | (
-        {"title"} if isinstance(part.get("title"), str) else set()
-    )
-    return {name: _published(p) for name, p in part.items() if name not in generated}
+    return {
+        name: _published(p)
+        for name, p in part.items()
+        if name != "additionalProperties" and not (name == "title" and isinstance(p, str))
+    }
 
 
 def text() -> str:

@@ -197,8 +197,8 @@ class Result:
 def _bar(row: Mapping[Hashable, Any]) -> Bar:
     done, questions = bool(row["certified"]), int(row["questions"])
     told = f"{questions} questions" + (", certified" if done else "")
-    shares = (float(row[name]) for name in ("estimate", "lower", "upper"))
-    return Bar(str(row["target"]), *shares, done, told)
+    estimate, lower, upper = (float(row[name]) for name in ("estimate", "lower", "upper"))
+    return Bar(str(row["target"]), estimate, lower, upper, done, told)
 
 
 def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:

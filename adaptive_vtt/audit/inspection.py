@@ -163,6 +163,6 @@ def _figure(name: str, image: Image) -> str:
 def _decoded(png: bytes) -> Image:
     import cv2
 
-    image = cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_UNCHANGED)
+    image = np.asarray(cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_UNCHANGED))
     image = image[:, :, None] if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
     return np.asarray(image, np.uint8)

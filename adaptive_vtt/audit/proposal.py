@@ -1,19 +1,21 @@
 """What to ask and to certify where the user did not say: by what is known of the images.
 
-| what is known | oracle | certified, beside every relation's error |
+| what is known | oracle | certified, and the same under every relation |
 |---|---|---|
-| masks of all that is there | mask-drop (Dice down by a quarter, by half) | both thresholds' EFR |
+| masks of all that is there | mask-drop: Dice down by a quarter, by half | EFR of both |
 | exactly one concept per image | top-class | misclassification rate |
-| labels | correctness | overall error, both rates of every concept |
-| answers in words | multiple-choice; without options contains-truth | overall error |
+| labels | correctness | overall error (and, once, both rates of every concept) |
+| answers in words | multiple-choice; contains-truth without options | overall error |
 | nothing | consistency with the source image's answer | overall error |
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from ..certify.plan import Filters
 from ..datasets import Dataset
 from ..oracles import (
     REGISTRY,
@@ -31,15 +33,34 @@ from ..types import IDENTITY, Sample
 
 RELATIONS = (IDENTITY, "gaussian_noise", "brightness_down", "rotation")
 """What images are put through, unless said otherwise: noise, a darker and a tilted camera."""
-EVERYTHING = ("overall", "relations")
+EVERYTHING, MISCLASSIFIED = ("overall", "relations"), ("misclassified",)
+HALF_WIDTH = 0.05
+"""How far intervals reach to either side, unless said otherwise."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """The questions, and the names of the targets that suit them (``certify.named_targets``)."""
+    """The questions, and the targets that suit them: names, and filters for those of their own,
+    as ``certify.named_targets`` takes them."""
 
     space: QuestionSpace
     targets: tuple[str, ...]
+    where: Filters = field(default_factory=dict)
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of an audit: those given, and what is left to say of its targets.
+
+        Without ``half_width`` and ``at_most`` intervals reach HALF_WIDTH to either side.
+        """
+        found = dict(given)
+        if "certify" in given:
+            return found
+        if not {"half_width", "at_most"} & set(given):
+            found["half_width"] = HALF_WIDTH
+        if "targets" not in given:
+            found["where"] = {**self.where, **(given.get("where") or {})}
+            found["targets"] = [*self.targets, *found["where"]]
+        return found
 
 
 def proposed(
@@ -53,13 +74,18 @@ def proposed(
     without images is asked about as it is. Raises InputError where nothing can be asked.
     """
     suited, targets = _by_truths(dataset)
-    if isinstance(oracle, str):
-        oracle = REGISTRY.make(oracle, {})
+    given: Oracle | None = REGISTRY.make(oracle, {}) if isinstance(oracle, str) else oracle
     if relations is None:
         relations = RELATIONS if dataset.has_images else (IDENTITY,)
-    if oracle is not None and type(oracle) is not type(suited):
+    if given is not None and type(given) is not type(suited):
         targets = EVERYTHING
-    return Proposal(QuestionSpace(dataset, relations, oracle=oracle or suited), targets)
+    space = QuestionSpace(dataset, relations, oracle=given or suited)
+    if targets != MISCLASSIFIED:
+        return Proposal(space, targets)
+    # the error of a relation would be over all classes of an image, most of which nobody confuses
+    names = dict.fromkeys(v.relation.name for v in space.variants)
+    where = {f"misclassified under {name}": {"relation": [name], "truth": [1]} for name in names}
+    return Proposal(space, targets, where)
 
 
 def _by_truths(dataset: Dataset) -> tuple[Oracle, tuple[str, ...]]:
@@ -74,7 +100,7 @@ def _by_truths(dataset: Dataset) -> tuple[Oracle, tuple[str, ...]]:
         options = any(ask.options for ask in labelled.asks.values())
         return (MultipleChoice() if options else ContainsTruth()), EVERYTHING
     if are_classes(dataset):
-        return TopClass(), ("misclassified", "relations")
+        return TopClass(), MISCLASSIFIED
     return Correctness(), ("overall", "concepts", "relations")
 
 

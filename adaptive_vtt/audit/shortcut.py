@@ -41,12 +41,8 @@ def audit(
     Raises InputError for data of which nothing can be asked, and whatever ``Audit`` raises.
     """
     found = proposed(as_dataset(data, labels, concepts), relations, oracle)
-    if not {"half_width", "at_most", "certify"} & set(options):
-        options["half_width"] = 0.05
-    if "certify" not in options:
-        options.setdefault("targets", found.targets)
     journal = None if out is None else Path(out) / "journal.db"
-    with Audit(found.space, model, journal=journal, **options) as begun:
+    with Audit(found.space, model, journal=journal, **found.options(options)) as begun:
         result = begun.run(progress)
     if out is not None:
         result.save(out)

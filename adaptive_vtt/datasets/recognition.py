@@ -25,6 +25,8 @@ from .table import from_table
 TABLES = (".csv", ".parquet")
 CLASS_COLUMNS = ("class", "label", "target", "category", "diagnosis", "dx", "species")
 """What columns that name a sample's class are usually called, in lower case."""
+SHOWN = "object"
+"""What masks show, as far as a folder tells."""
 LOOKED_AT = 20
 """Rows of a table whose image files are looked for; reading the table looks for all."""
 _READERS: Mapping[str, Callable[..., Dataset]] = {
@@ -33,7 +35,6 @@ _READERS: Mapping[str, Callable[..., Dataset]] = {
     "classes": from_class_folders,
     "images": from_images,
 }
-_FIRST = {"table": "labels", "images": "root", "classes": "root", "masks": "folder"}
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def recognised(path: Path | str) -> Layout:
             f"{'another file' if root.is_file() else 'nothing: it does not exist'}"
         )
     if any((root / images).is_dir() and (root / masks).is_dir() for images, masks in LAYOUTS):
-        return Layout("masks", root, {})
+        return Layout("masks", root, {"concept": SHOWN})
     folders = _image_folders(root)
     tables = [file for file in sorted(root.iterdir()) if file.suffix in TABLES]
     if len(tables) == 1 and (_are_loose(root) or len(folders) < 2):
@@ -147,13 +148,13 @@ def _of_rows(table: pd.DataFrame) -> Dataset:
     if not files:
         raise InputError(
             "data: expected a column of image files in the table of labels, found none among "
-            f"{', '.join(texts)}; give the images as data and the table as labels="
+            f"{', '.join(map(str, texts))}; give the images as data and the table as labels="
         )
     paths = [_file(Path(), name) for name in texts[files[0]].astype(str)]
     roles = _roles(texts.drop(columns=files[0]).fillna("").astype(str), "data")
     chosen = roles["class_column"] or roles["concepts"]
     others = roles["metadata"] + _listed(roles["id_column"])
-    ids = texts[roles["id_column"]] if roles["id_column"] else image_ids(paths)
+    ids = texts[roles["id_column"]].tolist() if roles["id_column"] else image_ids(paths)
     return from_table(
         [path for path in paths if path is not None],
         as_labels(table.rename(columns=str)[chosen]).set_axis([*map(str, ids or [])], axis=0),
