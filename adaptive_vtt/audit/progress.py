@@ -52,7 +52,7 @@ class Line:
         if state.lower is not None and state.upper is not None:
             names, widths = self._audit.targets, (state.upper - state.lower) / 2
             widest = int(np.argmax(widths))
-            parts.append(f"{self._done(step)} of {len(names)} targets certified")
+            parts.append(f"{self._done(step)} of {len(names)} certified")
             parts.append(f"widest ±{100 * widths[widest]:.1f} % {names[widest]}")
         return ", ".join(parts)
 
@@ -103,10 +103,17 @@ def _terminal() -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn
     from rich.progress import Progress as Bar
+    from rich.table import Column
 
     console = Console(stderr=True, highlight=False)
-    columns = (BarColumn(bar_width=14), TaskProgressColumn(), TextColumn("{task.fields[words]}"))
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as drawn:
+    rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # what a narrow terminal cuts
+    columns = (
+        BarColumn(bar_width=14, table_column=Column(min_width=14)),
+        TaskProgressColumn(table_column=Column(min_width=4)),
+        TextColumn("{task.fields[words]}", table_column=rest, markup=False),
+    )
+    off = not console.is_terminal
+    with Bar(*columns, console=console, transient=True, disable=off, expand=True) as drawn:
         task = drawn.add_task("asking", total=1.0, words="")
         yield lambda share, words: drawn.update(task, completed=share, words=words)
 
