@@ -53,8 +53,8 @@ class TargetEntry(_Part):
     emptied: bool = Field(False, description="nothing is left of its interval")
     astray: bool = Field(False, description="the estimate had to be moved into its interval")
     excluded: Count = Field(0, description="answered questions that did not count")
-    decided: Literal["above", "at most"] | None = Field(
-        None, description="on which side of at_most it lies"
+    decided: Literal["above", "at most", "below", "open"] | None = Field(
+        None, description="on which side of at_most it lies; null or open: not known yet"
     )
 
 

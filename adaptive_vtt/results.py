@@ -46,7 +46,7 @@ class Source(Protocol):
         """See ``Result.picture``."""
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """The charts of the report by name, as Plotly takes them."""
+        """Charts by name, as Plotly takes them."""
 
     def write_report(self, path: Path | None) -> Path:
         """See ``Result.report``."""
@@ -108,7 +108,7 @@ class Result:
         return self._source("picture").picture(row)
 
     def plot(self, name: str = INTERVALS) -> "Figure":
-        """The Plotly figure of that name: "intervals" (all targets), or a chart of the report.
+        """The Plotly figure of that name: "intervals" (all targets), or one of ``audit.figures``.
 
         Raises InputError naming all there are for a name that is none of them.
         """

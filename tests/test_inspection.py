@@ -20,7 +20,7 @@ from adaptive_vtt.audit.progress import Line, bar
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
-from adaptive_vtt.results import Result, summarise
+from adaptive_vtt.results import Result, outcomes, summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, FollowUp
 from adaptive_vtt.utils.interval_bars import Bar, bars
@@ -85,7 +85,7 @@ def test_a_result_read_from_a_folder_shows_the_pictures_that_were_kept(tmp_path:
 def test_figures_alone_say_what_they_lack(audit: avtt.Audit) -> None:
     bare = summarise(audit.journal)
     assert bare.plot().data
-    for look in (bare.failures, bare.report, lambda: bare.plot("widths log")):
+    for look in (bare.failures, bare.report, lambda: bare.plot("widths")):
         with pytest.raises(InputError, match=r"expected a result with its journal.*read_result"):
             look()
 
@@ -100,19 +100,31 @@ def test_an_image_nobody_has_is_said() -> None:
 # -- charts and the report -------------------------------------------------------------
 
 
-def test_charts_are_plotly_figures_by_name(result: Result) -> None:
+def test_charts_are_plotly_figures_by_name(audit: avtt.Audit, result: Result) -> None:
     intervals = result.plot()
     assert sorted(intervals.data[0].y) == sorted(result.targets["target"])
     assert list(intervals.data[0].x) == (100 * result.targets["estimate"]).tolist()[::-1]
     with pytest.raises(InputError, match="unknown figure 'width': expected one of") as error:
         result.plot("width")
     names = str(error.value).partition("one of ")[2].partition(";")[0].split(", ")
-    assert len(names) > 3
-    assert "intervals" in names
-    for name in set(names) - {"intervals"}:
-        figure = result.plot(name)
-        assert figure.data
-        assert "var(--" not in figure.to_json()
+    assert names == ["concepts", "conditions", "cost", "intervals", "widths"]
+    for name in names:
+        assert result.plot(name).data
+    widths, answered = result.plot("widths").data, len(audit.journal.calls())
+    assert [line.name for line in widths] == result.targets["target"].tolist()
+    assert [line.y[0] for line in widths] == [50.0] * len(widths)
+    ends = [line.y[-1] for line in widths]
+    assert np.allclose(ends, 100 * result.targets["half_width"], atol=1e-9)
+    assert {line.x[-1] for line in widths} == {answered}
+    assert result.plot("cost").data[0].y[-1] == result.cost
+    table = outcomes(audit.journal)
+    here = table[(table["relation"] == "rotation") & (table["severity"] == 2)]
+    cells = result.plot("conditions").data[0]
+    at = list(cells.y).index("rotation"), list(cells.x).index("2")
+    assert cells.z[at[0]][at[1]] == 100 * here["loss"].mean()
+    _, present = result.plot("concepts").data
+    missed = table[(table["concept"] == present.x[0]) & (table["truth"] == 1)]
+    assert present.y[0] == 100 * missed["loss"].mean()
 
 
 def test_a_report_is_written_where_one_says(result: Result, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from PIL import Image
 
 import adaptive_vtt as avtt
 from adaptive_vtt.audit.proposal import proposed
+from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.datasets import as_dataset, from_table, recognised
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -227,9 +228,9 @@ def test_one_number_per_image_will_do_for_one_concept_and_names_for_classes(
 def test_what_is_no_model_is_said_before_anything_is_asked() -> None:
     with pytest.raises(InputError, match=r"expected a callable, a torch module .* got int"):
         run(3)
-    with pytest.raises(InputError, match=r"got the class ScriptedModel; make one of it"):
+    with pytest.raises(InputError, match=r"got a class; give one made of it, ScriptedModel\(...\)"):
         run(ScriptedModel)
-    with pytest.raises(ModelError, match=r"of shape \(1, 2\) .*got shape \(1, 3\); the "):
+    with pytest.raises(ModelError, match=r"of shape \(1, 2\) .*got shape \(1, 3\)"):
         run(lambda images: np.zeros((len(images), 3)))
 
 
@@ -296,6 +297,13 @@ def test_a_folder_for_the_run_is_written_and_gone_on_with(tmp_path: Path) -> Non
     assert avtt.audit(data, classify, out=out, **{**QUICK, "budget": 8}).calls == 8
     with pytest.raises(JournalError, match="was begun with model 'classify', not '<lambda>'"):
         avtt.audit(data, lambda images: classify(images), out=out, **QUICK)
+
+
+def test_the_folder_of_avtt_init_is_audited_in_one_line(tmp_path: Path) -> None:
+    write_start(tmp_path)
+    result = avtt.audit(tmp_path, f"{tmp_path / 'model.py'}:predict", **QUICK)
+    names = {"overall error", "bright: miss rate", "round: false-alarm rate"}
+    assert names < set(result.targets["target"])
 
 
 def test_options_of_ones_own_are_taken(tmp_path: Path) -> None:

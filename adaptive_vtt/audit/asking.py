@@ -27,7 +27,7 @@ from ..journal.old_facts import NAMES
 from ..journal.rows import DrawRow
 from ..models.base import ModelSource, adapted_model
 from ..models.checking import as_answer, check_answer, name_of
-from ..models.local.loading import as_model
+from ..models.local.anything import model_of
 from ..results import Result, summarise
 from ..space import QuestionSpace
 from ..stopping import State, contradicted, levels_of
@@ -45,7 +45,7 @@ class Audit:
 
     - ``space``: the questions.
     - ``model``: whatever has ``answers`` and ``ask`` (``models.ModelUnderTest``), or what a model
-      is made of (``models.local.loading.as_model``): a function, a torch module, a name.
+      is made of (``models.local.anything.model_of``): a function, a torch module, a name.
     - ``certify``: what is certified, how surely (``Certify``). Default: nothing.
     - ``sampling``: how questions are chosen (``Sampling``). Default: see there.
     - ``limits``: when the audit ends, besides (``Limits``). Default: when all was asked.
@@ -74,7 +74,7 @@ class Audit:
         **shorthands: Unpack[Shorthands],
     ) -> None:
         self.certify, self.sampling, self.limits = grouped(shorthands, certify, sampling, limits)
-        self.space, self.model = space, adapted_model(as_model(model))
+        self.space, self.model = space, adapted_model(model_of(model))
         self._check()
         self._rules = self.limits.rules(self.certify.rule())
         self._lowest = lowest_with_hard_answers(self.sampling.form)

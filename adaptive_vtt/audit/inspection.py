@@ -19,6 +19,7 @@ from ..results import FAILED, Result, outcomes, summarise
 from ..space import QuestionSpace
 from ..types import Image
 from ..utils.image_codec import data_address
+from .figures import figures
 
 COLUMNS = (
     "sample",
@@ -88,8 +89,6 @@ class Inspection:
         return Picture(_title(row), source, follow_up)
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        from ..report.figures import figures
-
         with self._reading() as journal:
             return figures(journal)
 

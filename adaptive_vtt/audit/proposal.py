@@ -84,7 +84,9 @@ def proposed(
         return Proposal(space, targets)
     # the error of a relation would be over all classes of an image, most of which nobody confuses
     names = dict.fromkeys(v.relation.name for v in space.variants)
-    where = {f"misclassified under {name}": {"relation": [name], "truth": [1]} for name in names}
+    where: Filters = {
+        f"misclassified under {name}": {"relation": [name], "truth": [1]} for name in names
+    }
     return Proposal(space, targets, where)
 
 

@@ -11,9 +11,6 @@ from ..errors import AvttError, ModelError, one_line
 from ..types import Answer, Prompt, Unanswered, Value
 from .base import ModelUnderTest, adapted_model
 
-MOST_NAMED = 6
-"""Concepts that an error names, at most."""
-
 
 def name_of(model: ModelUnderTest) -> str:
     """The model's own name, or its class."""
@@ -165,17 +162,12 @@ def table_to_answers(table: object, prompts: Sequence[Prompt], who: str) -> list
         raise ModelError(
             f"{who}: expected an array of numbers, got {type(table).__name__} ({one_line(error)})"
         ) from None
-    concepts = prompts[0].concepts
-    expected = (len(prompts), len(concepts))
-    if len(concepts) == 1 and values.shape == expected[:1]:
+    expected = (len(prompts), len(prompts[0].concepts))
+    if values.shape == expected[:1] and expected[1] == 1:
         values = values[:, None]
     if values.shape != expected:
         raise ModelError(
             f"{who}: expected an array of shape {expected} (images x concepts), "
-            f"got shape {values.shape}; the concepts are {_some(concepts)}"
+            f"got shape {values.shape}"
         )
     return [Answer(tuple(row)) for row in values.tolist()]
-
-
-def _some(concepts: Sequence[str]) -> str:
-    return ", ".join(concepts[:MOST_NAMED]) + (" ..." if len(concepts) > MOST_NAMED else "")
