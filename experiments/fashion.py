@@ -48,8 +48,8 @@ def recorded(answers: Path) -> tuple[Spec, tuple[float, ...]]:
     space = build_space(DEMO, here)
     model = build_model(DEMO, here, space.dataset)
     write_text(answers, all_answers(space, model).to_csv(index=False))
-    model = RecordedSection(kind="recorded", answers=str(answers))
-    spec = changed(DEMO, audit={"budget": None}).model_copy(update={"model": model})
+    section = RecordedSection(kind="recorded", answers=str(answers))
+    spec = changed(DEMO, audit={"budget": None}).model_copy(update={"model": section})
     questions, losses = all_losses(space, build_model(spec, here, space.dataset))
     truth = means(
         space, named_targets(space, DEMO.certify.targets, DEMO.certify.where), questions, losses
