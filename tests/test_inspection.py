@@ -121,6 +121,8 @@ def test_charts_are_plotly_figures_by_name(audit: avtt.Audit, result: Result) ->
     table = outcomes(audit.journal)
     here = table[(table["relation"] == "rotation") & (table["severity"] == 2)]
     cells = result.plot("conditions").data[0]
+    assert list(cells.y) == ["gaussian_noise", "rotation", "identity"], "identity is on top"
+    assert list(cells.x) == [*"012345"]
     at = list(cells.y).index("rotation"), list(cells.x).index("2")
     assert cells.z[at[0]][at[1]] == 100 * here["loss"].mean()
     _, present = result.plot("concepts").data
