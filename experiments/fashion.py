@@ -48,7 +48,7 @@ def recorded(answers: Path) -> tuple[Spec, tuple[float, ...]]:
     space = build_space(DEMO, here)
     model = build_model(DEMO, here, space.dataset)
     write_text(answers, all_answers(space, model).to_csv(index=False))
-    section = RecordedSection(kind="recorded", answers=str(answers))
+    section = RecordedSection.model_validate({"answers": str(answers)})
     spec = changed(DEMO, audit={"budget": None}).model_copy(update={"model": section})
     questions, losses = all_losses(space, build_model(spec, here, space.dataset))
     truth = means(
