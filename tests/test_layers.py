@@ -32,6 +32,7 @@ ROOMS = (
     "engine",
     "cautions",
     "results",
+    "runs",
     "audit",
     # 6: what is made of an audit
     "augment",
@@ -41,6 +42,7 @@ ROOMS = (
     "benchmark",
     "demo_server",
     "testing",
+    "view",
     # 7 and 8: what users write and type
     "spec",
     "cli",
