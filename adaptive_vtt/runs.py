@@ -17,7 +17,6 @@ from .errors import AvttError, InputError, JournalError, one_line
 from .journal import SQLiteJournal, read_journal
 from .journal.facts import CertificateFacts, Facts, is_begun, read_facts
 from .journal.locking import holder
-from .results import summarise
 from .types import Guarantee, TargetId
 
 JOURNAL = "journal.db"
@@ -233,6 +232,8 @@ def read_rates(folder: Path) -> Rates:
 def _rows(certificate: CertificateFacts, facts: Facts, journal: SQLiteJournal) -> tuple[Rate, ...]:
     rows = facts.intervals
     if rows is None:
+        from .results import summarise  # imports torch, which a list of ended runs never needs
+
         rows = summarise(journal).targets.to_dict(orient="records")  # type: ignore[assignment]
     return tuple(_rate(about, row) for about, row in zip(certificate.ids, rows or (), strict=True))
 

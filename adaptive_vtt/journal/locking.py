@@ -46,8 +46,9 @@ else:
 
     HELD = (BlockingIOError,)
 
-LOOKS = 5
-"""How often a writer tries: somebody may just be looking whether the lock is held."""
+TRIES, PAUSE = 10, 0.02
+"""How often a writer tries, and seconds in between: somebody may just be looking whether the lock
+is held."""
 
 
 def holder(journal: Path) -> int | None:
@@ -117,10 +118,10 @@ class Lock:
 
 
 def _take_patiently(file: int) -> None:
-    for _ in range(LOOKS - 1):
+    for _ in range(TRIES - 1):
         with suppress(*HELD):
             return _take(file)
-        time.sleep(0.002)
+        time.sleep(PAUSE)
     _take(file)
 
 

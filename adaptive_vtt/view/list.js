@@ -31,6 +31,7 @@ async function follow() {
   if (!document.hidden) {
     try {
       const answer = await fetch(location.href);
+      if (answer.redirected) location.assign(answer.url); // the folder became a run itself
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const html = page.getElementById("live").innerHTML;
       if (html !== shown) swap(shown = html);

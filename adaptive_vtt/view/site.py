@@ -60,7 +60,7 @@ class Site:
 
     def _front(self, query: Mapping[str, list[str]]) -> Reply:
         runs = self.watch.runs()
-        if self.watch.alone:
+        if [run.folder for run in runs] == [self.watch.root]:
             return Reply(b"", status=302, location=pages.address(runs[0].name))
         rows = [(run, self.watch.rates(run)) for run in runs]
         return _page(pages.runs_page(self.watch.root, rows, query.get("by", [""])[0]))

@@ -6,6 +6,7 @@ with that.
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import get_context
@@ -21,12 +22,15 @@ Done = TypeVar("Done")
 class Worker:
     """One process, begun with the first job and again where it was killed; one job at a time.
 
-    A job is a function of a module, and its arguments and result can be pickled.
+    A job is a function of a module, and its arguments and result can be pickled. ``close`` may
+    come from another thread, while a job is done.
     """
 
     def __init__(self) -> None:
         self._process: BaseProcess | None = None
         self._pipe: Connection | None = None
+        self._closed = False
+        self._lock = threading.Lock()  # held while a process is begun or ended
 
     def do(self, job: Callable[..., Done], *arguments: Any) -> Done:
         """The job's result. Raises AvttError, in a sentence, where it could not be done."""
@@ -35,31 +39,36 @@ class Worker:
             pipe.send((job, arguments))
             done, told = pipe.recv()
         except (EOFError, OSError):
-            self.close()
+            with self._lock:
+                self._end()
             raise AvttError("the process that builds pages ended before it was done") from None
         if told is not None:
             raise AvttError(told)
         return done
 
-    def _running(self) -> Connection:
-        if self._pipe is None or self._process is None or not self._process.is_alive():
-            self.close()
-            context = get_context("spawn")  # a fork would share locks and threads of a server
-            self._pipe, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-            self._process.start()
-            theirs.close()
-        return self._pipe
-
     def close(self) -> None:
-        """Ends the process, whatever it does; another ``do`` begins a new one."""
-        if self._pipe is not None:
-            self._pipe.close()
-            self._pipe = None
+        """Ends the process for good, whatever it does. A second call does nothing."""
+        with self._lock:
+            self._closed = True
+            self._end()
+
+    def _running(self) -> Connection:
+        with self._lock:
+            if self._closed:
+                raise EOFError
+            if self._pipe is None:
+                context = get_context("spawn")  # a fork would share locks and threads of a server
+                self._pipe, theirs = context.Pipe()
+                self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+                self._process.start()
+                theirs.close()
+            return self._pipe
+
+    def _end(self) -> None:
         if self._process is not None:
-            self._process.terminate()
+            self._process.kill()
             self._process.join()
-            self._process = None
+        self._process = self._pipe = None  # the pipe closes once nobody waits for its answer
 
 
 def _serve(pipe: Connection) -> None:
