@@ -94,7 +94,7 @@ def test_an_audit_is_followed_to_its_end(tmp_path: Path) -> None:
         assert state(server, "one")["state"] == "running"
         until(lambda: state(server, "one")["report"])
         early = state(server, "one")
-        assert "last entry in the journal" in early["words"]
+        assert "calls, last entry" in early["words"]
         page = get(server, f"/run/one/{early['report']}")
         assert "Still running" in page.body
         assert page.headers["content-security-policy"] == "frame-ancestors 'self'"

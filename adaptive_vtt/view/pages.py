@@ -87,7 +87,7 @@ def state(run: Run, report: Latest[Report], rates: Latest[Rates]) -> dict[str, A
 
 def _words(run: Run) -> str:
     if run.state == "running":
-        return f"running: {run.calls:,} calls, last entry in the journal {run.ago}"
+        return f"running: {run.calls:,} calls, last entry {run.ago}"
     return run.words
 
 
@@ -112,7 +112,7 @@ def _note(run: Run, report: Latest[Report]) -> str:
     if report.value is None:
         return "the first report is being built" if report.busy else ""
     behind = run.calls - report.value.calls
-    return f"the report below: after {report.value.calls:,} calls" if behind > 0 else ""
+    return f"report: after {report.value.calls:,} calls" if behind > 0 else ""
 
 
 def percent(share: float) -> str:
