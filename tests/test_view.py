@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,12 @@ from watched import LIMITS, small_space, until, watched
 
 from adaptive_vtt.cli import main
 from adaptive_vtt.errors import AvttError
-from adaptive_vtt.runs import Rate, Rates
+from adaptive_vtt.runs import Rate, Rates, read_run
 from adaptive_vtt.types import TargetId
 from adaptive_vtt.view import View, latest
 from adaptive_vtt.view.building import Report
 from adaptive_vtt.view.comparison import compare, together
+from adaptive_vtt.view.pages import known
 from adaptive_vtt.view.site import Site
 from adaptive_vtt.view.watching import Watch
 from adaptive_vtt.view.worker import Worker
@@ -238,6 +239,14 @@ def test_the_list_is_sorted_by_any_column(view: View, by: str) -> None:
     assert page.count("aria-sort") == 1
     if by == "run":
         assert page.index(">broken<") < page.index(">first<") < page.index(">second<")
+
+
+def test_intervals_of_before_the_end_are_not_shown_after_it(runs: Path) -> None:
+    run, old = read_run(runs / "first"), latest.Latest(Rates, ThreadPoolExecutor(1))
+    old.value = rates(("fog", 0.1, 0.2))
+    assert known(run, old) is None
+    assert known(replace(run, state="running"), old) is old.value
+    assert known(replace(run, head=""), old) is old.value
 
 
 def test_wrong_folders_and_ports_are_one_sentence(

@@ -35,6 +35,13 @@ ORDERS: dict[str, Callable[[Row], Any]] = {
 """Columns of the list, and what each is sorted by."""
 
 
+def known(run: Run, rates: Latest[Rates]) -> Rates | None:
+    """Its intervals: of a running audit the newest ones, else none but those of its last row."""
+    found = rates.value
+    stale = found is not None and found.head != run.head and run.state != "running"
+    return None if stale else found
+
+
 def _worst(rates: Latest[Rates]) -> float:
     return rates.value.worst.lower if rates.value and rates.value.worst else -1.0
 
@@ -47,7 +54,8 @@ def address(name: str) -> str:
 def runs_page(root: Path, rows: Sequence[Row], by: str) -> str:
     """All runs as a table, sorted by one of ``ORDERS``."""
     by = by if by in ORDERS else "written"
-    return _fill("runs.html", root=root, rows=sorted(rows, key=ORDERS[by]), by=by)
+    ordered = [(run, known(run, r), r.failure) for run, r in sorted(rows, key=ORDERS[by])]
+    return _fill("runs.html", root=root, rows=ordered, by=by)
 
 
 def run_page(run: Run, alone: bool) -> str:
@@ -79,7 +87,7 @@ def state(run: Run, report: Latest[Report], rates: Latest[Rates]) -> dict[str, A
     return {
         "state": run.state,
         "words": _words(run),
-        "figures": " · ".join(_figures(run, rates.value)),
+        "figures": " · ".join(_figures(run, known(run, rates))),
         "report": None if shown is None else f"report/{shown.name}/report.html",
         "note": _note(run, report),
     }

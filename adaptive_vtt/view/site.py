@@ -72,7 +72,8 @@ class Site:
             return _page(pages.trouble("Choose two runs of the list to compare them."), 404)
         a, b = chosen
         one, other = self.watch.rates(a), self.watch.rates(b)
-        found = compare(one.value, other.value) if one.value and other.value else None
+        first, second = pages.known(a, one), pages.known(b, other)
+        found = compare(first, second) if first and second else None
         everyone = [self.watch.rates(run).value for run in self.watch.runs()]
         among = [rates for rates in everyone if rates is not None]
         return _page(pages.compare_page(a, b, found, among, one.failure or other.failure))
