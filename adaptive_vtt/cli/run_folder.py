@@ -58,7 +58,8 @@ def read(
     """
     if (path is None) != demo:
         raise InputError(
-            "expected either a SPEC.toml or --demo, got " + ("both" if demo else "neither")
+            "expected either a SPEC.toml or --demo, got "
+            + ("both" if demo else "neither; 'avtt init DIR' writes a SPEC.toml to start from")
         )
     spec, base = (DEMO, Path()) if path is None else (read_spec(path), path.parent)
     table = spec.model_dump()
