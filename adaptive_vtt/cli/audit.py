@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, Out, names
+from .options import Json, Open, Out, names
 from .signals import interruptible
 
 
@@ -69,6 +69,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         bool, typer.Option("--dry-run", help="Say what it may take and cost; ask nothing.")
     ] = False,
     out: Out = Path("runs/audit"),
+    open_it: Open = False,
     as_json: Json = False,
 ) -> None:
     """Ask a model until a stopping rule is met, and leave a report.
@@ -105,7 +106,8 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             from .dry_run import dry_run
 
             return dry_run(chosen, base, as_json)
-        result = run_and_report(begin(chosen, base, out), out, as_json, require_certified)
+        audit = begin(chosen, base, out)
+        result = run_and_report(audit, out, as_json, require_certified, open_it=open_it)
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not as_json and reached and result.calls:
             from .uniform_baseline import compare_with_uniform

@@ -1,10 +1,11 @@
 """``avtt``: the commands, each in a file of its name. Errors are one line, exit code 2."""
 
 import sys
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
+from .. import __version__
 from ..errors import AvttError
 from . import relations
 from .audit import audit
@@ -21,12 +22,32 @@ from .verify import verify
 
 app = typer.Typer(
     name="avtt",
-    help="Audit an expensive vision model with few calls.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"adaptive-vtt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def avtt(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Say the version."),
+    ] = False,
+) -> None:
+    """Audit an expensive vision model with few calls.
+
+    Begin with 'avtt audit --demo', or with 'avtt init DIR' for images of your
+    own. 'avtt COMMAND --help' says more.
+    """
+
+
 for command in (
     audit,
     resume,

@@ -9,6 +9,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, no
 Out = Annotated[Path, typer.Option("--out", help="Folder for journal, result and report.")]
 RunDir = Annotated[Path, typer.Argument(help="Folder an audit wrote.", metavar="DIR")]
 
+Open = Annotated[
+    bool, typer.Option("--open", help="Open the report in the browser once it is written.")
+]
+
 
 def names(text: str | None) -> list[str] | None:
     """The names in a list separated by commas; None where the option was not given."""

@@ -1,10 +1,10 @@
 """``avtt resume``: going on with an interrupted audit."""
 
-from .options import Json, RunDir
+from .options import Json, Open, RunDir
 from .signals import interruptible
 
 
-def resume(directory: RunDir, as_json: Json = False) -> None:
+def resume(directory: RunDir, open_it: Open = False, as_json: Json = False) -> None:
     """Go on with an audit that was interrupted; no answer that came back is paid for twice.
 
     A run folder is a program, as a Makefile is: the model its journal names is
@@ -16,4 +16,4 @@ def resume(directory: RunDir, as_json: Json = False) -> None:
     with interruptible(directory):
         from .run_folder import go_on, run_and_report
 
-        run_and_report(go_on(directory), directory, as_json)
+        run_and_report(go_on(directory), directory, as_json, open_it=open_it)

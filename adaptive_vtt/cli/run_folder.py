@@ -28,6 +28,7 @@ from ..spec import DEMO, Spec, parse_spec, read_spec
 from ..spec.building import build_audit
 from ..spec.resuming import check_before_code, check_program, notes_of, spec_of
 from ..utils.files import write_text
+from .browser import open_report
 from .neighbours import neighbours, warning
 from .progress import Live
 
@@ -123,11 +124,17 @@ def go_on(out: Path) -> Audit:
 
 
 def run_and_report(
-    audit: Audit, out: Path, as_json: bool, require_certified: bool = False
+    audit: Audit,
+    out: Path,
+    as_json: bool,
+    require_certified: bool = False,
+    *,
+    open_it: bool = False,
 ) -> Result:
     """Runs the audit with live progress, then writes result.json and report.html.
 
-    Exits with 3 where every target had to be certified and one was not.
+    ``open_it``: the report is opened in the browser. Exits with 3 where
+    every target had to be certified and one was not.
     """
     with audit, Live(audit, quiet=as_json) as live:
         audit.run(live.update)
@@ -137,6 +144,8 @@ def run_and_report(
         typer.echo(json.dumps(result.as_dict(), indent=1, allow_nan=False))
     else:
         live.finish(result, out)
+    if open_it:
+        open_report(out / "report.html")
     done = result.targets["certified"].astype(bool)
     if "decided" in result.targets:
         done &= result.targets["decided"].notna()

@@ -69,9 +69,6 @@ class TableData(_Labelled):
     metadata: list[str] | None = Field(
         None, description="columns that describe samples and are no concepts"
     )
-    class_column: str | None = Field(
-        None, description="column of class names, in place of a column of 0 and 1 per concept"
-    )
 
 
 class FashionData(_Data):

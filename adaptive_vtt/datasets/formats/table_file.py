@@ -26,7 +26,6 @@ def read_table(
     file_column: str | None = None,
     concepts: list[str] | None = None,
     metadata: list[str] | None = None,
-    class_column: str | None = None,
     broken: Broken = "refuse",
     allow_outside: bool = False,
 ) -> TableDataset:
@@ -34,9 +33,7 @@ def read_table(
 
     ``labels`` has one row per sample: ``id_column``, one column per concept (0, 1 or empty, or
     yes and no), and, where image files are not named like the id, ``file_column``. ``concepts``
-    chooses columns (default: all others). ``class_column`` instead holds the name of each
-    sample's class, or nothing where it is unknown; the concepts are the classes, sorted.
-    ``images`` None means that answers are recorded.
+    chooses columns (default: all others). ``images`` None means that answers are recorded.
     ``broken`` says what becomes of images that cannot be decoded: "refuse" raises InputError
     when one is met, "skip" decodes all now and lists those left out as ``skipped``.
     ``allow_outside``: image files may lie outside ``images``, by "..", from the root, or by links.
@@ -44,14 +41,11 @@ def read_table(
     """
     path = Path(labels)
     table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
-    apart = [file_column, class_column, *(metadata or [])]
+    apart = [file_column, *(metadata or [])]
     _check_columns(table, id_column, [c for c in apart if c], images, path)
     ids = table[id_column]
     known = table.mask(table.isin(EMPTY)).set_axis(ids.tolist(), axis=0)
-    if class_column is None:
-        truths = known[_concepts(table.drop(columns=[id_column]), apart, concepts, path)]
-    else:
-        truths = _classes(known[class_column], concepts, class_column)
+    truths = known[_concepts(table.drop(columns=[id_column]), apart, concepts, path)]
     files, skipped = None, set[Path]()
     if images is not None:
         found = _files(Folder(Path(images), allow_outside), table, id_column, file_column, path)
@@ -59,12 +53,11 @@ def read_table(
         files = [file for file in found if file not in skipped]
         kept = [file not in skipped for file in found]
         known, truths = known[kept], truths[kept]
-    described = [*(metadata or []), *([class_column] if class_column else [])]
     try:
         return from_table(
             files,
             truths,
-            metadata=known[list(dict.fromkeys(described))] if described else None,
+            metadata=known[metadata] if metadata else None,
             skipped=sorted(map(str, skipped)),
             name=path.stem,
         )
@@ -101,16 +94,6 @@ def _concepts(
             f"{advice.apart(table, odd, chosen)}"
         )
     return chosen
-
-
-def _classes(cells: "pd.Series[str]", given: list[str] | None, column: str) -> pd.DataFrame:
-    """A column of 0 and 1 per class; rows without a class are unknown in all of them."""
-    names = sorted(set(cells.dropna()))
-    for name in given or ():
-        if name not in names:
-            raise unknown("concept", name, names, f"class_column {column!r}")
-    found = pd.DataFrame({name: (cells == name).astype(float) for name in given or names})
-    return found.set_axis(cells.index, axis=0).mask(cells.isna().to_numpy()[:, None])
 
 
 def _files(
