@@ -1,6 +1,7 @@
 """``avtt``: the commands, each in a file of its name. Errors are one line, exit code 2."""
 
 import sys
+from itertools import pairwise
 from typing import Annotated, NoReturn
 
 import typer
@@ -78,7 +79,15 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        _fail(error.format_message(), 2)  # an option or argument typer could not use
+        # an option or argument typer could not use
+        _fail(f"{error.format_message()}{_given(error, arguments or sys.argv[1:])}", 2)
+
+
+def _given(error: Exception, arguments: list[str]) -> str:
+    """What was given for the option that an error is about, which typer does not say."""
+    names = getattr(getattr(error, "param", None), "opts", ())
+    values = [value for name, value in pairwise(arguments) if name in names]
+    return f", got {values[0]!r}" if values else ""
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -57,8 +57,13 @@ def _share_of_labels(cells: "pd.Series[str]") -> float:
     return float(said.isin(LABELS).mean()) if len(said) else 1.0
 
 
-def apart(table: pd.DataFrame, odd: Sequence[str], concepts: Sequence[str]) -> str:
+def apart(
+    table: pd.DataFrame, odd: Sequence[str], concepts: Sequence[str], images: Path | str | None
+) -> str:
     """What to do about columns that are no labels, among those taken for concepts."""
+    for name in odd:
+        if images is not None and _are_files(table[name], images):
+            return f'; of names of files: file_column = "{name}" in [dataset]'
     classes = [name for name in odd if 1 < table[name].nunique() <= len(table) / 2]
     quoted = ", ".join(f'"{name}"' for name in odd)
     if len(odd) == len(concepts) and classes:

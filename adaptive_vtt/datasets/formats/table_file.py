@@ -1,6 +1,5 @@
 """A table of labels in a CSV or Parquet file beside a folder of images."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +44,10 @@ def read_table(
     _check_columns(table, id_column, [c for c in apart if c], images, path)
     ids = table[id_column]
     known = table.mask(table.isin(EMPTY)).set_axis(ids.tolist(), axis=0)
-    truths = known[_concepts(table.drop(columns=[id_column]), apart, concepts, path)]
+    others = table.drop(columns=[id_column, *(set(apart) - {None})])
+    chosen = _concepts(others, concepts, path)
+    _check_labels(others, chosen, images, path)
+    truths = known[chosen]
     files, skipped = None, set[Path]()
     if images is not None:
         found = _files(Folder(Path(images), allow_outside), table, id_column, file_column, path)
@@ -77,23 +79,26 @@ def _check_columns(
             raise unknown("column", column, columns, str(path))
 
 
-def _concepts(
-    table: pd.DataFrame, apart: Sequence[str | None], given: list[str] | None, path: Path
-) -> list[str]:
-    """The columns of labels: those given, or all but those ``apart``, which must look like it."""
-    others = [str(column) for column in table.columns if column not in apart]
+def _concepts(others: pd.DataFrame, given: list[str] | None, path: Path) -> list[str]:
+    """The columns of labels: those given, or all that have no other use."""
+    names = list(map(str, others.columns))
     for concept in given or ():
-        if concept not in table.columns:
-            raise unknown("concept", concept, others, str(path))
-    chosen = given or others
+        if concept not in names:
+            raise unknown("concept", concept, names, str(path))
+    return given or names
+
+
+def _check_labels(
+    table: pd.DataFrame, chosen: list[str], images: Path | str | None, path: Path
+) -> None:
+    """Raises InputError where the cells of a column are mostly no labels: it has another use."""
     if odd := advice.not_labels(table.replace(list(EMPTY), ""), chosen):
         row = int(np.flatnonzero(~table[odd[0]].isin(EMPTY))[0])
         raise InputError(
             f"{path}: labels: expected 0, 1 or empty (unknown), got "
             f"{table[odd[0]].iloc[row]!r} in row {row + 1}, concept {odd[0]!r}"
-            f"{advice.apart(table, odd, chosen)}"
+            f"{advice.apart(table, odd, chosen, images)}"
         )
-    return chosen
 
 
 def _files(
