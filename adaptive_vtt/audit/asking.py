@@ -51,7 +51,7 @@ class Audit:
     - ``limits``: when the audit ends, besides (``Limits``). Default: when all was asked.
     - ``journal``: a path (created, or continued if an audit with the same settings stands
       there), a Journal, or what opens one. Default None: memory.
-    - ``notes``: anything JSON can hold, kept in a new journal. Default None: nothing.
+    - ``notes``: anything JSON can hold, by name, kept in the journal. Default None: nothing.
     - ``device``: where the GPs live: "cpu", "cuda" or "auto", CUDA where there is one.
       Default "auto".
     - ``clock``: gives seconds; for tests. Default ``time.monotonic``.
@@ -356,12 +356,18 @@ class Audit:
                 **notes,
             )
             return
+        other_width = self.certify.changes_width(facts.certificate)
+        if certificate and other_width and facts.certificate:
+            certificate["half_width"] = facts.certificate.half_width
         begun = {**settings, "certificate": certificate}
         same_audit(facts, self.space, begun, partial(answered, self.journal))
         same_key(facts, key=origin.key)
         self._replay()
         changes = {**origin.changes(facts), **self._parts.proxies.changes(facts)}
-        told = {**self._stops(), **changes, **self._budget.facts()}
+        told = {**self._stops(), **changes, **self._budget.facts(), **notes}
+        if certifier and other_width and self.certify.half_width is not None:
+            certifier.aim_at(self.certify.half_width, len(self._draw_order.calls))
+            told["certificate"] = self.certify.describe(certifier)
         self.journal.set_facts(ended=None, intervals=None, **told)
 
     def _stops(self) -> dict[str, Any]:

@@ -34,7 +34,8 @@ class Certify:
     With neither ``half_width`` nor ``at_most`` nothing is certified, and the rest has no effect.
 
     - ``half_width``: in (0, 1). The audit ends when every interval reaches this far, or less, to
-      either side. Default None: intervals may be as wide as they are.
+      either side. Default None: intervals may be as wide as they are. An audit that is gone on with
+      may be given another, narrower or wider: see ``rules.Rules.aiming``.
     - ``at_most``: in (0, 1), a mean loss. The audit ends when every target is decided to lie above
       it, or not (``certify.decisions``). Default None: nothing is decided.
     - ``confidence``: in (0, 1), the probability that what is certified holds at all times.
@@ -145,13 +146,14 @@ class Certify:
         targets = named_targets(space, self.targets, self.where)
         by_bets = self.at_most is not None and (begun is None or begun.decides)
         rules = Rules(
-            self.half_width or DECISION_WIDTH,
+            (self.half_width or DECISION_WIDTH) if begun is None else begun.aim,
             1 - self.confidence,
             self.guarantee,
             self._shares(space, targets, answers, begun, even),
             self.at_most if by_bets else None,
             by_bets and self.half_width is None,
             BETS if begun is None else begun.bets,
+            () if begun is None else begun.aims,
         )
         return Certifier(space, targets, answers=answers, rules=rules)
 
@@ -182,7 +184,7 @@ class Certify:
         """For the journal: what is certified, to what, and how sure."""
         if certifier is None:
             return None
-        weights = certifier.rules.weights
+        weights, changes = certifier.rules.weights, certifier.rules.changes
         return {
             "half_width": self.half_width,
             "at_most": self.at_most,
@@ -197,4 +199,10 @@ class Certify:
             "sizes": [int(n) for n in certifier.sizes],
             "subsets": fingerprint(certifier.targets),
             "bets": certifier.rules.bets.model_dump(),
+            **({"aims": [list(change) for change in changes]} if changes else {}),
         }
+
+    def changes_width(self, begun: CertificateFacts | None) -> bool:
+        """Whether an audit begun with one half-width is gone on with to another."""
+        widths = (self.half_width, None if begun is None else begun.half_width)
+        return None not in widths and widths[0] != widths[1]

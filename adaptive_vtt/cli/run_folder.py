@@ -15,27 +15,23 @@ from ..errors import InputError
 from ..journal import (
     Journal,
     JournalSource,
-    SQLiteJournal,
     begin_anew,
-    closed_on_error,
     holds_answers,
     read_journal,
 )
-from ..journal.facts import read_facts
 from ..results import Result, summarise
 from ..space import QuestionSpace
 from ..spec import DEMO, Spec, parse_spec, read_spec
 from ..spec.building import build_audit
-from ..spec.resuming import check_before_code, check_program, notes_of, spec_of
+from ..spec.going_on import JOURNAL as JOURNAL
+from ..spec.resuming import notes_of
 from ..utils.files import write_text
 from .neighbours import neighbours, warning
+from .next_step import next_steps, tell
 from .progress import Live
 
-JOURNAL = "journal.db"
 DEMO_TAU = 0.25
 """Where the demo's exploration ends: this share of the answer GPs' uncertainty is left."""
-OTHERWISE = "resume it from Python with adaptive_vtt.Audit(..., journal=...)"
-"""What to do about a journal that keeps no spec."""
 _SECTIONS = {
     "uncertainty": "stop",
     "half_width": "certify",
@@ -111,16 +107,6 @@ def begin(spec: Spec, base: Path, out: Path) -> Audit:
     return _build(spec, base, journal, note_seed, warnings=warnings)
 
 
-def go_on(out: Path) -> Audit:
-    """The audit whose journal stands in ``out``."""
-    read_journal(out / JOURNAL).close()  # says so where no audit was begun
-    with closed_on_error(SQLiteJournal(out / JOURNAL, must_exist=True)) as journal:
-        facts = read_facts(journal.facts())
-        spec, base = spec_of(facts, str(out / JOURNAL), OTHERWISE)
-        check_program(facts, spec, str(out / JOURNAL))
-        return _build(spec, base, journal, lambda space: check_before_code(facts, spec, space))
-
-
 def run_and_report(
     audit: Audit, out: Path, as_json: bool, require_certified: bool = False
 ) -> Result:
@@ -131,11 +117,13 @@ def run_and_report(
     with audit, Live(audit, quiet=as_json) as live:
         audit.run(live.update)
         result = _write(audit.journal, out)
+        steps = next_steps(out, audit.journal, result)
         audit.journal.check_place()
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:
         live.finish(result, out)
+        tell(steps)
     done = result.targets["certified"].astype(bool)
     if "decided" in result.targets:
         done &= result.targets["decided"].notna()
