@@ -2,18 +2,22 @@
 
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from ..journal import Journal
+from ..errors import InputError, ModelError
+from ..journal import Journal, answered
 from ..journal.facts import Facts, read_facts
 from ..results import Result
 
 ROOM = 1.25
 """Factor on the calls that are forecast: about half of all audits take more than a forecast."""
+NEARLY = 2
+"""Factor on the half-width wanted, above which nobody would settle for what was reached."""
 WIDE = 80
 Step = tuple[str, str]
 """A command, and its purpose."""
@@ -25,6 +29,19 @@ def tell(steps: list[Step]) -> None:
     for command, purpose in steps:
         line = f"  {command}    # {purpose}"
         typer.echo(line if purpose and len(line) <= WIDE else f"  {command}")
+
+
+@contextmanager
+def naming_the_way_on(journal: Journal, out: Path) -> Iterator[None]:
+    """Errors of what is done inside, to the audit in ``out``, also say how it goes on."""
+    try:
+        yield
+    except (InputError, ModelError) as error:
+        way = f"'avtt resume {shlex.quote(str(out))}' goes on once that is mended"
+        if not answered(journal):
+            way = "nothing came back yet: mend that, and the same command begins again"
+        error.args = (f"{error}; {way}",)
+        raise
 
 
 def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
@@ -39,13 +56,20 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
     if more and (limits := _raised(facts, journal, result, more)):
         what = "goes on, to certify the rest" if facts.certificate else "goes on"
         found.append((f"avtt resume {folder} {limits}", what))
-        if facts.certificate and facts.certificate.half_width is not None:
-            wider = rounded_up(float(result.targets["half_width"].max()))
-            found.append((f"avtt resume {folder} --half-width {wider}", "or settles for this"))
+        found += _settling(folder, facts, result)
     if any((answer.loss or 0) >= 0.5 for call in journal.calls() for answer in call.answers):
         failures = shlex.quote(str(out / "failures"))
         found.append((f"avtt export {folder} --failures {failures}", "what went wrong, as files"))
     return [*found, (f"avtt verify {folder}", "checks every figure")]
+
+
+def _settling(folder: str, facts: Facts, result: Result) -> list[Step]:
+    """The command that ends an audit with the intervals it has, if they are nearly as wanted."""
+    wanted = None if facts.certificate is None else facts.certificate.half_width
+    reached = float(result.targets["half_width"].max())
+    if wanted is None or reached > NEARLY * wanted:
+        return []
+    return [(f"avtt resume {folder} --half-width {rounded_up(reached)}", "or settles for this")]
 
 
 def _more(facts: Facts, result: Result) -> int:

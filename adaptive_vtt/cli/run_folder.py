@@ -27,7 +27,7 @@ from ..spec.going_on import JOURNAL as JOURNAL
 from ..spec.resuming import notes_of
 from ..utils.files import write_text
 from .neighbours import neighbours, warning
-from .next_step import next_steps, tell
+from .next_step import naming_the_way_on, next_steps, tell
 from .progress import Live
 
 DEMO_TAU = 0.25
@@ -115,7 +115,8 @@ def run_and_report(
     Exits with 3 where every target had to be certified and one was not.
     """
     with audit, Live(audit, quiet=as_json) as live:
-        audit.run(live.update)
+        with naming_the_way_on(audit.journal, out):
+            audit.run(live.update)
         result = _write(audit.journal, out)
         steps = next_steps(out, audit.journal, result)
         audit.journal.check_place()
