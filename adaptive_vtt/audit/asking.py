@@ -12,6 +12,7 @@ from ..engine.audit_key import same_key
 from ..engine.audit_parts import assembled
 from ..engine.belief import Belief
 from ..engine.call_queue import Call as Call
+from ..engine.checks import check_cost, check_model
 from ..engine.estimates import interval_rows
 from ..engine.options import Limits as Limits
 from ..engine.options import Sampling as Sampling
@@ -19,7 +20,7 @@ from ..engine.options import Shorthands, grouped
 from ..engine.run_loop import Progress as Progress
 from ..engine.run_loop import progress_of, run_model
 from ..engine.selector import Draw
-from ..engine.settings import check_cost, check_model, describe_space, same_audit
+from ..engine.settings import describe_space, same_audit
 from ..errors import JournalError, OrderError
 from ..journal import JournalSource, answered, opened, recall
 from ..journal.facts import begun_facts, read_lost

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -12,18 +12,20 @@ from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
-from ..surrogates import Named as NamedSurrogate
 from ..types import CallMode, Guarantee
 from .certifier import Certifier
 from .rules import Rules, by_size, shares
 from .sequences import BETS
 from .targets import Target, calls, fingerprint, largest, named_targets
 
+if TYPE_CHECKING:
+    from ..surrogates import Named as NamedSurrogate
+
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
 """Where only a decision is asked for, bets aim at intervals no wider than this to either side."""
-
-
+DEFAULT_FLOOR = 0.2
+"""The even share of the law where targets are certified."""
 DEFAULT_TARGETS = ("concepts", "relations")
 
 
@@ -71,7 +73,7 @@ class Certify:
     targets: Sequence[str] = DEFAULT_TARGETS
     where: Filters | None = None
     unanswered: Literal["loss", "both"] = "loss"
-    surrogate: bool | str | NamedSurrogate = True
+    surrogate: "bool | str | NamedSurrogate" = True
     proxies: Mapping[str, ProxySource] | None = None
     self_taught: bool | Literal["auto"] = "auto"
     prior_journal: PriorSource | None = None

@@ -89,9 +89,10 @@ def answered(journal: Journal) -> bool:
 
     Calls that stayed unanswered for nothing, as where an address was wrong, leave nothing to keep.
     """
-    paid = any(row.cost > 0 for row in (*journal.calls(), *journal.sources()))
-    answers = (a for call in journal.calls() for a in call.answers)
-    said = (value for source in journal.sources() for value in source.answers)
+    calls, sources = journal.calls(), journal.sources()
+    paid = any(call.cost > 0 for call in calls) or any(source.cost > 0 for source in sources)
+    answers = (a for call in calls for a in call.answers)
+    said = (value for source in sources for value in source.answers)
     return (
         paid
         or any(a.unanswered is None or a.excluded for a in answers)

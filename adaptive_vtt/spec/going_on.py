@@ -86,10 +86,11 @@ def check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> N
     """Raises InputError for a limit below what the audit in ``journal`` spent already, and for a
     half-width where it has none to change."""
     draws, calls, sources = journal.draws(laws=False), journal.calls(), journal.sources()
-    times = [row.elapsed for row in (*draws, *calls, *sources)]
+    times = [d.elapsed for d in draws] + [c.elapsed for c in calls] + [s.elapsed for s in sources]
+    cost = sum(c.cost for c in calls) + sum(s.cost for s in sources)
     spent: dict[str, tuple[float, str]] = {
         "budget": (len(draws) + len(sources), "calls, which were made already"),
-        "max_cost": (sum(row.cost for row in (*calls, *sources)), "which was spent already"),
+        "max_cost": (cost, "which was spent already"),
         "questions": (_questions(calls), "questions, which were answered already"),
         "seconds": (math.ceil(max(times, default=0.0)), "seconds, which it has taken already"),
     }
