@@ -13,10 +13,11 @@ __version__ = "0.1.0"
 _moved.install(__name__)
 
 if TYPE_CHECKING:
-    from .audit import Audit, Certify, Limits, Sampling
+    from .audit import Audit, Certify, Limits, Sampling, audit, read_result
     from .augment import Augment
     from .results import Result
     from .space import QuestionSpace
+    from .spec.going_on import resume
 
 _HOMES = {
     "Audit": "audit",
@@ -26,8 +27,11 @@ _HOMES = {
     "QuestionSpace": "space",
     "Result": "results",
     "Sampling": "engine.options",
+    "read_result": "audit",
+    "resume": "spec.going_on",
 }
 _MODULES = {
+    "audit",
     "augment",
     "datasets",
     "errors",
@@ -48,13 +52,16 @@ __all__ = [
     "QuestionSpace",
     "Result",
     "Sampling",
+    "audit",
     "augment",
     "datasets",
     "errors",
     "models",
     "oracles",
+    "read_result",
     "relations",
     "report",
+    "resume",
     "stopping",
     "strategies",
     "surrogates",

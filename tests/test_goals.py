@@ -10,7 +10,7 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.run_folder import read
+from adaptive_vtt.cli.spec_changes import read
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Recorded

@@ -32,10 +32,11 @@ ROOMS = (
     "engine",
     "cautions",
     "results",
+    "result_file",
+    "report",
     "audit",
     # 6: what is made of an audit
     "augment",
-    "report",
     "export",
     "labelling",
     "benchmark",

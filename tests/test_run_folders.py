@@ -123,6 +123,37 @@ def test_after_a_first_call_that_failed_the_audit_begins_anew_and_counts_what_ma
     assert run("resume", str(out)) == 0
 
 
+def test_calls_that_stayed_unanswered_for_nothing_leave_the_folder_to_a_corrected_spec(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, spec = tmp_path / "r", start / "SPEC.toml"
+    good = spec.read_text()
+    wrong = good.replace('target = "model.py:predict"', 'kind = "recorded"\nanswers = "none.csv"')
+    (start / "none.csv").write_text("sample,bright,round\n")
+    spec.write_text(wrong)
+    assert audit(start, out) in {0, 2}
+    capsys.readouterr()
+    spec.write_text(good)
+    assert audit(start, out) == 0
+    result = json.loads((out / "result.json").read_text())
+    assert (result["calls"], result["lost"]) == (4, 0)  # those came back: none was lost
+    assert (out / "journal.db.1").exists()
+    assert run("verify", str(out)) == 0
+
+
+def test_an_error_midway_says_how_to_go_on(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = (start / "model.py").read_text()
+    late = "\nn = 0\n_p = predict\n\ndef predict(images):\n    global n\n    n += 1\n"
+    late += "    return _p(images) if n < 3 else 1 / 0\n"
+    (start / "model.py").write_text(good + late)
+    assert audit(start, tmp_path / "r") == 2
+    told = said(capsys)
+    assert "raised ZeroDivisionError" in told
+    assert told.endswith(f"'avtt resume {tmp_path / 'r'}' goes on once that is mended")
+
+
 # -- verify ---------------------------------------------------------------------------------
 
 

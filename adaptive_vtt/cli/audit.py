@@ -152,8 +152,10 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         ),
     ] = None,
     plan: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Say what it may take and cost; ask nothing."),
+        bool, typer.Option("--dry-run", help="Say at once what it may take and cost; ask nothing.")
+    ] = False,
+    play: Annotated[
+        bool, typer.Option("--rehearse", help="Play it through on coins, in minutes; ask nothing.")
     ] = False,
     out: Out = Path("runs/audit"),
     open_it: Open = False,
@@ -162,8 +164,8 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
     """Ask a model until a stopping rule is met, and leave a report.
 
     A SPEC.toml is a program, as a Makefile is: the model it names is run.
-    --dry-run checks it and imports none of its models and proxies, only what
-    the space and the strategy are made of.
+    --dry-run and --rehearse check it and import none of its models and proxies,
+    only what the space and the strategy are made of.
 
     --half-width, --at-most and --uncertainty are goals: the audit ends when
     all that are given are reached, or at a limit, such as --budget.
@@ -186,15 +188,22 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         "device": device,
     }
     with interruptible(out):
-        from .run_folder import begin, read, run_and_report
+        from .spec_changes import read
 
         chosen, base = read(spec, demo, changes, explore)
+        if play:
+            from .rehearse import rehearsal
+
+            return rehearsal(chosen, base, as_json)
         if plan:
             from .dry_run import dry_run
 
             return dry_run(chosen, base, as_json)
-        audit = begin(chosen, base, out)
-        result = run_and_report(audit, out, as_json, require_certified, open_it=open_it)
+        from .run_folder import begin, run_and_report
+
+        result = run_and_report(
+            begin(chosen, base, out), out, as_json, require_certified, open_it=open_it
+        )
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not as_json and reached and result.calls:
             from .uniform_baseline import compare_with_uniform

@@ -62,7 +62,7 @@ def compare(
     """
     from ..strategies import default
     from .comparison import compare as run_compare
-    from .run_folder import read
+    from .spec_changes import read
 
     changes = {"budget": budget, "half_width": half_width, "targets": names(targets)}
     chosen, base = read(spec, demo, changes)

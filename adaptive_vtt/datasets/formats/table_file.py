@@ -8,6 +8,7 @@ import pandas as pd
 from ...errors import InputError, one_line, unknown
 from ...utils.files import near_file
 from ...utils.tables import MOST_HEADER, check_columns, check_width, restored
+from ..labels import one_per_class
 from ..scanning import Broken, Folder, unreadable
 from ..table import TableDataset, from_table
 from . import table_advice as advice
@@ -25,6 +26,7 @@ def read_table(
     file_column: str | None = None,
     concepts: list[str] | None = None,
     metadata: list[str] | None = None,
+    class_column: str | None = None,
     broken: Broken = "refuse",
     allow_outside: bool = False,
 ) -> TableDataset:
@@ -32,22 +34,24 @@ def read_table(
 
     ``labels`` has one row per sample: ``id_column``, one column per concept (0, 1 or empty, or
     yes and no), and, where image files are not named like the id, ``file_column``. ``concepts``
-    chooses columns (default: all others). ``images`` None means that answers are recorded.
+    chooses columns (default: all others); ``class_column`` instead is one that names each sample's
+    class, of which a concept per class is made. ``images`` None means that answers are recorded.
     ``broken`` says what becomes of images that cannot be decoded: "refuse" raises InputError
     when one is met, "skip" decodes all now and lists those left out as ``skipped``.
     ``allow_outside``: image files may lie outside ``images``, by "..", from the root, or by links.
     Raises InputError naming file, row or column; at once for over 10,000 columns.
     """
     path = Path(labels)
-    table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
-    apart = [file_column, *(metadata or [])]
+    table = read_rows(path)
+    apart = [file_column, class_column, *(metadata or [])]
     _check_columns(table, id_column, [c for c in apart if c], images, path)
     ids = table[id_column]
     known = table.mask(table.isin(EMPTY)).set_axis(ids.tolist(), axis=0)
     others = table.drop(columns=[id_column, *(set(apart) - {None})])
     chosen = _concepts(others, concepts, path)
-    _check_labels(others, chosen, images, path)
-    truths = known[chosen]
+    if class_column is None:
+        _check_labels(others, chosen, images, path)
+    truths = known[chosen] if class_column is None else one_per_class(known[class_column])
     files, skipped = None, set[Path]()
     if images is not None:
         found = _files(Folder(Path(images), allow_outside), table, id_column, file_column, path)
@@ -136,6 +140,11 @@ def _read_csv(path: Path) -> pd.DataFrame:
     if columns.duplicated().any():
         raise InputError(f"{path}: column {columns[columns.duplicated()].iloc[0]!r} stands twice")
     return restored(rows.iloc[1:].set_axis(columns.tolist(), axis=1))
+
+
+def read_rows(path: Path) -> pd.DataFrame:
+    """All columns of a CSV or .parquet file, every cell a text ("" where it is empty)."""
+    return _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
 
 
 def _delimiter(path: Path) -> str:

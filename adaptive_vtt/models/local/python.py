@@ -15,6 +15,8 @@ from .tensors import Activation, activated
 if TYPE_CHECKING:
     import torch
 
+_LISTS = (list, tuple, np.ndarray)
+
 
 Output = Literal["probabilities", "logits", "class-logits"]
 """What a model's numbers are: P(yes), or what a sigmoid makes P(yes) of, or a softmax over
@@ -27,7 +29,8 @@ _ACTIVATIONS: dict[Output, Activation] = {
 
 
 class PythonModel(ModelDefaults):
-    """``function``: list of n images (H x W x C uint8) -> array n x C of P(yes).
+    """``function``: list of n images (H x W x C uint8) -> array n x C of P(yes), or the n names
+    of each image's class. Where there is one concept, n numbers will do.
 
     A segmenter gives masks: n x C x H x W, or n arrays C x H x W, of bool or of P(yes); a
     captioner n texts. ``output`` says what the numbers are where they are not P(yes).
@@ -48,7 +51,8 @@ class PythonModel(ModelDefaults):
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         images = [prompt.image for prompt in prompts if prompt.image is not None]
-        said, who = without_torch(self.function(images)), f"model {self.name!r}"
+        who = f"model {self.name!r}"
+        said = _of_names(without_torch(self.function(images)), prompts, who)
         if self.activation != "none":
             said = _numbers(said, self.activation, who)
         return [*to_answers(said, prompts, who)]
@@ -149,3 +153,15 @@ def _numbers(said: Any, activation: Activation, who: str) -> Any:
             f"{who}: expected logits, an array of numbers, got {type(said).__name__} "
             f"({one_line(error)})"
         ) from None
+
+
+def _of_names(said: Any, prompts: Sequence[Prompt], who: str) -> Any:
+    """n x C of 0 and 1 where n texts name classes among the concepts; else what was said."""
+    named = [str(s) for s in said if isinstance(s, str)] if isinstance(said, _LISTS) else []
+    concepts = prompts[0].concepts
+    if prompts[0].asks or not named or len(named) != len(prompts):
+        return said
+    for name in named:
+        if name not in concepts:
+            raise ModelError(str(unknown("class", name, concepts, who)))
+    return np.array([[float(concept == name) for concept in concepts] for name in named])
