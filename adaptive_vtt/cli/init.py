@@ -17,10 +17,10 @@ def init(
         bool, typer.Option("--full", help="Every field that there is, described, with defaults.")
     ] = False,
 ) -> None:
-    """Write a SPEC.toml and a model stub: for your images, or with a few that run as they are.
+    """Write a SPEC.toml and a model stub: for your images, or a few to try.
 
-    Class folders, images beside masks, a CSV or Parquet table of labels beside images, and
-    images alone are recognised.
+    Class folders, images beside masks, a CSV or Parquet table of labels
+    beside images, and images alone are recognised.
 
     Example: avtt init my-audit && avtt audit my-audit/SPEC.toml
     """
