@@ -55,12 +55,12 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({**asdict(plan), "notes": notes}, indent=1))
         return
-    typer.echo(_sentence(space, plan))
+    console = Console(highlight=False)
+    console.print(_sentence(space, plan), markup=False)
     if plan.together is not None:
-        Console(highlight=False).print(_table(plan, plan.together))
-    for note in notes:
-        typer.echo(note)
-    typer.echo("nothing was asked; --rehearse plays the audit through on coins, in minutes")
+        console.print(_table(plan, plan.together))
+    for note in (*notes, "nothing was asked; --rehearse plays it through on coins, in minutes"):
+        console.print(note, markup=False)
 
 
 def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) -> Plan:

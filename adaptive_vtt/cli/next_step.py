@@ -18,6 +18,8 @@ ROOM = 1.25
 """Factor on the calls that are forecast: about half of all audits take more than a forecast."""
 NEARLY = 2
 """Factor on the half-width wanted, above which nobody would settle for what was reached."""
+LEAST_LOSS = 0.5
+"""What ``avtt export`` takes for a failure, where nothing else is said."""
 WIDE = 80
 Step = tuple[str, str]
 """A command, and its purpose."""
@@ -57,7 +59,8 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
         what = "goes on, to certify the rest" if facts.certificate else "goes on"
         found.append((f"avtt resume {folder} {limits}", what))
         found += _settling(folder, facts, result)
-    if any((answer.loss or 0) >= 0.5 for call in journal.calls() for answer in call.answers):
+    answers = (answer for call in journal.calls() for answer in call.answers)
+    if any((a.loss or 0) >= LEAST_LOSS and a.unanswered is None for a in answers):
         failures = shlex.quote(str(out / "failures"))
         found.append((f"avtt export {folder} --failures {failures}", "what went wrong, as files"))
     return [*found, (f"avtt verify {folder}", "checks every figure")]

@@ -35,9 +35,10 @@ def resume(
 ) -> None:
     """Go on with an audit that was interrupted, or reached a limit.
 
-    No answer that came back is paid for twice. Limits given here take the place of those
-    before, and stay: raise them, or lower them to what was spent. A half-width may become
-    narrower or wider. Intervals hold at every moment, so they hold whatever ends the audit.
+    No answer that came back is paid for twice. Limits given here take the
+    place of those before, and stay: raise them, or lower them to what was
+    spent. A half-width may become narrower or wider. Intervals hold at every
+    moment, so they hold whatever ends the audit.
 
     A run folder is a program, as a Makefile is: the model its journal names is
     run, once space and settings were found to be those of the audit. report,
