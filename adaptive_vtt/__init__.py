@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .augment import Augment
     from .results import Result
     from .space import QuestionSpace
+    from .spec.going_on import resume
 
 _HOMES = {
     "Audit": "audit",
@@ -27,6 +28,7 @@ _HOMES = {
     "Result": "results",
     "Sampling": "engine.options",
     "read_result": "audit",
+    "resume": "spec.going_on",
 }
 _MODULES = {
     "audit",
@@ -59,6 +61,7 @@ __all__ = [
     "read_result",
     "relations",
     "report",
+    "resume",
     "stopping",
     "strategies",
     "surrogates",

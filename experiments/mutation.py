@@ -61,6 +61,7 @@ _AUDITS = ("ask_and_tell", "stopping", "mutants", "audit", "sources", "resuming"
 _CERTIFIED = ("certify_figures", "verify_draws")
 TESTS: dict[str, tuple[str, ...]] = {
     "certify/decisions": ("game",),
+    "certify/forecast": ("planning",),
     "certify/game": ("game", *_CERTIFIED),
     "certify/rules": ("game",),
     "certify/sequences": ("game", *_CERTIFIED),
@@ -78,6 +79,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/call_queue": ("ask_and_tell", "sources", "resuming", "concurrency"),
     "engine/canaries": ("drift",),
     "engine/candidates": ("space", "stopping", "audit"),
+    "engine/checks": ("audit_settings", "planning", "sources", "usage_counts"),
     "engine/draw_order": ("ask_and_tell", "audit", "resuming", "concurrency"),
     "engine/estimates": ("estimates",),
     "engine/failing": ("mutants", "usage_counts", "hostile_server", "hostile_bodies"),

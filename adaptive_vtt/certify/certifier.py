@@ -82,7 +82,6 @@ class Certifier(Game):
         self.space = space
         self.targets = targets
         self.answers = answers
-        self.half_width = self.rules.aim
         self.largest = np.array([largest(space, t, answers) for t in targets], float)
         self.calls = np.array([calls(space, t, answers) for t in targets], float)  # M
         self.first_calls = np.maximum(self.calls, 1)
@@ -108,6 +107,17 @@ class Certifier(Game):
         strata = Strata(self.space, self.targets)
         if 1 < len(strata) <= MOST:
             self.strata = strata
+
+    @property
+    def half_width(self) -> float:
+        """What is aimed at now."""
+        return self.rules.aim
+
+    def aim_at(self, half_width: float, draw: int) -> None:
+        """From ``draw``, which has not been made, on, another half-width is aimed at; see
+        ``Rules.aiming``."""
+        self.rules = self.rules.aiming(half_width, draw)
+        self._aim()
 
     @property
     def certified(self) -> Bools:

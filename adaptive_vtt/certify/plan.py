@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -12,18 +12,20 @@ from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
 from ..stopping import Certified, Decided, StoppingRule
-from ..surrogates import Named as NamedSurrogate
 from ..types import CallMode, Guarantee
 from .certifier import Certifier
 from .rules import Rules, by_size, shares
 from .sequences import BETS
 from .targets import Target, calls, fingerprint, largest, named_targets
 
+if TYPE_CHECKING:
+    from ..surrogates import Named as NamedSurrogate
+
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
 """Where only a decision is asked for, bets aim at intervals no wider than this to either side."""
-
-
+DEFAULT_FLOOR = 0.2
+"""The even share of the law where targets are certified."""
 DEFAULT_TARGETS = ("concepts", "relations")
 
 
@@ -34,7 +36,8 @@ class Certify:
     With neither ``half_width`` nor ``at_most`` nothing is certified, and the rest has no effect.
 
     - ``half_width``: in (0, 1). The audit ends when every interval reaches this far, or less, to
-      either side. Default None: intervals may be as wide as they are.
+      either side. Default None: intervals may be as wide as they are. An audit that is gone on with
+      may be given another, narrower or wider: see ``rules.Rules.aiming``.
     - ``at_most``: in (0, 1), a mean loss. The audit ends when every target is decided to lie above
       it, or not (``certify.decisions``). Default None: nothing is decided.
     - ``confidence``: in (0, 1), the probability that what is certified holds at all times.
@@ -70,7 +73,7 @@ class Certify:
     targets: Sequence[str] = DEFAULT_TARGETS
     where: Filters | None = None
     unanswered: Literal["loss", "both"] = "loss"
-    surrogate: bool | str | NamedSurrogate = True
+    surrogate: "bool | str | NamedSurrogate" = True
     proxies: Mapping[str, ProxySource] | None = None
     self_taught: bool | Literal["auto"] = "auto"
     prior_journal: PriorSource | None = None
@@ -145,13 +148,14 @@ class Certify:
         targets = named_targets(space, self.targets, self.where)
         by_bets = self.at_most is not None and (begun is None or begun.decides)
         rules = Rules(
-            self.half_width or DECISION_WIDTH,
+            (self.half_width or DECISION_WIDTH) if begun is None else begun.aim,
             1 - self.confidence,
             self.guarantee,
             self._shares(space, targets, answers, begun, even),
             self.at_most if by_bets else None,
             by_bets and self.half_width is None,
             BETS if begun is None else begun.bets,
+            () if begun is None else begun.aims,
         )
         return Certifier(space, targets, answers=answers, rules=rules)
 
@@ -182,7 +186,7 @@ class Certify:
         """For the journal: what is certified, to what, and how sure."""
         if certifier is None:
             return None
-        weights = certifier.rules.weights
+        weights, changes = certifier.rules.weights, certifier.rules.changes
         return {
             "half_width": self.half_width,
             "at_most": self.at_most,
@@ -197,4 +201,10 @@ class Certify:
             "sizes": [int(n) for n in certifier.sizes],
             "subsets": fingerprint(certifier.targets),
             "bets": certifier.rules.bets.model_dump(),
+            **({"aims": [list(change) for change in changes]} if changes else {}),
         }
+
+    def changes_width(self, begun: CertificateFacts | None) -> bool:
+        """Whether an audit begun with one half-width is gone on with to another."""
+        widths = (self.half_width, None if begun is None else begun.half_width)
+        return None not in widths and widths[0] != widths[1]

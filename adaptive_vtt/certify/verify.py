@@ -80,6 +80,7 @@ def recompute(
     if certificate is None:
         return []
     levels = _levels(certificate)
+    _check_aims(certificate, len(draws))
     losses = _losses(calls, certificate)
     there = {c.call for c in calls}
     answered = []
@@ -152,6 +153,24 @@ def _levels(certificate: "CertificateFacts") -> list[float]:
     return [alpha * weight for weight in weights]
 
 
+def _check_aims(certificate: "CertificateFacts", draws: int) -> None:
+    """Raises JournalError where a change of what bets aim at cannot be one that was made between
+    two of the ``draws``, each later than the one before."""
+    aims = certificate.aims or ((0, certificate.aim),)
+    since = [first for first, _ in aims]
+    if (
+        since[0] != 0
+        or since != sorted(set(since))
+        or since[-1] > draws
+        or aims[-1][1] != certificate.aim
+        or not all(0 < aim < 1 for _, aim in aims)
+    ):
+        raise JournalError(
+            f"verify: expected the half-widths aimed at from draw 0 on, in order, the last of them "
+            f"{certificate.aim} and of one of {draws} draws, got {list(certificate.aims)}"
+        )
+
+
 def _losses(
     calls: list[CallRow], certificate: "CertificateFacts | None"
 ) -> dict[int, tuple[float, float, int]]:
@@ -208,7 +227,8 @@ class _Game:
 
     def __init__(self, certificate: "CertificateFacts", k: int, alpha: float) -> None:
         bets = certificate.bets
-        self.size, self.aim, self.alpha = certificate.sizes[k], certificate.aim, alpha
+        self.size, self.alpha = certificate.sizes[k], alpha
+        self.aims = certificate.aims or ((0, certificate.aim),)
         self.limit = certificate.at_most if certificate.decides else None
         self.by_distance = self.limit is not None and certificate.half_width is None
         self.at_limit = np.zeros(2)  # log K+ and log K- there
@@ -291,9 +311,11 @@ class _Game:
         return self.eagerness * self._aim() * self.share() / (variance * skew)
 
     def _aim(self) -> float:
+        """What the bet on this draw aims at: the last aim that was set before it was made."""
+        aim = next(aim for first, aim in reversed(self.aims) if first <= self.plays)
         if not self.by_distance or self.limit is None:
-            return self.aim
-        return min(max(abs(self.centre() - self.limit), LEAST_AIM), self.aim)
+            return aim
+        return min(max(abs(self.centre() - self.limit), LEAST_AIM), aim)
 
     def witness(self, seen: int) -> None:
         """Keeps what a decision after this draw goes by."""

@@ -92,13 +92,15 @@ class BetFacts(_Fact):
 
 class CertificateFacts(_Fact):
     """What is certified, to what, and how sure. Per target its name, its size (questions) and its
-    identity; ``aim`` is the half-width that bets aim at; ``weights``: shares of 1 - confidence per
-    target, None where they are even; ``decided``: how targets are found to lie on one side of
-    ``at_most``, by their intervals or as in ``certify.decisions``."""
+    identity; ``aim`` is the half-width that bets aim at, ``aims`` (draw, half-width) what they
+    aimed at from which draw on, where that was changed (``certify.rules``); ``weights``: shares of
+    1 - confidence per target, None where they are even; ``decided``: how targets are found to lie
+    on one side of ``at_most``, by their intervals or as in ``certify.decisions``."""
 
     half_width: float | None
     at_most: float | None
     aim: float
+    aims: tuple[tuple[int, float], ...] = ()
     confidence: float
     unanswered: Literal["loss", "both"]
     targets: tuple[str, ...]
