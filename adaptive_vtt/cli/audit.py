@@ -54,7 +54,10 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         ),
     ] = None,
     require_certified: Annotated[
-        bool, typer.Option("--require-certified", help="Exit with 3 if a target is not certified.")
+        bool,
+        typer.Option(
+            "--require-certified", help="Exit with 3 if a target is open or contradicted."
+        ),
     ] = False,
     seed: Annotated[
         int | None, typer.Option(help="Same seed, same audit; by default a new one each time.")
@@ -98,8 +101,10 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         "device": device,
     }
     with interruptible(out):
-        from .run_folder import begin, read, run_and_report
+        from .run_folder import begin, one_too_many, read, run_and_report
 
+        if explore and require_certified:
+            raise one_too_many("require_certified")
         chosen, base = read(spec, demo, changes, explore)
         if plan:
             from .dry_run import dry_run

@@ -8,8 +8,10 @@ import typer
 from rich.console import Console
 
 from ..benchmark.rehearsal import Estimate, rehearse
+from ..journal.facts import goal_reached
 from ..models import adapted_model
 from ..spec import Spec
+from ..spec.audit import CertifySpec
 from ..spec.building import NotImported, build_parts
 from ..stopping import SURELY_HARD
 from ..surrogates import lowest_with_hard_answers
@@ -35,7 +37,7 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
         typer.echo(json.dumps(plan, indent=1))
         return
     for estimate in found:
-        typer.echo(_sentence(estimate, spec.certify.certifies))
+        typer.echo(_sentence(estimate, spec.certify))
     for sentence in told:
         typer.echo(sentence)
     if isinstance(model, NotImported):
@@ -67,11 +69,12 @@ def _of_uncertainty(spec: Spec, hard: bool) -> list[str]:
     ]
 
 
-def _sentence(estimate: Estimate, certifies: bool) -> str:
+def _sentence(estimate: Estimate, certify: CertifySpec) -> str:
     cost = "prices unknown"
     if estimate.cost is not None:
         cost = f"about {estimate.likely:.3g}, at most {estimate.cost:.3g}"
-    end = "all targets certified" if estimate.certified else f"not all certified: {estimate.reason}"
-    if not certifies:
+    done = goal_reached(certify.half_width, certify.at_most)
+    end = f"all targets {done}" if estimate.certified else f"not all {done}: {estimate.reason}"
+    if not certify.certifies:
         end = f"nothing to certify: {estimate.reason}"
     return f"if {estimate.loss:.0%} of questions fail: {estimate.calls:,} calls ({cost}), {end}"

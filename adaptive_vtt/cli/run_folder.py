@@ -29,7 +29,7 @@ from ..spec.building import build_audit
 from ..spec.resuming import check_before_code, check_program, notes_of, spec_of
 from ..utils.files import write_text
 from .neighbours import neighbours, warning
-from .progress import Live
+from .progress import Live, unreached
 
 JOURNAL = "journal.db"
 DEMO_TAU = 0.25
@@ -72,13 +72,20 @@ def read(
     return parse_spec(table, "command line"), base
 
 
+def one_too_many(option: str) -> InputError:
+    """What is wrong with --explore beside an option that is about certificates."""
+    option = option.replace("_", "-")
+    return InputError(
+        f"expected either --explore, which certifies nothing, or --{option}, got both"
+    )
+
+
 def _explore(table: dict[str, Any], demo: bool, changes: dict[str, Any]) -> None:
     """Takes what is certified out of a spec's table, and what only certificates need."""
-    for name in ("half_width", "at_most"):
-        if changes.get(name) is not None:
-            option = name.replace("_", "-")
-            raise InputError(f"expected either --explore or --{option}, got both")
-        table["certify"][name] = None
+    for name, section in _SECTIONS.items():
+        if section == "certify" and changes.get(name) is not None:
+            raise one_too_many(name)
+    table["certify"]["half_width"] = table["certify"]["at_most"] = None
     table["audit"]["strategy"] = table["audit"]["strategy_options"] = None
     if demo:
         table["stop"]["uncertainty"] = DEMO_TAU
@@ -126,7 +133,7 @@ def run_and_report(
 ) -> Result:
     """Runs the audit with live progress, then writes result.json and report.html.
 
-    Exits with 3 where every target had to be certified and one was not.
+    Exits with 3 where all that was asked of every target had to be known, and of one was not.
     """
     with audit, Live(audit, quiet=as_json) as live:
         audit.run(live.update)
@@ -136,12 +143,8 @@ def run_and_report(
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:
         live.finish(result, out)
-    done = result.targets["certified"].astype(bool)
-    if "decided" in result.targets:
-        done &= result.targets["decided"].notna()
-    if require_certified and not bool(done.all()):
-        open_ = int((~done).sum())
-        typer.echo(f"avtt: {open_} of {len(result.targets)} targets are not certified", err=True)
+    if require_certified and not bool(result.reached.all()):
+        typer.echo(f"avtt: {unreached(result, audit.certify)}", err=True)
         raise typer.Exit(3)
     return result
 

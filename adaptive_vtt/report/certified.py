@@ -50,10 +50,9 @@ def words(certificate: CertificateFacts) -> dict[str, str]:
     if limit is not None:
         side = f"on one side of {limit:g}"
         aims.append(f"a decision {side}" if certificate.decides else f"an interval {side}")
-    done = "certified" if limit is None else "decided" if width is None else "certified and decided"
     wide = [] if width is None else ["wider than asked"]
-    lacking = " or ".join(wide + ([] if limit is None else ["undecided"]))
-    return {"aim": " and ".join(aims), "done": done, "open": lacking}
+    lacking = " or ".join(wide + ([] if limit is None else ["open"]))
+    return {"aim": " and ".join(aims), "done": certificate.done, "open": lacking}
 
 
 def _columns(certificate: CertificateFacts) -> list[tuple[str, str]]:

@@ -73,6 +73,8 @@ def _standing(evidence: Evidence) -> dict[str, Any] | None:
 
 def _lacking(standing: Standing, certificate: CertificateFacts) -> str:
     """What an open target still takes."""
+    if standing.contradicted:
+        return "contradicted"
     if certificate.half_width is not None and not standing.certified:
         if standing.more_calls is None:
             return f"±{precise(standing.half_width)} so far"
