@@ -44,9 +44,9 @@ class Setting:
     """One way to audit.
 
     ``prediction``: "gp", "losses" (of which alone it learns, without follow-ups), "margins"
-    (without follow-ups), "lies" (margins that are noise), "proxies", "self-taught" (nets that learnt the sources' labels),
-    "shuffled" (samples and their follow-ups), "adversarial"
-    (a proxy that says the opposite of the truth, which the GP soon learns to read), "turncoat"
+    (without follow-ups), "lies" (margins that are noise), "proxies", "self-taught" (nets that
+    learnt the sources' labels), "shuffled" (samples and their follow-ups), "adversarial" (a proxy
+    that says the opposite of the truth, which the GP soon learns to read), "turncoat"
     or "none". ``cap``: the largest fraction of its wealth that a bet may lose.
     """
 

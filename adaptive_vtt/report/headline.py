@@ -57,24 +57,26 @@ def _status(evidence: Evidence) -> dict[str, Any]:
 
 
 def _standing(evidence: Evidence) -> dict[str, Any] | None:
-    """How many targets are settled, and which are not; None where nothing is certified."""
+    """How many targets are settled, which are open, and which contradicted; None where nothing is
+    certified."""
     certificate, found = evidence.certificate, evidence.standings
     if certificate is None:
         return None
-    open_ = sorted((s for s in found if not s.settled), key=lambda s: -s.half_width)
+    contradicted = [s.name for s in found if s.contradicted]
+    open_ = [s for s in found if not (s.settled or s.contradicted)]
+    open_.sort(key=lambda s: -s.half_width)
     return {
         "words": words(certificate),
-        "settled": len(found) - len(open_),
+        "settled": len(found) - len(open_) - len(contradicted),
         "targets": len(found),
         "open": [(s.name, _lacking(s, certificate)) for s in open_[:OPEN]],
         "more": len(open_) - OPEN,
+        "contradicted": contradicted,
     }
 
 
 def _lacking(standing: Standing, certificate: CertificateFacts) -> str:
     """What an open target still takes."""
-    if standing.contradicted:
-        return "contradicted"
     if certificate.half_width is not None and not standing.certified:
         if standing.more_calls is None:
             return f"±{precise(standing.half_width)} so far"

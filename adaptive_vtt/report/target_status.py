@@ -80,8 +80,11 @@ class Standing:
 
     @property
     def astray(self) -> list[tuple[str, float, str]]:
-        """Beliefs outside the interval: what (raw or belief), its value, above or below."""
-        found = []
+        """Beliefs outside the interval: what (raw or belief), its value, above or below; none
+        where the interval is contradicted itself."""
+        found: list[tuple[str, float, str]] = []
+        if self.contradicted:
+            return found
         for what, value in (("raw", self.raw), ("belief", self.belief)):
             if value is not None and not self.lower <= value <= self.upper:
                 found.append((what, value, "above" if value > self.upper else "below"))
