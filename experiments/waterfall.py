@@ -39,9 +39,16 @@ STEPS = (
 """Each keeps the changes of those before it."""
 
 
-def waterfall(widths: Sequence[float], seeds: int, workers: int = 1) -> pd.DataFrame:
+def waterfall(
+    widths: Sequence[float], seeds: int, workers: int = 1, device: str = "cpu"
+) -> pd.DataFrame:
     """One row per step: questions, ratio to uniform and coverage at every half-width."""
-    tasks = [Task(BENCH, s, w, seed) for s in STEPS for w in widths for seed in range(seeds)]
+    tasks = [
+        Task(BENCH, s, w, seed, device=device)
+        for s in STEPS
+        for w in widths
+        for seed in range(seeds)
+    ]
     outcomes = iter(run_all(tasks, workers))
     runs = {(s.name, w): [next(outcomes) for _ in range(seeds)] for s in STEPS for w in widths}
     return table(runs, widths)
@@ -75,9 +82,10 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--half-widths", type=float, nargs="+", default=[0.05, 0.03])
     parser.add_argument("--workers", type=int, default=1, help="processes side by side")
+    parser.add_argument("--device", default="cpu", help="of the question GP; auto: CUDA if any")
     parser.add_argument("--out", type=Path, help="where waterfall.md goes")
     options = parser.parse_args(arguments)
-    found = waterfall(options.half_widths, options.seeds, options.workers)
+    found = waterfall(options.half_widths, options.seeds, options.workers, options.device)
     text = markdown(found)
     print(f"digits-severity, {options.seeds} seeds\n\n{text}", flush=True)
     if options.out is not None:
