@@ -154,7 +154,8 @@ def explained_with(made: Material, told: Sequence[Floats], answers: int, seed: i
     space, thumbnails = made.space, made.thumbnails.reshape(count * variants, -1)
     valid = np.flatnonzero(np.repeat(made.scored, variants))
     order = torch.from_numpy(generator(seed, "coarse masks").permutation(valid))
-    some = generator(0, "follow-ups").choice(len(thumbnails), REFERENCE, replace=False)
+    size = min(REFERENCE, len(thumbnails))
+    some = generator(0, "follow-ups").choice(len(thumbnails), size, replace=False)
     names = list(dict.fromkeys(v.relation.name for v in space.variants))
     table = torch.from_numpy(np.stack(told, -1)) if told else None
     gp = QuestionGP(
