@@ -103,7 +103,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         bool,
         typer.Option(
             "--require-certified",
-            help="Exit with 3 where a target is not certified in the end, for scripts.",
+            help="Exit with 3 where a target is open or contradicted in the end, for scripts.",
             rich_help_panel=CERTIFIES,
         ),
     ] = False,
@@ -188,8 +188,10 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         "device": device,
     }
     with interruptible(out):
-        from .spec_changes import read
+        from .spec_changes import one_too_many, read
 
+        if explore and require_certified:
+            raise one_too_many("require_certified")
         chosen, base = read(spec, demo, changes, explore)
         if play:
             from .rehearse import rehearsal

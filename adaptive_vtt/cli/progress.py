@@ -14,6 +14,8 @@ from rich.text import Text
 
 from ..audit import Audit
 from ..audit import Progress as Step
+from ..certify.plan import Certify
+from ..journal.facts import goal_reached
 from ..results import Result
 from .progress_line import clock, fitted, share_done, still_open, time_left
 
@@ -143,8 +145,8 @@ class Live:
             console.print(str(result.captions), markup=False)
             if not result.captions.comparable:
                 console.print(NOTHING_CHECKED, markup=False)
-        if "more_calls" in result.targets and not result.targets["certified"].all():
-            console.print(_not_certified(result.targets), markup=False)
+        if "more_calls" in result.targets and not result.reached.all():
+            console.print(_still_open(result, self._audit.certify), markup=False)
         if result.canaries is not None:
             again = result.canaries
             console.print(
@@ -186,17 +188,29 @@ def _table(targets: pd.DataFrame) -> Table:
             str(row["target"]),
             f"{row['estimate']:.3f}",
             *interval,
-            *(row[name] if isinstance(row[name], str) else "not yet" for name in decided),
+            *(str(row[name]) for name in decided),
             str(row["questions"]),
         )
     return table
 
 
-def _not_certified(targets: pd.DataFrame) -> str:
-    open_ = targets[~targets["certified"].astype(bool)]
+def unreached(result: Result, certify: Certify) -> str:
+    """Of how many targets all that was asked is not known."""
+    done = goal_reached(certify.half_width, certify.at_most)
+    return f"{int((~result.reached).sum())} of {len(result.targets)} targets are not {done}"
+
+
+def _still_open(result: Result, certify: Certify) -> str:
+    """How many targets are open, and what the furthest would take; contradicted ones apart."""
+    open_ = result.targets[~result.reached & ~result.targets["emptied"].astype(bool)]
+    told = unreached(result, certify)
+    if open_.empty:
+        return f"{told}, but contradicted"
     worst = open_.sort_values("more_calls", ascending=False).iloc[0]
+    where = f"at +-{worst['half_width']:.3f}"
+    if certify.half_width is None:
+        where = f"between {worst['lower']:.3f} and {worst['upper']:.3f}"
     return (
-        f"{len(open_)} of {len(targets)} targets are not certified; the furthest, "
-        f"{worst['target']!r}, is at +-{worst['half_width']:.3f} and would take about "
+        f"{told}; the furthest, {worst['target']!r}, is {where} and would take about "
         f"{worst['more_calls']} more calls"
     )

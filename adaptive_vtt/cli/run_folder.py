@@ -29,7 +29,7 @@ from ..utils.files import write_text
 from .browser import open_report
 from .neighbours import neighbours, warning
 from .next_step import naming_the_way_on, next_steps, tell
-from .progress import Live
+from .progress import Live, unreached
 
 
 def begin(spec: Spec, base: Path, out: Path) -> Audit:
@@ -63,8 +63,8 @@ def run_and_report(
 ) -> Result:
     """Runs the audit with live progress, then writes result.json and report.html.
 
-    ``open_it``: the report is opened in the browser. Exits with 3 where
-    every target had to be certified and one was not.
+    ``open_it``: the report is opened in the browser. Exits with 3 where all that was asked of every
+    target had to be known, and of one was not.
     """
     with audit, Live(audit, quiet=as_json) as live:
         with naming_the_way_on(audit.journal, out):
@@ -79,12 +79,8 @@ def run_and_report(
         tell(steps)
     if open_it:
         open_report(out / "report.html")
-    done = result.targets["certified"].astype(bool)
-    if "decided" in result.targets:
-        done &= result.targets["decided"].notna()
-    if require_certified and not bool(done.all()):
-        open_ = int((~done).sum())
-        typer.echo(f"avtt: {open_} of {len(result.targets)} targets are not certified", err=True)
+    if require_certified and not bool(result.reached.all()):
+        typer.echo(f"avtt: {unreached(result, audit.certify)}", err=True)
         raise typer.Exit(3)
     return result
 

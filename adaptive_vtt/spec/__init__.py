@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import InputError, one_line
+from ..stopping import check_half_width
 from ..utils.files import near_file
 from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec
 from .datasets import DatasetSpec
@@ -118,6 +119,9 @@ def parse_spec(table: dict[str, Any], where: str, *, to_run: bool = True) -> Spe
     if to_run and isinstance(model, dict):
         refuse_secrets(model, where)
     try:
-        return Spec.model_validate(table)
+        spec = Spec.model_validate(table)
     except ValidationError as error:
         raise sentence(error, where, Spec) from None
+    if to_run and spec.certify.half_width is not None:
+        check_half_width(spec.certify.half_width, f"{where}: certify.half_width")
+    return spec
