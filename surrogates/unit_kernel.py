@@ -300,6 +300,12 @@ class Factor:
             self._alpha = torch.linalg.solve_triangular(self.lower.mT, self._half, upper=True)
         return self._alpha[: self.size]
 
+    def cut(self, size: int) -> None:
+        """Leaves the first ``size`` units."""
+        self.size = size
+        self._half[size:] = 0
+        self._alpha = None
+
     def append(self, cross: Tensor, block: Tensor, residual: Tensor, known: Tensor) -> None:
         """b more units: ``cross`` n x b, ``block`` b x b (with noise), residuals b x C."""
         rows = slice(self.size, self.size + len(block))
