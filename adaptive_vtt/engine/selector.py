@@ -20,7 +20,6 @@ from .candidates import Pool
 from .law import Law, mix
 from .tensors import array
 
-
 MOST_AHEAD = 2**18
 """Questions of a space, at most, of which all losses are foreseen at once."""
 
