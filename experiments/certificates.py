@@ -113,7 +113,7 @@ def run(task: Task) -> Outcome:
     start, held, errors = time.perf_counter(), True, {}
     waiting: list[Learnt] = []
     while selector.draws < task.most and not certifier.certified.all():
-        draw = selector.draw()
+        draw = selector.draw(task.setting.batch - len(waiting))
         if draw is None:
             break
         question = np.array([draw.question])

@@ -24,7 +24,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import Process, get_context
 from pathlib import Path
 from typing import Any
@@ -38,11 +38,13 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table, phantom
 from adaptive_vtt.demo_server import Behaviour, DemoBrain, DemoServer
 from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Usage
+from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.network.attempts import Reply, Trouble
 from adaptive_vtt.models.network.endpoint import Endpoint
 from adaptive_vtt.models.network.image_encoding import Encoding
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import TiledDataset
+from adaptive_vtt.types import CallMode, Unanswered
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
@@ -115,26 +117,28 @@ def throughput(quick: bool) -> list[Row]:
     return rows
 
 
+class There(ModelDefaults):
+    """A model whose answers are there at once, with as many calls in flight as the endpoint."""
+
+    answers: CallMode = "one"
+    needs_image = False
+    in_flight = FLIGHT
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [Answer((0.9,)) for _ in prompts]
+
+    def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
+        done: Future[Answer | Unanswered] = Future()
+        done.set_result(Answer((0.9,)))
+        return done
+
+
 def _engine_ms(audit: Audit) -> float:
     """Processor time per call of the same audit with answers that are simply there."""
-
-    class There:
-        answers = "one"
-        needs_image = False
-
-        def ask(self, prompts: Sequence[Prompt]) -> list[Any]:
-            return [Answer((0.9,)) for _ in prompts]
-
     space = QuestionSpace(TiledDataset(audit.space.dataset.profile[0], FRAMES), RELATIONS)
-    calls = 256
-    again = Audit(
-        space,
-        There(),  # type: ignore[arg-type]
-        budget=calls,
-        candidates=1024,
-        batch=8,
-        half_width=audit.certify.half_width,
-    )
+    calls = 640
+    half_width = audit.certify.half_width
+    again = Audit(space, There(), budget=calls, candidates=1024, half_width=half_width)
     start = time.process_time()
     again.run()
     return 1000 * (time.process_time() - start) / calls

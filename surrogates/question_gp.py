@@ -42,6 +42,10 @@ Proxies = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 REMEMBERED = 200_000
 """Answers that left the exact GP and still count for the mean F, at most."""
 
+GROUP = 16
+"""Parts that are appended to the factor together: as one append reads all of it, sixteen at once
+take little longer than one."""
+
 LINK_LIMIT = 1000
 """Units on which the link from margins to losses is fitted, at most."""
 
@@ -139,6 +143,7 @@ class QuestionGP:
         self._held = 0  # units in all parts
         self._grown: Units | None = None  # those in the factor, which
         self._taken = 0  # holds so many parts by now
+        self._whole = 0, 0  # parts and units in it that are of whole groups
         self._rows = Factor(0, self._columns, self.device)
         self._seen = 0
         self._next_fit, self._next_renewal = first_fit, 1
@@ -175,11 +180,23 @@ class QuestionGP:
 
     @property
     def _factor(self) -> Factor:
-        """The factor of all units. Parts are appended one by one, each as if it had been when it
-        was observed: so it comes out the same to the last bit whenever it is needed."""
+        """The factor of all units.
+
+        Parts are appended in groups counted from the last renewal, which was the first; a group
+        that was not whole is appended anew, longer. So it comes out the same to the last bit
+        whenever it is needed, and many answers that came together are appended at once.
+        """
+        if self._taken < len(self._parts):
+            self._taken, units = self._whole
+            self._rows.cut(units)
+            self._grown = None if self._grown is None else self._grown[:units]
         while self._taken < len(self._parts):
-            self._grow(*self._parts[self._taken])
-            self._taken += 1
+            most = GROUP if self._taken else 1
+            group = self._parts[self._taken : self._taken + most]
+            self._grow(*_joined(group))
+            self._taken += len(group)
+            if len(group) == most:
+                self._whole = self._taken, self._rows.size
         return self._rows
 
     @property
@@ -190,8 +207,7 @@ class QuestionGP:
     @property
     def _judged(self) -> Judged:
         """All judged questions that are kept."""
-        columns = zip(*(vars(judged).values() for _, judged in self._parts), strict=True)
-        return Judged(*map(torch.cat, columns))
+        return _joined(self._parts)[1]
 
     def _group(self, asked: Questions) -> tuple[Tensor, Tensor]:
         """Where each new unit is first asked about (u,), and the unit of each question (n,)."""
@@ -217,8 +233,7 @@ class QuestionGP:
 
     def _renew(self) -> None:
         """Makes F, when it is time the kernel, and the factor anew."""
-        every = zip(*(vars(units).values() for units, _ in self._parts), strict=True)
-        units, judged = self._thinned(Units(*map(torch.cat, every)), self._judged)
+        units, judged = self._thinned(*_joined(self._parts))
         self._chosen.coordinate.fit(judged)
         for regression in (self._hard, self._soft):
             regression.kernel.set_rates(self.mean.variant_rates())
@@ -230,7 +245,7 @@ class QuestionGP:
             len(units) + max(1, len(units) // 4), max(self.exact_limit, len(units)) + 1
         )
         self._parts, self._held = [(units, judged)], len(units)
-        self._grown, self._taken = units[:0], 0
+        self._grown, self._taken, self._whole = units[:0], 0, (0, 0)
         self._rows = Factor(self._next_renewal, self._columns, self.device)
 
     def _tune(self, units: Units, judged: Judged) -> None:
@@ -255,7 +270,7 @@ class QuestionGP:
         return torch.linspace(0, count - 1, most, device=self.device).round().long()
 
     def _grow(self, new: Units, judged: Judged) -> None:
-        """Appends one part to the factor."""
+        """Appends units to the factor."""
         grown = new[:0] if self._grown is None else self._grown
         residual, known = self._chosen.residuals(judged, self._rows.size, len(new))
         block = self.kernel.between(new, new)
@@ -392,6 +407,12 @@ class QuestionGP:
         names = (asked.sample, asked.variant, asked.concept, asked.truth)
         losses = self._proxies(*(t.cpu() for t in names))
         return self.mean.features(losses.to(self.device, torch.float64))
+
+
+def _joined(parts: Sequence[tuple[Units, Judged]]) -> tuple[Units, Judged]:
+    """One part of all these, in their order."""
+    units, judged = (zip(*(vars(p[k]).values() for p in parts), strict=True) for k in (0, 1))
+    return Units(*map(torch.cat, units)), Judged(*map(torch.cat, judged))
 
 
 def _side(asked: Questions) -> Tensor:

@@ -28,6 +28,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import gpytorch
+import numpy as np
+import numpy.typing as npt
 import torch
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from linear_operator.utils.errors import NanError, NotPSDError
@@ -69,6 +71,8 @@ MARGINS = {
     "follow_up_lengthscale": 0.9,
 }
 """The same for margins, which are smooth in what the follow-up image looks like."""
+
+Floats = npt.NDArray[np.float64]
 
 _PLACE = {name: place for place, name in enumerate(LOSSES)}
 
@@ -229,35 +233,48 @@ class UnitKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
             return self.forward(one.packed(), other.packed())
 
 
-@torch.enable_grad()
 def fit(kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor, steps: int) -> None:
     """Moves the kernel's weights to the (penalised) most likely, by at most ``steps`` L-BFGS steps.
 
     ``residual`` and ``known`` are n x C; columns are independent given the kernel. A line
     search may step to where the covariance is singular; then the best point so far is kept.
     """
-    x = units.packed()
-    best, best_value = kernel.raw.detach().clone(), torch.inf
-    optimiser: Any = torch.optim.LBFGS([kernel.raw], max_iter=steps, line_search_fn="strong_wolfe")
+    from scipy.optimize import minimize  # torch's own L-BFGS imports its compiler: a second more
 
-    def closure() -> Tensor:
+    x, start = units.packed(), kernel.raw.detach().cpu().numpy().copy()
+    best, best_value = start, math.inf
+
+    def objective(raw: Floats) -> tuple[float, Floats]:
         nonlocal best, best_value
-        optimiser.zero_grad()
-        covariance = kernel.forward(x, x)
-        value, slope = _likelihood(covariance.detach(), kernel.noise.detach(), residual, known)
-        penalty = ((kernel.raw - kernel.start) ** 2).sum() / (2 * SPREAD**2)
-        # the likelihood's derivative in closed form is three times faster than through Cholesky
-        noise = kernel.noise * slope.diagonal().sum()
-        torch.autograd.backward([(covariance * slope).sum() + noise + penalty])
-        total = value + penalty.detach()
-        if float(total) < best_value:
-            best, best_value = kernel.raw.detach().clone(), float(total)
-        return total
+        _set(kernel, raw)
+        value, slope = _penalised(kernel, x, residual, known)
+        if value < best_value:
+            best, best_value = raw.copy(), value
+        return value, slope
 
     with suppress(NotPSDError, NanError):
-        optimiser.step(closure)
-    with torch.no_grad():
-        kernel.raw.copy_(best)
+        minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": steps})
+    _set(kernel, best)
+
+
+@torch.no_grad()
+def _set(kernel: UnitKernel, raw: Floats) -> None:
+    kernel.raw.copy_(torch.from_numpy(raw))
+
+
+@torch.enable_grad()
+def _penalised(
+    kernel: UnitKernel, x: Tensor, residual: Tensor, known: Tensor
+) -> tuple[float, Floats]:
+    """- log p(residual, weights) of packed units, up to a constant, and its derivative by the
+    weights."""
+    covariance = kernel.forward(x, x)
+    value, slope = _likelihood(covariance.detach(), kernel.noise.detach(), residual, known)
+    penalty = ((kernel.raw - kernel.start) ** 2).sum() / (2 * SPREAD**2)
+    # the likelihood's derivative in closed form is three times faster than through Cholesky
+    noise = kernel.noise * slope.diagonal().sum()
+    (found,) = torch.autograd.grad((covariance * slope).sum() + noise + penalty, kernel.raw)
+    return float(value + penalty.detach()), found.cpu().numpy()
 
 
 def _likelihood(
@@ -299,6 +316,12 @@ class Factor:
         if self._alpha is None:
             self._alpha = torch.linalg.solve_triangular(self.lower.mT, self._half, upper=True)
         return self._alpha[: self.size]
+
+    def cut(self, size: int) -> None:
+        """Leaves the first ``size`` units."""
+        self.size = size
+        self._half[size:] = 0
+        self._alpha = None
 
     def append(self, cross: Tensor, block: Tensor, residual: Tensor, known: Tensor) -> None:
         """b more units: ``cross`` n x b, ``block`` b x b (with noise), residuals b x C."""

@@ -187,6 +187,20 @@ def test_growing_the_factor_is_the_same_as_making_it_anew(shared: bool) -> None:
     torch.testing.assert_close(grown._factor.alpha, anew.alpha, atol=1e-8, rtol=0)
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_predictions_are_the_same_to_the_last_bit_whenever_they_were_asked_for(
+    shared: bool,
+) -> None:
+    seen, often, seldom = some(80), model(shared=shared), model(shared=shared)
+    for start in range(0, 240, 3):
+        for gp in (often, seldom):
+            gp.observe(rows(seen, slice(start, start + 3)))
+        if start % 21 in (0, 6):
+            often.posterior(everything())
+    assert torch.equal(often.posterior(everything()).mean, seldom.posterior(everything()).mean)
+    assert torch.equal(often._factor.lower, seldom._factor.lower)
+
+
 def dense(gp: QuestionGP, questions: Losses) -> tuple[Tensor, Tensor]:
     """Mean and covariance of mu by the textbook: K_* (K + noise)^-1, for one column."""
     assert gp._units is not None

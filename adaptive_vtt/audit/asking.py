@@ -270,7 +270,8 @@ class Audit:
         while len(rows) < n and len(self._queue.ready()) < n:
             if not self._draw_order.ready() or self.stopped is not None:
                 break
-            draw = self._selector.draw()
+            lacking = n - max(len(rows), len(self._queue.ready()))
+            draw = self._selector.draw(self._draw_order.together(lacking))
             if draw is None:
                 break
             rows.append(self._row(draw))

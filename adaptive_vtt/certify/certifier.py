@@ -98,6 +98,7 @@ class Certifier(Game):
         # squared residuals and questions of recent draws, each over its probability
         self._residuals = np.zeros((2, count))
         self.strata: Strata | None = None
+        self._doubtful: Bools | None = None
 
     def stratify(self) -> None:
         """From now on a draw chooses its stratum first, where a call answers one question and the
@@ -153,8 +154,13 @@ class Certifier(Game):
 
     @property
     def doubtful(self) -> Bools:
-        """(K,): whether nothing was left of an interval, or the draws' mean lies outside it."""
-        return self.sequences.emptied | self.astray()
+        """(K,): whether nothing was left of an interval, or the draws' mean lies outside it.
+
+        Worked out once per draw that is learnt from: much of what a draw is made of asks for it.
+        """
+        if self._doubtful is None:
+            self._doubtful = self.sequences.emptied | self.astray()
+        return self._doubtful
 
     def standing(self) -> dict[str, Any]:
         """What stopping rules read, by the names of ``State``'s fields."""
@@ -261,6 +267,7 @@ class Certifier(Game):
         low, high = inside @ least, inside @ most
         count = inside.sum(axis=1)
         left_out = np.zeros(len(count)) if out is None else inside @ out.astype(float)
+        self._doubtful = None
         self._compare(move, (low + high) / 2 + left_out * self.sequences.centre, count)
         self.play(move, low, high, count, left_out)
         self.hits += count > 0

@@ -125,7 +125,7 @@ class Sequences:
     def astray(self, least: Floats, most: Floats) -> Bools:
         """(K,): whether the estimate, before it is kept within the interval, lies outside what
         the bets leave; ``least`` and ``most`` are what a finite pool still allows it to be."""
-        mean = np.clip(np.nan_to_num(self.mean, nan=0.5), least, np.maximum(least, most))
+        mean = np.clip(_or(self.mean, 0.5), least, np.maximum(least, most))
         outside = (mean < self._bet_lower - EDGE) | (mean > self._bet_upper + EDGE)
         return outside & (self._said[0] > 0)
 
@@ -139,7 +139,7 @@ class Sequences:
     def share(self) -> Floats:
         """(K,): the expected share of each target's questions that count; 1 before any draw."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.clip(np.nan_to_num(self._counted / self._said[0], nan=1.0), LEAST_SHARE, 1)
+            return np.clip(_or(self._counted / self._said[0], 1.0), LEAST_SHARE, 1)
 
     @property
     def mean_variance(self) -> Floats:
@@ -154,7 +154,7 @@ class Sequences:
         """(K,): the estimate, drawn to 1/2 as by ``bets.prior`` outcomes while there are few."""
         with np.errstate(invalid="ignore"):
             mean = (self._weighted + 0.5 * self._prior) / (self._precision + self._prior)
-        return np.clip(np.nan_to_num(mean, nan=0.5), 0.02, 0.98)
+        return np.clip(_or(mean, 0.5), 0.02, 0.98)
 
     @property
     def stray(self) -> Floats:
@@ -255,3 +255,8 @@ class Sequences:
         with np.errstate(divide="ignore"):
             most = np.where(room > 0, self.bets.cap / np.maximum(room, 1e-300), np.inf)
         return np.minimum(bet, most)
+
+
+def _or(values: Floats, other: float) -> Floats:
+    """The values, with ``other`` in place of NaN; ``np.nan_to_num`` takes ten times as long."""
+    return np.where(np.isnan(values), other, values)

@@ -30,7 +30,8 @@ from .source_queue import SourceQueue
 LAG = 2
 """With c calls in flight, what is drawn follows from all but the last LAG * c draws: so many
 that one slow answer seldom holds up the others, and always as many, so that an interrupted
-audit draws what an undisturbed one would have."""
+audit draws what an undisturbed one would have. Draws come in blocks of c / 2 that know the same,
+so that what is expected of a small space is worked out once per block."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +155,7 @@ def assembled(
         belief=belief,
     )
     judge, queue = Judge(space, model.answers, rendered), CallQueue()
-    lag = LAG * model.in_flight if isinstance(model, ConcurrentModel) else None
-    draw_order = DrawOrder(selector, certify.unanswered == "both", lag)
+    draw_order = _draw_order(selector, model, certify)
     canaries = Canaries(origin.key, sampling.canaries, judge, queue, draw_order)
     source_queue = SourceQueue(judge.sources, queue, belief.sources, canaries)
     check_budget(limits.budget, source_queue.most)
@@ -172,3 +172,11 @@ def assembled(
         canaries,
         source_queue,
     )
+
+
+def _draw_order(selector: Selector, model: ModelDefaults, certify: Certify) -> DrawOrder:
+    both = certify.unanswered == "both"
+    if not isinstance(model, ConcurrentModel):
+        return DrawOrder(selector, both)
+    flight = model.in_flight
+    return DrawOrder(selector, both, LAG * flight, max(1, flight // 2))

@@ -1,7 +1,7 @@
 """What the audit has learnt, for strategies to read."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,9 +12,9 @@ from ..certify import Certifier
 from ..errors import InputError
 from ..space import QuestionSpace
 from ..surrogates import AnswerGP, AnswerPoints, Losses, LossSurrogate, Predictability
-from ..types import Candidates, Floats, Memory
+from ..types import Candidates, Floats, Indices, Memory
 from ..utils.random_streams import generator
-from .tensors import Tensor, array, tensor
+from .tensors import Tensor, array, joined, tensor
 
 REFERENCE = 2_000
 """Samples over which predictability is counted, at most."""
@@ -123,6 +123,7 @@ class Belief:
         self.inside: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=bool)
         self.predictions: Tensor | None = None
         self._stakes: Tensor | None = None  # by target, of the candidates looked at
+        self._ahead: tuple[Indices, Tensor] | None = None  # questions, ascending, and predictions
 
     def look_at(self, candidates: Candidates) -> None:
         """Prepares ``inside`` (K x n) and ``predictions`` (n,) for the candidates of a draw."""
@@ -130,7 +131,25 @@ class Belief:
         if self.certifier is not None:
             self.inside = self.certifier.members(array(candidates.question))
         if self.losses is not None:
-            self.predictions = _in_range(self.losses, self.losses.posterior(candidates).mean)
+            self.predictions = self._predicted(candidates, self.losses)
+
+    def look_ahead(self, slices: Iterable[Candidates]) -> None:
+        """Predicts these questions, in ascending order, once for all draws until more is learnt.
+
+        Does nothing where that was done, or what is predicted changes with every draw.
+        """
+        if self._ahead is not None or self.losses is None or self.memory is not None:
+            return
+        parts = [(s.question, self.losses.posterior(s).mean) for s in slices]
+        questions, means = (joined(column) for column in zip(*parts, strict=True))
+        self._ahead = array(questions), _in_range(self.losses, means)
+
+    def _predicted(self, candidates: Candidates, losses: LossSurrogate) -> Tensor:
+        """(n,): what ``losses`` expects of each candidate."""
+        if self._ahead is None:
+            return _in_range(losses, losses.posterior(candidates).mean)
+        questions, means = self._ahead
+        return means[tensor(np.searchsorted(questions, array(candidates.question)))]
 
     @property
     def certifying(self) -> Certifier:
@@ -184,6 +203,7 @@ class Belief:
 
     def learn(self, outcomes: Sequence[Learnt]) -> None:
         """Takes in judged questions, in order. Those unanswered teach the answer GPs nothing."""
+        self._ahead = None
         counting = [o for o in outcomes if not o.excluded]
         if self.losses is not None and counting:
             self.losses.observe(self._losses(counting))

@@ -1,6 +1,6 @@
 """The questions that may be drawn next: all of them, or those of a uniform subset of calls."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ from ..utils.random_streams import generator
 from .tensors import candidates_of
 
 Table = npt.NDArray[np.int64]
+
+SLICE = 4096
+"""Questions that are predicted at once, where all of a space are."""
 
 
 class Pool:
@@ -37,6 +40,7 @@ class Pool:
         self.remaining: npt.NDArray[np.int64] = space.cell_counts.copy()
         self._seen: set[int] = set()  # calls; of a space held as arrays, questions
         self._left = int(space.size)
+        self._every: Indices | None = None
         self._listed: _Listed | None = None
         if space.size <= limit:
             self._listed = _Listed(columns(space, space.nth(np.arange(space.size))))
@@ -64,7 +68,20 @@ class Pool:
         else:
             table = self._sampled(draw)
         by_call = table[0] if self.answers == "one" else table[1]
-        table = table[:, np.argsort(by_call, kind="stable")]
+        return self._by_call(table[:, np.argsort(by_call, kind="stable")])
+
+    def everything(self) -> Iterator[Candidates]:
+        """All questions of the space, seen ones too, in ascending order, ``SLICE`` at a time.
+
+        Always the same slices: what is worked out of one comes out the same to the last bit.
+        """
+        if self._every is None:
+            self._every = np.sort(self.space.nth(np.arange(self.space.size)))
+        for start in range(0, len(self._every), SLICE):
+            yield self._by_call(columns(self.space, self._every[start : start + SLICE]))
+
+    def _by_call(self, table: Table) -> Candidates:
+        """The columns of questions, in the order of their calls, with what call each is of."""
         if self.answers == "one":
             unit, call = _counting(table.shape[1]), table[0]
         else:

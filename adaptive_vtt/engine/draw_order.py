@@ -11,17 +11,21 @@ class DrawOrder:
     ``learned`` counts the draws learnt from, ``questions`` the questions judged. ``both``:
     unanswered questions count both ways.
 
-    With a ``lag``, draw t is made knowing draws 0 .. t - lag - 1 and no others: what is drawn
-    then follows from the answers alone, in whatever order and however late they came.
+    With a ``lag``, draws are made in blocks of ``block``: those from draw t on, a multiple of it,
+    know draws 0 .. t - lag - 1 and no others. What is drawn then follows from the answers alone,
+    in whatever order and however late they came, and whichever of a block were asked for together.
     """
 
-    def __init__(self, selector: Selector, both: bool, lag: int | None = None) -> None:
+    def __init__(
+        self, selector: Selector, both: bool, lag: int | None = None, block: int = 1
+    ) -> None:
         self.calls: list[int] = []
         self.learned = 0
         self.questions = 0
         self._selector = selector
         self._both = both
         self._lag = lag
+        self._block = block
         self._outcomes: dict[int, list[Learnt]] = {}
 
     def keep(self, row: CallRow) -> None:
@@ -39,9 +43,14 @@ class DrawOrder:
         """Learns what the next draw is to know; False where some of that is not answered yet."""
         if self._lag is None:
             return True
-        due = max(0, len(self.calls) - self._lag)
+        start = len(self.calls) // self._block * self._block
+        due = max(0, start - self._lag)
         self.learn(due)
         return self.learned >= due
+
+    def together(self, wanted: int) -> int:
+        """How many draws, the next among them, know the same, where ``wanted`` are made now."""
+        return wanted if self._lag is None else self._block
 
     def learn(self, until: int | None = None) -> None:
         """Learns from answered draws in draw order, as far as they are complete (or ``until``)."""

@@ -20,6 +20,9 @@ from .candidates import Pool
 from .law import Law, mix
 from .tensors import array
 
+MOST_AHEAD = 2**18
+"""Questions of a space, at most, of which all losses are foreseen at once."""
+
 
 @dataclass(frozen=True)
 class Draw:
@@ -71,14 +74,20 @@ class Selector:
     def certifier(self) -> Certifier | None:
         return self.belief.certifier
 
-    def draw(self) -> Draw | None:
-        """The next call, or None when all have been seen. Does not take it out."""
+    def draw(self, together: int = 1) -> Draw | None:
+        """The next call, or None when all have been seen. Does not take it out.
+
+        ``together``: how many draws know what this one knows, itself included. Each has candidates
+        and a law of its own; what is expected of the questions may be worked out for all of them.
+        """
         if not len(self.pool):
             return None
         number = self.draws
         floor = self._floor()
         stratum = self._stratum(number, floor)
         candidates = self._candidates(number, stratum)
+        if together > 1 and self.space.size <= min(together * self.pool.limit, MOST_AHEAD):
+            self.belief.look_ahead(self.pool.everything())
         self.belief.look_at(candidates)
         weights = array(self.strategy.weights(candidates, self.belief))
         weights = weights.astype(np.float64, copy=False)

@@ -26,6 +26,11 @@ def tensor(values: npt.NDArray[Any], like: Tensor | None = None) -> Tensor:
     return found if like is None else found.to(like.device)
 
 
+def joined(parts: Iterable[Tensor]) -> Tensor:
+    """The tensors one after the other along their first axis."""
+    return torch.cat(tuple(parts))
+
+
 def candidates_of(columns: Iterable[Indices]) -> Candidates:
     """The candidates whose columns these int64 arrays are, in the order of their fields."""
     return Candidates(*map(tensor, columns))
