@@ -11,8 +11,8 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,7 @@ class Task:
     seed: int
     most: int = 60_000
     marks: tuple[int, ...] = ()
+    device: str = "cpu"
 
 
 @dataclass
@@ -140,17 +141,20 @@ def table(
     widths: Sequence[float],
     seeds: int,
     marks: tuple[int, ...] = (),
+    *,
+    workers: int = 2,
+    device: str = "cpu",
 ) -> pd.DataFrame:
     """One row per setting and half-width: median draws, ratio to uniform, coverage, RMSE."""
     most = max(marks) if marks else 60_000
     keys = [(s, w) for w in widths for s in settings]
     tasks = [
-        Task(bench, s, w, seed, most, marks if w == 0 else ())
+        Task(bench, s, w, seed, most, marks if w == 0 else (), device)
         for s, w in keys
         for seed in range(seeds)
     ]
-    tasks = [t if t.marks else Task(t.bench, t.setting, t.half_width, t.seed) for t in tasks]
-    outcomes = run_all(tasks)
+    tasks = [t if t.marks else replace(t, most=60_000) for t in tasks]
+    outcomes = run_all(tasks, workers)
     rows = []
     for k, (setting, width) in enumerate(keys):
         mine = outcomes[k * seeds : (k + 1) * seeds]
@@ -232,6 +236,7 @@ def _gp(task: Task, material: Material) -> QuestionGP:
         1,
         shared=False,
         proxies=kinds.get(prediction),
+        device=task.device,
         **inputs,
     )
     return gp
@@ -275,7 +280,6 @@ def _digits(bench: str) -> Any:
 
 
 @lru_cache(maxsize=2)
-@lru_cache(maxsize=2)
 def _taught(bench: str) -> Floats:
     """Samples x variants: the losses that the self-taught proxy expects."""
     made = _digits(bench)
@@ -292,8 +296,11 @@ def _sides(accuracy: float, seed: int) -> Material:
     return Material(space, losses, ["concepts"])
 
 
-def suites(quick: bool, seeds: int | None = None) -> dict[str, Callable[[], pd.DataFrame]]:
+def suites(
+    quick: bool, seeds: int | None = None, workers: int = 2, device: str = "cpu"
+) -> dict[str, Callable[[], pd.DataFrame]]:
     """The tables, by name; ``seeds``: of every row, instead of as many as suit each."""
+    rows = partial(table, workers=workers, device=device)
     few, some, many = (2, 4, 8) if quick else (20, 60, 300)
     if seeds is not None:
         few = some = many = seeds
@@ -308,25 +315,25 @@ def suites(quick: bool, seeds: int | None = None) -> dict[str, Callable[[], pd.D
     turncoat = Setting("proxy that turns", prediction="turncoat")
     plain = Setting("adaptive, no surrogate")
     return {
-        "sides-0.7": lambda: table("sides 0.7", [UNIFORM, plain], [0.1, 0.05], few // 2 or 1),
-        "sides-0.9": lambda: table("sides 0.9", [UNIFORM, plain], [0.1, 0.05], few // 2 or 1),
-        "sides-coverage": lambda: table("sides 0.9", [plain, unanswered, batched], [0.1], many),
-        "severity": lambda: table(
+        "sides-0.7": lambda: rows("sides 0.7", [UNIFORM, plain], [0.1, 0.05], few // 2 or 1),
+        "sides-0.9": lambda: rows("sides 0.9", [UNIFORM, plain], [0.1, 0.05], few // 2 or 1),
+        "sides-coverage": lambda: rows("sides 0.9", [plain, unanswered, batched], [0.1], many),
+        "severity": lambda: rows(
             "digits-severity",
             [UNIFORM, TAUGHT, ADAPTIVE, LOSSES],
             [0.05] if quick else [0.05, 0.04, 0.03],
             few,
         ),
-        "severity-shuffled": lambda: table(
+        "severity-shuffled": lambda: rows(
             "digits-severity", [UNIFORM, LOSSES, shuffled, lies], [0.05], few
         ),
-        "severity-coverage": lambda: table("digits-severity", [ADAPTIVE, batched_gp], [0.05], many),
-        "proxy": lambda: table("digits-proxy", [UNIFORM, ADAPTIVE, proxies], [0.05], some),
-        "proxy-rmse": lambda: table(
+        "severity-coverage": lambda: rows("digits-severity", [ADAPTIVE, batched_gp], [0.05], many),
+        "proxy": lambda: rows("digits-proxy", [UNIFORM, ADAPTIVE, proxies], [0.05], some),
+        "proxy-rmse": lambda: rows(
             "digits-proxy", [UNIFORM, proxies], [0.0], some, marks=(100, 200, 400)
         ),
-        "unanswered-coverage": lambda: table("digits-proxy", [silent], [0.08], many),
-        "proxy-coverage": lambda: table(
+        "unanswered-coverage": lambda: rows("digits-proxy", [silent], [0.08], many),
+        "proxy-coverage": lambda: rows(
             "digits-proxy", [UNIFORM, proxies, adversarial, turncoat], [0.05], many
         ),
     }
@@ -338,8 +345,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="few seeds, minutes instead of hours")
     parser.add_argument("--only", default="", help="names of tables, separated by commas")
     parser.add_argument("--seeds", type=int, help="of every row (default: 20 to 300)")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--device", default="cpu", help="of the question GP; auto: CUDA if any")
     options = parser.parse_args(arguments)
-    made = suites(options.quick, options.seeds)
+    made = suites(options.quick, options.seeds, options.workers, options.device)
     for name in options.only.split(",") if options.only else made:
         frame = made[name]()
         print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)

@@ -34,6 +34,7 @@ ROOMS = (
     "results",
     "result_file",
     "report",
+    "runs",
     "audit",
     # 6: what is made of an audit
     "augment",
@@ -42,6 +43,7 @@ ROOMS = (
     "benchmark",
     "demo_server",
     "testing",
+    "view",
     # 7 and 8: what users write and type
     "spec",
     "cli",

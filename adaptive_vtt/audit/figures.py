@@ -27,7 +27,7 @@ def figures(journal: Journal) -> dict[str, Figure]:
     """
     facts, draws, calls = read_facts(journal.facts()), journal.draws(laws=False), journal.calls()
     table = judged(facts, draws, calls)
-    found = {"conditions": _conditions(table), "concepts": _concepts(table)}
+    found = {"conditions": _conditions(table, facts.space.relations), "concepts": _concepts(table)}
     found["cost"] = _cost(np.array([call.cost for call in calls], float))
     if facts.certificate is not None:
         histories = tracks(facts.certificate, draws, calls)
@@ -46,8 +46,10 @@ def _widths(names: list[str], widths: np.ndarray, aim: float) -> Figure:
     return {"data": lines, "layout": {**layout, "shapes": [{**aimed, "line": pen}]}}
 
 
-def _conditions(table: pd.DataFrame) -> Figure:
-    cells = _raw(table, ["relation", "severity"]).unstack("severity")
+def _conditions(table: pd.DataFrame, relations: list[str]) -> Figure:
+    asked = [name for name in relations if name in set(table["relation"])]
+    cells = _raw(table, ["relation", "severity"]).unstack("severity").sort_index(axis="columns")
+    cells = cells.loc[asked[::-1]]  # Plotly's first row is the lowest
     shares: Any = cells["mean"]
     counts = cells["count"].fillna(0).astype(int)
     said = counts.map(lambda n: f"{n} questions")

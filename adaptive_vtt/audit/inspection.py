@@ -14,7 +14,6 @@ import pandas as pd
 from ..errors import InputError
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..journal.facts import read_facts
-from ..journal.rows import EXCLUDED
 from ..results import FAILED, Result, outcomes, summarise
 from ..space import QuestionSpace
 from ..types import Image
@@ -73,8 +72,7 @@ class Inspection:
         with self._reading() as journal:
             table = outcomes(journal)
             said = {a.question: a.said for call in journal.calls() for a in call.answers}
-        counted = ~table["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)
-        wrong = table[counted & (table["loss"] >= FAILED)].reset_index(drop=True)
+        wrong = table[table["loss"] >= FAILED].reset_index(drop=True)
         return wrong.assign(said=wrong["question"].map(said))[[*COLUMNS]]
 
     def picture(self, row: "int | pd.Series[Any]") -> Picture:

@@ -14,6 +14,7 @@ WIDTH, HEIGHT = 220, 16
 """Of a bar's frame, in pixels; it stands for 0 to 100 %."""
 DONE, OPEN = "#2a7de1", "#e07b39"
 """Colours of a target that is certified, or not yet: 3:1 and more on white and on #111."""
+_SVG = f"display:block;width:clamp(90px,22vw,{WIDTH}px);height:auto"
 _CELL = "padding:2px 12px 2px 0;text-align:{};border:0;background:none;font-size:13px;{}"
 
 
@@ -46,7 +47,7 @@ def bars(title: str, told: str, rows: Sequence[Bar], notes: Sequence[str]) -> st
     body = "".join(map(_row, rows))
     after = "".join(f'<div style="opacity:.75">{escape(note)}</div>' for note in notes)
     return (
-        '<div style="font:13px/1.5 system-ui,sans-serif;max-width:60em">'
+        '<div style="font:13px/1.5 system-ui,sans-serif;max-width:60em;overflow-x:auto">'
         f'<div style="font-size:15px;font-weight:600">{escape(title)}</div>'
         f"<div>{escape(told)}</div>"
         f'<table style="border-collapse:collapse;margin:6px 0">{body}</table>{after}</div>'
@@ -91,7 +92,7 @@ def _row(bar: Bar) -> str:
     words = f'<td style="{_CELL.format("right", "white-space:nowrap")}">{bar.words}</td>'
     told = f'<td style="{_CELL.format("left", "opacity:.75")}">{escape(bar.told)}</td>'
     drawn = f'<td style="{_CELL.format("left", "")}">{_drawn(bar)}</td>'
-    return f'<tr style="background:none">{name}{drawn}{words}{told}</tr>'
+    return f'<tr style="background:none">{name}{words}{drawn}{told}</tr>'
 
 
 def _drawn(bar: Bar) -> str:
@@ -104,7 +105,7 @@ def _drawn(bar: Bar) -> str:
         parts.append(f'<circle cx="{place:.1f}" cy="{middle:g}" r="4.5" fill="{colour}"/>')
     size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
     alt = escape(f"{bar.name}: {bar.words}", quote=True)
-    return f'<svg {size} role="img" aria-label="{alt}" style="display:block">{"".join(parts)}</svg>'
+    return f'<svg {size} role="img" aria-label="{alt}" style="{_SVG}">{"".join(parts)}</svg>'
 
 
 def _at(share: float) -> float:
