@@ -134,10 +134,22 @@ class Certifier(Game):
 
     @property
     def settled(self) -> Bools:
-        """(K,): whether nothing more is asked of each target: certified, and decided."""
-        if self.decisions is None:
-            return self.certified
-        return self.certified & self.decisions.decided
+        """(K,): whether nothing more is asked of each target: certified, and decided, or
+        abandoned."""
+        done = self.certified if self.decisions is None else self.certified & self.decisions.decided
+        return done | self.abandoned
+
+    @property
+    def abandoned(self) -> Bools:
+        """(K,): whether a target is given up, as nothing is left of its interval, while the audit
+        goes on for the others.
+
+        Only where each of several intervals holds by itself: chance may empty each with probability
+        alpha, which says nothing of the others. Where all hold at once, that one emptied has
+        probability alpha in all, and the audit ends (``stopping.contradicted``).
+        """
+        alone = self.rules.guarantee == "each" and len(self.targets) > 1
+        return self.sequences.emptied & alone
 
     @property
     def doubtful(self) -> Bools:
@@ -152,6 +164,7 @@ class Certifier(Game):
             "upper": sequences.upper,
             "emptied": sequences.emptied,
             "doubtful": self.doubtful,
+            "abandoned": self.abandoned,
         }
         if decisions is not None:
             found |= {"limit": decisions.limit, "above": decisions.above, "below": decisions.below}

@@ -11,7 +11,7 @@ from ..journal.facts import CertificateFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
-from ..stopping import Certified, Decided, StoppingRule
+from ..stopping import Certified, Decided, StoppingRule, check_half_width
 from ..types import CallMode, Guarantee
 from .certifier import Certifier
 from .rules import Rules, by_size, shares
@@ -35,7 +35,7 @@ class Certify:
 
     With neither ``half_width`` nor ``at_most`` nothing is certified, and the rest has no effect.
 
-    - ``half_width``: in (0, 1). The audit ends when every interval reaches this far, or less, to
+    - ``half_width``: in (0, 0.5). The audit ends when every interval reaches this far, or less, to
       either side. Default None: intervals may be as wide as they are. An audit that is gone on with
       may be given another, narrower or wider: see ``rules.Rules.aiming``.
     - ``at_most``: in (0, 1), a mean loss. The audit ends when every target is decided to lie above
@@ -86,9 +86,10 @@ class Certify:
 
     def check(self, floor: float) -> None:
         """Raises InputError for anything out of range."""
-        for name, value in (("half_width", self.half_width), ("at_most", self.at_most)):
-            if value is not None and not 0 < value < 1:
-                raise InputError(f"{name}: expected a number between 0 and 1, got {value}")
+        if self.half_width is not None:
+            check_half_width(self.half_width)
+        if self.at_most is not None and not 0 < self.at_most < 1:
+            raise InputError(f"at_most: expected a number between 0 and 1, got {self.at_most}")
         if not 0 < self.confidence < 1:
             raise InputError(
                 f"confidence: expected a number between 0 and 1, got {self.confidence}"

@@ -35,7 +35,7 @@ AGREE = 1e-7
 
 @dataclass(frozen=True)
 class Interval:
-    """What one target's rows come to."""
+    """What one target's rows come to; ``decided``: None where nothing is to be decided."""
 
     target: str
     lower: float
@@ -102,14 +102,14 @@ def recompute(
 
 def _sides(
     games: list["_Game"], levels: list[float], limit: float, draws: int, shared: bool
-) -> list[str | None]:
+) -> list[str]:
     """On which side of the limit each target was decided to lie, going through the draws."""
-    sides: list[str | None] = [None] * len(games)
+    sides = ["open"] * len(games)
     for t in range(draws):
         for k, game in enumerate(games):
             _, _, least, most = game.evidence[t]
-            if sides[k] is None and (least > limit or most <= limit):
-                sides[k] = "above" if least > limit else "at most"
+            if sides[k] == "open" and (least > limit or most <= limit):
+                sides[k] = "above" if least > limit else "below"
         again = True
         while again:
             again = False
@@ -117,15 +117,13 @@ def _sides(
             for k, game in enumerate(games):
                 up, down, _, _ = game.evidence[t]
                 above, below = up >= thresholds[k][0], down >= thresholds[k][1]
-                if sides[k] is None and (above or below):
-                    sides[k] = "above" if above else "at most"
+                if sides[k] == "open" and (above or below):
+                    sides[k] = "above" if above else "below"
                     again = True
     return sides
 
 
-def _thresholds(
-    sides: list[str | None], levels: list[float], k: int, shared: bool
-) -> tuple[float, float]:
+def _thresholds(sides: list[str], levels: list[float], k: int, shared: bool) -> tuple[float, float]:
     """The log-wealth at which target ``k`` is decided to be above, and at most."""
     if levels[k] == 0:
         return math.inf, math.inf
@@ -134,7 +132,7 @@ def _thresholds(
     half = sum(levels) / 2
     left = [
         sum(level for level, side in zip(levels, sides, strict=True) if side != direction)
-        for direction in ("above", "at most")
+        for direction in ("above", "below")
     ]
     up, down = (math.log(rest / (half * levels[k])) if rest else -math.inf for rest in left)
     return up, down
@@ -410,7 +408,7 @@ def _compare(
         if decides:
             ours["decided"] = found.decided
         if decides and certificate.half_width is None:
-            ours["certified"] = found.decided is not None and sound
+            ours["certified"] = found.decided != "open" and sound
         elif abs(width - aim) > AGREE:  # else rounding decides
             ours["certified"] = width <= aim and sound
         wrong = [name for name, value in ours.items() if not _agrees(value, row.get(name))]

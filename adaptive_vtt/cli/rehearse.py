@@ -12,8 +12,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from ..benchmark.rehearsal import Estimate, rehearse
+from ..journal.facts import goal_reached
 from ..models import adapted_model
 from ..spec import Spec
+from ..spec.audit import CertifySpec
 from ..spec.building import NotImported, build_parts
 from .dry_run import ASSUMED, planned
 
@@ -36,7 +38,7 @@ def rehearsal(spec: Spec, base: Path, as_json: bool) -> None:
         typer.echo(json.dumps({"questions": space.size, "estimates": [asdict(e) for e in found]}))
         return
     for estimate in found:
-        typer.echo(_sentence(estimate, spec.certify.certifies))
+        typer.echo(_sentence(estimate, spec.certify))
     typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")
 
 
@@ -56,11 +58,12 @@ def _bar(*, quiet: bool) -> Iterator[Progress]:
         yield bar
 
 
-def _sentence(estimate: Estimate, certifies: bool) -> str:
+def _sentence(estimate: Estimate, certify: CertifySpec) -> str:
     cost = "prices unknown"
     if estimate.cost is not None:
         cost = f"about {estimate.likely:.3g}, at most {estimate.cost:.3g}"
-    end = "all targets certified" if estimate.certified else f"not all certified: {estimate.reason}"
-    if not certifies:
+    done = goal_reached(certify.half_width, certify.at_most)
+    end = f"all targets {done}" if estimate.certified else f"not all {done}: {estimate.reason}"
+    if not certify.certifies:
         end = f"nothing to certify: {estimate.reason}"
     return f"if {estimate.loss:.0%} of questions fail: {estimate.calls:,} calls ({cost}), {end}"

@@ -4,27 +4,33 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Json, RunDir
+from .options import Json, Open, RunDir
 from .signals import interruptible
 
 
 def resume(
     directory: RunDir,
     budget: Annotated[
-        int | None, typer.Option(help="At most so many calls, those made included.")
+        int | None,
+        typer.Option(help="Calls of the model, at most, with those made.", metavar="CALLS"),
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option(help="At most so much money, with what was spent.")
+        float | None, typer.Option(help="Money, at most, with what was spent.", metavar="MONEY")
     ] = None,
     half_width: Annotated[
-        float | None, typer.Option(help="Stop when every target is known to this, either way.")
+        float | None,
+        typer.Option(
+            help="Certify every target to plus or minus this share; 0.05 is 5 percentage points.",
+            metavar="SHARE",
+        ),
     ] = None,
     questions: Annotated[
-        int | None, typer.Option(help="At most so many answered questions, in all.")
+        int | None, typer.Option(help="Answered questions, at most, in all.", metavar="COUNT")
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(help="At most so many seconds of audit, in all.")
+        float | None, typer.Option(help="Seconds of audit, at most, in all.", metavar="SECONDS")
     ] = None,
+    open_it: Open = False,
     as_json: Json = False,
 ) -> None:
     """Go on with an audit that was interrupted, or reached a limit.
@@ -54,7 +60,7 @@ def resume(
         audit = go_on(directory, **limits)
         if not as_json and any(limit is not None for limit in limits.values()):
             typer.echo(_said(limits, bool(audit.targets)), err=True)
-        run_and_report(audit, directory, as_json)
+        run_and_report(audit, directory, as_json, open_it=open_it)
 
 
 def _said(limits: dict[str, Any], certifies: bool) -> str:

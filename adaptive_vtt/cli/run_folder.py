@@ -26,9 +26,10 @@ from ..spec.building import build_audit
 from ..spec.going_on import JOURNAL as JOURNAL
 from ..spec.resuming import notes_of
 from ..utils.files import write_text
+from .browser import open_report
 from .neighbours import neighbours, warning
 from .next_step import naming_the_way_on, next_steps, tell
-from .progress import Live
+from .progress import Live, unreached
 
 
 def begin(spec: Spec, base: Path, out: Path) -> Audit:
@@ -53,11 +54,17 @@ def begin(spec: Spec, base: Path, out: Path) -> Audit:
 
 
 def run_and_report(
-    audit: Audit, out: Path, as_json: bool, require_certified: bool = False
+    audit: Audit,
+    out: Path,
+    as_json: bool,
+    require_certified: bool = False,
+    *,
+    open_it: bool = False,
 ) -> Result:
     """Runs the audit with live progress, then writes result.json and report.html.
 
-    Exits with 3 where every target had to be certified and one was not.
+    ``open_it``: the report is opened in the browser. Exits with 3 where all that was asked of every
+    target had to be known, and of one was not.
     """
     with audit, Live(audit, quiet=as_json) as live:
         with naming_the_way_on(audit.journal, out):
@@ -70,12 +77,10 @@ def run_and_report(
     else:
         live.finish(result, out)
         tell(steps)
-    done = result.targets["certified"].astype(bool)
-    if "decided" in result.targets:
-        done &= result.targets["decided"].notna()
-    if require_certified and not bool(done.all()):
-        open_ = int((~done).sum())
-        typer.echo(f"avtt: {open_} of {len(result.targets)} targets are not certified", err=True)
+    if open_it:
+        open_report(out / "report.html")
+    if require_certified and not bool(result.reached.all()):
+        typer.echo(f"avtt: {unreached(result, audit.certify)}", err=True)
         raise typer.Exit(3)
     return result
 

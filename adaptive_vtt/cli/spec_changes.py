@@ -30,7 +30,8 @@ def read(
     """
     if (path is None) != demo:
         raise InputError(
-            "expected either a SPEC.toml or --demo, got " + ("both" if demo else "neither")
+            "expected either a SPEC.toml or --demo, got "
+            + ("both" if demo else "neither; 'avtt init DIR' writes a SPEC.toml to start from")
         )
     spec, base = (DEMO, Path()) if path is None else (read_spec(path), path.parent)
     table = spec.model_dump()
@@ -44,13 +45,20 @@ def read(
     return parse_spec(table, "command line"), base
 
 
+def one_too_many(option: str) -> InputError:
+    """What is wrong with --explore beside an option that is about certificates."""
+    option = option.replace("_", "-")
+    return InputError(
+        f"expected either --explore, which certifies nothing, or --{option}, got both"
+    )
+
+
 def _explore(table: dict[str, Any], demo: bool, changes: dict[str, Any]) -> None:
     """Takes what is certified out of a spec's table, and what only certificates need."""
-    for name in ("half_width", "at_most"):
-        if changes.get(name) is not None:
-            option = name.replace("_", "-")
-            raise InputError(f"expected either --explore or --{option}, got both")
-        table["certify"][name] = None
+    for name, section in _SECTIONS.items():
+        if section == "certify" and changes.get(name) is not None:
+            raise one_too_many(name)
+    table["certify"]["half_width"] = table["certify"]["at_most"] = None
     table["audit"]["strategy"] = table["audit"]["strategy_options"] = None
     if demo:
         table["stop"]["uncertainty"] = DEMO_TAU

@@ -12,7 +12,8 @@ def check_model(model: ModelDefaults, space: QuestionSpace) -> None:
         raise ModelError(f"model {name_of(model)!r}: answers must be 'one' or 'all'")
     if model.needs_image and not space.dataset.has_images:
         raise InputError(
-            f"model {name_of(model)!r} looks at images, but dataset {space.dataset.name!r} has none"
+            f"model {name_of(model)!r} looks at images, but dataset {space.dataset.name!r} has "
+            "none; name their folder by images = ... in [dataset]"
         )
 
 
@@ -21,7 +22,8 @@ def check_cost(model: ModelDefaults, max_cost: float | None) -> None:
     if max_cost is not None and not model.prices_known:
         raise InputError(
             f"max_cost: expected the prices of model {name_of(model)!r} to be known, as the cap "
-            "could not be kept otherwise; got none"
+            "could not be kept otherwise; got none; say price_per_call, or price_input and "
+            "price_output, in [model], or give a budget of calls instead"
         )
     most = 0.0 if model.most_cost is None else model.most_cost
     if not is_cost(most):

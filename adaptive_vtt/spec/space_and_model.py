@@ -12,8 +12,8 @@ from ..space import QuestionSpace
 from ..types import Answer, CallMode, Prompt, Unanswered
 from ..utils.files import hash_file
 from . import Spec
-from .models import PlugInSection, PythonSection
-from .oracles import CaptionClassesJudge, CaptionsJudge
+from .models import ModelSection, PlugInSection, PythonSection
+from .oracles import CaptionClassesJudge, CaptionsJudge, OrdinalJudge, TopClassJudge
 from .relations import build_relations
 
 
@@ -36,11 +36,20 @@ def build_space(spec: Spec, base: Path) -> QuestionSpace:
 def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
     """The model of a spec, with its version; relative paths start at ``base``."""
     captions = isinstance(spec.oracle, CaptionsJudge | CaptionClassesJudge)
-    model = adapted_model(spec.model.build(base, dataset, captions=captions))
+    model = adapted_model(_section(spec).build(base, dataset, captions=captions))
     version = spec.model.version or version_of(model) or _content(spec.model.file(), base)
     if version is not None:
         model.version = version
     return model
+
+
+def _section(spec: Spec) -> ModelSection:
+    """The model's section, its logits those of classes where the oracle judges those."""
+    section = spec.model
+    if not isinstance(section, PythonSection | PlugInSection) or section.output != "logits":
+        return section
+    classes = isinstance(spec.oracle, TopClassJudge | OrdinalJudge)
+    return section.model_copy(update={"output": "class-logits"}) if classes else section
 
 
 def _content(file: str | None, base: Path) -> str | None:
