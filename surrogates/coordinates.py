@@ -155,6 +155,12 @@ class Margins:
         worth = self._link[1] * self._column[judged.column] / self._scale
         return rate.clamp(LOWEST, HIGHEST), rate * (1 - rate) * worth
 
+    def margins(self, judged: Judged, shift: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """(n,) each: mean and variance of margins, from those of residuals."""
+        column = self._column[judged.column]
+        mean = self._centre + self._expected(judged) + column * shift
+        return -mean, column.square() * variance
+
     def _mean(self, values: Tensor, failed: bool) -> Tensor:
         if len(values):
             return values.mean()

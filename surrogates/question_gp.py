@@ -312,6 +312,19 @@ class QuestionGP:
         return Posterior(mean.to(where), variance.to(where))
 
     @torch.no_grad()
+    def margins(self) -> Posterior | None:
+        """Mean and variance of the margin of every question judged up to the last renewal, in the
+        order of judging, as the units other than its own predict it; None where margins tell no
+        more than losses."""
+        units, judged = self._parts[0]
+        if not (isinstance(self._soft.coordinate, Margins) and Margins.informative(judged)):
+            return None
+        self._soft.coordinate.fit(judged)
+        return Posterior(
+            *self._soft.coordinate.margins(judged, *self._soft.left_out(units, judged))
+        )
+
+    @torch.no_grad()
     def joint(self, candidates: Questions) -> Tensor:
         """m x m posterior covariance of f between m candidates, in units of loss."""
         asked = self._here(candidates)

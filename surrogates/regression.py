@@ -37,15 +37,20 @@ class Regression:
 
     @torch.no_grad()
     def calibrate(self, units: Units, judged: Judged) -> None:
-        """Fits the way back to losses on leave-one-out means, r - alpha / diag(K^-1).
+        """Fits the way back to losses on leave-one-out means."""
+        self.coordinate.calibrate(judged, self.left_out(units, judged)[0])
+
+    @torch.no_grad()
+    def left_out(self, units: Units, judged: Judged) -> tuple[Tensor, Tensor]:
+        """(n,) each: mean and variance of every residual as all other units predict it,
+        r - alpha / diag(K^-1) and 1 / diag(K^-1).
 
         Source: Rasmussen & Williams, Gaussian Processes for Machine Learning, section 5.4.2.
         """
         factor = self._factor(units, judged)
-        scale = torch.cholesky_inverse(factor.lower).diagonal()
-        place = judged.unit, judged.column
-        left_out = self.coordinate.residual(judged) - factor.alpha[place] / scale[judged.unit]
-        self.coordinate.calibrate(judged, left_out)
+        scale = torch.cholesky_inverse(factor.lower).diagonal()[judged.unit]
+        shift = factor.alpha[judged.unit, judged.column]
+        return self.coordinate.residual(judged) - shift / scale, 1 / scale
 
     @torch.no_grad()
     def held_out(self, units: Units, judged: Judged) -> float:

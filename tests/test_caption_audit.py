@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from captioned import SCENES, faultless, faulty, findings, space
+from report_pages import block
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.benchmark.truth import all_losses, members
@@ -156,8 +157,12 @@ def test_the_report_shows_boxes_rules_and_error_types() -> None:
     audit = Audit(space(), faulty(), budget=80)
     audit.run()
     page = render(audit.journal)
-    for words in ("what is still in view must be named", "omission in the follow-up", 'class="box'):
+    for words in ("what is still in view must be named", "omission in the follow-up"):
         assert words in page
+    views = [view for item in block(page, "failures-data") for view in item["views"]]
+    assert views
+    assert all(view["picture"] is not None and view["boxes"] for view in views[::2])  # the sources
+    assert {wrong for view in views for *_, wrong in view["boxes"]} == {True, False}
     assert "Right and wrong" not in page  # captions have neither sides nor degrees of severity
 
 

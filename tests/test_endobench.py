@@ -21,6 +21,7 @@ from adaptive_vtt.models import Answer, Prompt
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.report import render
 from adaptive_vtt.report.endobench_published import accuracies, compare, counts
+from adaptive_vtt.report.section import percent
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Ask
 
@@ -366,5 +367,5 @@ def test_report_shows_published_results_beside_the_audit(tmp_path: Path) -> None
     text = section[: section.index("</section>")]
     best = accuracies()["overall"].dropna().idxmax()
     assert best in text
-    assert f"{accuracies().loc['GPT-4o', TASKS[0].name]:.3f}" in text
+    assert percent(accuracies().loc["GPT-4o", TASKS[0].name]) in text
     assert TASKS[0].name in text

@@ -162,16 +162,22 @@ class AlwaysYes(ScriptedModel):
         return [Answer((1.0,)) for _ in prompts]
 
 
-def test_a_journal_keeps_pictures_of_sixty_failures_however_often_it_is_resumed(
-    tmp_path: Path,
+def test_a_journal_keeps_pictures_up_to_a_bound_however_often_it_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    bound = 8000
+    monkeypatch.setattr("adaptive_vtt.engine.judge.PICTURE_BYTES", bound)
     images = np.zeros((30, 8, 8, 3), np.uint8)
     absent = from_table(images, pd.DataFrame({"c": [0] * 30}))
     space = QuestionSpace(absent, ["identity", "brightness_up"])
     wrong = AlwaysYes()
     kept = []
-    for budget in (59, 80, 100):
+    for budget in (20, 80, 100):
         with Audit(space, wrong, budget=budget, journal=tmp_path / "journal.db") as audit:
             audit.run()
-            kept.append(len(audit.journal.pictures()))
-    assert kept == [59, 60, 60]
+            kept.append(audit.journal.pictures())
+    sizes = [sum(map(len, pair)) for pair in kept[-1].values()]
+    assert len(kept[0]) == 20
+    assert len(kept[0]) < len(kept[1]) < 80
+    assert kept[1] == kept[2]
+    assert sum(sizes[:-1]) < bound <= sum(sizes)

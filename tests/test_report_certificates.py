@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from report_pages import CERTIFIED, Tags, audit, block
+from report_pages import CERTIFIED, Tags, audit, block, spaced
 
 import adaptive_vtt as avtt
 from adaptive_vtt.certify.verify import Interval, recompute
@@ -16,7 +16,7 @@ from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.report import render
 from adaptive_vtt.report.evidence import Evidence
-from adaptive_vtt.report.section import span
+from adaptive_vtt.report.section import percent, span
 from adaptive_vtt.results import summarise
 from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
 from adaptive_vtt.types import Answer
@@ -104,11 +104,11 @@ def test_widths_are_what_the_rows_come_to(certified: Journal, moment: int) -> No
     assert [t.lower[moment] for t in tracks] == pytest.approx([r.lower for r in rows], abs=1e-9)
     assert [t.upper[moment] for t in tracks] == pytest.approx([r.upper for r in rows], abs=1e-9)
     figure = block(render(certified), "widths-chart-data")["linear"]
-    widest = figure["data"][-1]
+    widest = figure["lines"][-1]
     assert widest["x"][moment] == moment
     wide = max((r.upper - r.lower) / 2 for r in rows)
     assert widest["y"][moment] == pytest.approx(wide, abs=1e-4)
-    assert figure["layout"]["shapes"][0]["y0"] == 0.3
+    assert figure["levels"][0]["at"] == 0.3
 
 
 def test_long_histories_are_exact_over_their_chunks() -> None:
@@ -132,9 +132,10 @@ def test_guarantee_is_given_only_with_certificates(certified: Journal) -> None:
     assert sentence in tags.text
     assert "count as right in the lower end" in tags.text
     assert [a["id"] for t, a in tags.tags if t == "section"] == CERTIFIED
-    plain = Tags(render(audit(tiny_dataset(), ScriptedModel(), budget=10))).text
-    assert "With probability" not in plain
-    assert "certified" not in plain.lower()
+    plain = Tags(render(audit(tiny_dataset(), ScriptedModel(), budget=10)))
+    assert "With probability" not in plain.text
+    assert not plain.with_id("certified")
+    assert "Nothing here is certified" in plain.text
 
 
 def test_headline_counts_and_quotes_certified_targets(certified: Journal) -> None:
@@ -142,12 +143,47 @@ def test_headline_counts_and_quotes_certified_targets(certified: Journal) -> Non
     decided = (rows["lower"] > 0.6) | (rows["upper"] <= 0.6)
     done = int((rows["certified"] & decided).sum())
     text = Tags(render(certified)).text
-    assert f"Certified and decided {done} of {len(rows)} targets" in text
-    worst = rows.loc[rows["upper"].idxmax()]
-    assert f"Highest upper bound {np.ceil(1000 * worst['upper'] - 1e-6) / 1000:.3f}" in text
+    verb = "is" if done == 1 else "are"
+    aims = f"{done} of {len(rows)} targets {verb} certified and decided to ±30 % and against 60 %."
+    assert aims in text
     overall = rows.set_index("target").loc["overall error"]
-    low, high = span(overall["lower"], overall["upper"]).split(" to ")
-    assert f"overall error : between {low} and {high}" in text
+    asked = read_facts(certified.facts()).space.size
+    interval = spaced(span(overall["lower"], overall["upper"]))
+    assert (
+        f"Wrong in {spaced(percent(overall['estimate']))} of all {asked:,} questions {interval}, "
+        "95 % sure, all 10 intervals at once"
+    ) in text
+
+
+def test_the_worst_targets_are_those_with_the_highest_lower_bounds(certified: Journal) -> None:
+    page = render(certified)
+    first = page[page.index('class="worst"') : page.index("What to do next")]
+    named = [unescape(name) for name in re.findall(r"<h4>(.*?)</h4>", first)]
+    rows = summarise(certified).targets
+    rest = rows[(rows["kind"] != "overall") & ~rows["emptied"].astype(bool)]
+    lower = rest.set_index("target")["lower"]
+    assert lower[named].tolist() == sorted(lower, reverse=True)[:3]
+    wrong = [k for item in block(page, "failures-data") for k in item["targets"]]
+    for place, count in re.findall(r"failures\?target=(\d+)\">all (\d+) wrong", first):
+        assert wrong.count(int(place)) == int(count)
+    assert first.count("<img") == 6
+
+
+def test_failures_belong_to_the_targets_of_their_wrong_questions(certified: Journal) -> None:
+    """Each call is one question here, so targets follow from its concept, side and relation."""
+    evidence = Evidence.of(certified)
+    ids = evidence.certificate.ids
+    for item in block(render(certified), "failures-data"):
+        (line,) = item["lines"]
+        relation, concept = evidence.relations[item["relation"]], evidence.concepts[line["key"]]
+        expected = [
+            k
+            for k, one in enumerate(ids)
+            if one.kind == "overall"
+            or (one.kind == "relation" and one.relation == relation)
+            or (one.kind == "concept" and (one.concept, one.side) == (concept, line["truth"]))
+        ]
+        assert item["targets"] == expected
 
 
 class Greedy:
@@ -171,11 +207,9 @@ def test_beliefs_outside_of_their_interval_are_flagged() -> None:
     page = render(journal)
     assert (
         f"overall error: the raw mean, {100 * row.raw:.1f} %, lies above the certified interval "
-        f"{span(row.lower, row.upper)}: the questions chosen were harder than the rest."
+        f"{spaced(span(row.lower, row.upper))}: the questions chosen were harder than the rest."
     ) in Tags(page).text
     assert page.count('title="a belief lies outside the interval"') == 1
-    (_, target) = block(page, "certified-data")["rows"]
-    assert target["astray"]
 
 
 def test_agreeing_beliefs_are_not_flagged() -> None:

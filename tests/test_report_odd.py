@@ -1,21 +1,17 @@
 """The report of odd and of hostile audits is a whole page all the same."""
 
-import json
 import re
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from report_pages import CERTIFIED, EVIL, SECTIONS, Tags, audit, block, own, unfinished
+from report_pages import CERTIFIED, EVIL, FOLDED, Tags, audit, block, unfinished
 
 import adaptive_vtt as avtt
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal
-from adaptive_vtt.report import render, write_report
+from adaptive_vtt.report import render
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, Unanswered
 
@@ -71,10 +67,11 @@ ODD_CERTIFIED = {
 def test_odd_audits_have_a_whole_page(name: str) -> None:
     page = render(ODD[name]())
     tags = Tags(page)
-    assert all(tags.with_id(id) for id in SECTIONS)
+    assert all(tags.with_id(id) for id in ("verdict", "failures", *FOLDED))
     assert page.rstrip().endswith("</html>")
-    for id in ("beliefs-data", "uncertainty-chart-data", "map-data"):
+    for id in ("failures-data", "pictures", "beliefs-data", "uncertainty-chart-data"):
         block(page, id)
+    assert tags.with_id("conditions") == (name not in ("nothing asked", "nothing answered"))
     assert not re.search(r"\bnan\b|\bNone\b", tags.text)
 
 
@@ -83,29 +80,30 @@ def test_odd_audits_have_a_whole_page(name: str) -> None:
 def test_odd_certified_audits_have_a_whole_page(name: str) -> None:
     page = render(ODD_CERTIFIED[name]())
     tags = Tags(page)
-    gone = {"nothing asked": "spending", "nothing answered": "spending", "one target": "derived"}
-    there = [s for s in CERTIFIED if s != gone.get(name)]
+    idle = name in ("nothing asked", "nothing answered")
+    there = [s for s in CERTIFIED if not (idle and s == "conditions")]
     assert [a["id"] for t, a in tags.tags if t == "section"] == there
     assert page.rstrip().endswith("</html>")
-    for id in ("certified-data", "widths-chart-data"):
-        block(page, id)
+    block(page, "widths-chart-data")
+    assert tags.with_id("derived") == (name != "one target")
     assert not re.search(r"\bnan\b|\bNone\b", tags.text)
 
 
 def test_unfinished_certified_audit_says_what_is_open() -> None:
     text = Tags(render(unfinished(3, half_width=0.1, targets=["concepts"]))).text
     assert "Still running" in text
-    assert "0 of 6 targets are certified. Still open: c0: miss rate (±0.500 so far)" in text
-    assert "0.000 to 1.000" in text
+    assert "0 of 6 targets are certified to ±10 %." in text
+    assert "Nothing is known yet" in text
+    assert "0 to 100 %" in text
     text = Tags(render(unfinished(3, at_most=0.1, targets=["overall"]))).text
-    assert "overall error is not decided yet: between 0.000 and 1.000." in text
+    assert "overall error is not yet decided against 10 %." in text
 
 
 def test_unfinished_audit_says_so() -> None:
     text = Tags(render(unfinished(3))).text
     assert "Still running" in text
     assert "3 calls wait for an answer" in text
-    assert "No question has been answered and judged yet" in text
+    assert "no question has been answered and judged" in text
 
 
 def test_random_questions_are_not_called_adaptive() -> None:
@@ -149,28 +147,12 @@ def hostile_journal() -> Journal:
 def test_hostile_text_stays_text() -> None:
     page = render(hostile_journal())
     tags = Tags(page)
-    assert "<script>alert" not in own(page)
+    assert "<script>alert" not in page
     assert not any(tag == "svg" and "onload" in a for tag, a in tags.tags)
     assert not any(name.startswith("on") for _, a in tags.tags for name in a)
     assert EVIL in tags.text
     assert "{{ 7*7 }}" in tags.text
     for id in ("beliefs-data", "uncertainty-chart-data", "map-data"):
-        assert "<" not in json.dumps(block(page, id))
-    for id in ("certified-data", "widths-chart-data"):
-        assert "<script" not in json.dumps(block(page, id))
-
-
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
-def test_scripts_run_in_a_browser(tmp_path: Path) -> None:
-    """Charts are drawn, hostile names do nothing, and the console stays silent."""
-    path = tmp_path / "report.html"
-    write_report(hostile_journal(), path)
-    flags = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking"
-    command = ["chromium", *flags.split(), f"--user-data-dir={tmp_path / 'profile'}"]
-    command += ["--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom"]
-    done = subprocess.run(
-        [*command, path.as_uri()], capture_output=True, text=True, timeout=120, check=True
-    )
-    assert "CONSOLE" not in done.stderr
-    assert done.stdout.count('class="main-svg"') >= 5
-    assert " shown</span>" in done.stdout
+        block(page, id)
+    scripts = re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)
+    assert not any(EVIL in script for script in scripts)

@@ -75,7 +75,7 @@ class Parts:
         for source in journal.sources():
             self.source_queue.recall(source)
             self.budget.pay(source.cost)
-        self.judge.pictures = len(journal.pictures())
+        self.judge.pictures = sum(len(a) + len(b) for a, b in journal.pictures().values())
         draws = journal.draws(laws=False)
         for row in draws:
             self.draw_order.learn(row.learned)

@@ -16,8 +16,9 @@ from ..utils.image_codec import png
 from .belief import MARGIN
 from .source_calls import SourceCalls, asks_of
 
-MAX_PICTURES = 60
-"""Failing calls whose pictures are kept in the journal, at most."""
+PICTURE_BYTES = 64 * 2**20
+"""Pictures of failing calls that a journal keeps, at most: those of some 600 photographs with their
+sources, or of every failing call where images are small."""
 PICTURE_SIDE = 160
 """Pictures are shrunk to this many pixels on the longer side."""
 
@@ -37,7 +38,7 @@ class Judge:
         self.seed = seed
         self.sources = SourceCalls(space, answers)
         self._pairs: dict[int, tuple[Sample, FollowUp]] = {}
-        self.pictures = 0  # kept so far, those of an earlier run included
+        self.pictures = 0  # bytes kept so far, those of an earlier run included
         several = space.oracle.whole_call or len(space.concepts) > len(space.asked)
         if answers == "one" and several:
             raise InputError(
@@ -169,10 +170,11 @@ class Judge:
 
     def _picture(self, call: int) -> tuple[bytes, bytes] | None:
         source, follow_up = self._pair(call)
-        if follow_up.image is None or self.pictures >= MAX_PICTURES:
+        if follow_up.image is None or self.pictures >= PICTURE_BYTES:
             return None
-        self.pictures += 1
-        return thumbnail(source.require_image()), thumbnail(follow_up.image)
+        kept = thumbnail(source.require_image()), thumbnail(follow_up.image)
+        self.pictures += sum(map(len, kept))
+        return kept
 
 
 def _values(answer: Answer | Unanswered, count: int) -> tuple[Value, ...]:

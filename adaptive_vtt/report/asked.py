@@ -8,7 +8,7 @@ from typing import Any
 from ..journal.old_facts import CERTIFY
 from ..journal.rows import AnswerRow, DrawRow
 from .evidence import Evidence
-from .section import Section, amount, figure, fragment
+from .section import Section, amount, figure, fragment, percent
 
 ROWS = 500
 """At most so many draws stand in the page, half from the beginning and half from the end."""
@@ -63,7 +63,7 @@ def section(evidence: Evidence) -> Section:
         half=ROWS // 2,
         captioned=evidence.captioned,
         settings=evidence.settings,
-        rules=evidence.facts.stop,
+        rules=evidence.rules,
         ended=evidence.facts.ended,
     )
     return Section("Questions asked", "asked", html)
@@ -104,7 +104,7 @@ def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> Line:
         " of ".join(share),
         ", ".join(f"{k} {v}" for k, v in why.items() if k not in known),
         _chance(row),
-        figure(None if answer is None else answer.answer),
+        percent(None if answer is None else answer.answer),
         verdict,
         note,
     )

@@ -1,4 +1,5 @@
-"""The answer GP of each concept (Concept-centric VTT, Figures 2 and 3)."""
+"""The answer GP of each concept (Concept-centric VTT, Figures 2 and 3), and what performance GPs
+make of the same answers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 from ..results import confusion
 from ..types import Floats
 from .evidence import Evidence
+from .marginal import marginal
 from .replay import Replay
 from .section import Section, data, fragment
 
@@ -39,19 +41,23 @@ def section(evidence: Evidence) -> Section | None:
         cards=_cards(evidence) if len(evidence.concepts) > 1 else [],
         data=data("beliefs-data", _curves(evidence)),
     )
-    return Section("Answers per concept", "beliefs", html)
+    return Section("Answers per concept: the paper’s answer GPs", "beliefs", html)
 
 
 def _curves(evidence: Evidence) -> dict[str, Any]:
     """Per concept mean, standard deviation, [bin, count] of bins hit, and [tn, fp, fn, tp]."""
     replay = evidence.replay
     counts = confusion(evidence.table, "concept")[["tn", "fp", "fn", "tp"]]
+    counts = counts.reindex(evidence.concepts).fillna(0).astype(int)
+    summed = marginal(evidence, len(replay.grid))
     return {
         "grid": replay.grid.tolist(),
         "mean": np.round(replay.mean, 3).tolist(),
         "deviation": np.round(replay.deviation, 3).tolist(),
         "hits": [[[int(b), int(row[b])] for b in np.flatnonzero(row)] for row in replay.counts],
-        "quarters": counts.reindex(evidence.concepts).fillna(0).astype(int).to_numpy().tolist(),
+        "marginal": [None] * len(counts) if summed is None else np.round(summed, 3).tolist(),
+        "sided": evidence.sided,
+        "quarters": counts.to_numpy().tolist(),
     }
 
 

@@ -1,16 +1,14 @@
 """Captions that break a rule: both pictures with boxes, both captions, the object, the rule."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 from ..oracles.caption_findings import found
 from ..oracles.caption_findings import judged as read
 from ..oracles.caption_rules import ERROR_TYPES, rule_of
 from .evidence import Evidence
-from .gallery import FIRST, MOST, Picture, picture
 from .section import Section, fragment
 
 OTHER = "other"
@@ -18,23 +16,12 @@ OTHER = "other"
 
 
 @dataclass(frozen=True)
-class Box:
-    """A box in shares of its picture, in percent, and what is in it."""
-
-    left: float
-    top: float
-    width: float
-    height: float
-    name: str
-    wrong: bool
-
-
-@dataclass(frozen=True)
 class Shown:
-    """A picture with boxes; None where the journal keeps none."""
+    """A picture with boxes: left, top, width and height in percent of it, what is in it, and
+    whether that breaks a rule. ``png`` None where the journal keeps none."""
 
-    picture: Picture | None
-    boxes: list[Box]
+    png: bytes | None
+    boxes: list[tuple[float, float, float, float, str, bool]]
     ratio: float
 
 
@@ -52,52 +39,35 @@ class Violation:
 class Pair:
     """One follow-up with at least one violation."""
 
+    call: int
     sample: str
-    relation: int
+    relation: str
+    severity: int
     change: str
-    reduction: str
     source: Shown
     follow_up: Shown
     caption: str
     said: str
     violations: list[Violation]
     others: list[str]
-
-    @property
-    def types(self) -> list[str]:
-        return sorted({v.error for v in self.violations})
+    targets: frozenset[int]
 
 
 def section(evidence: Evidence) -> Section | None:
-    """None where no answer is a caption with findings."""
+    """How many objects were checked, and violations by relation and type of error; None where
+    no answer is a caption with findings."""
     figures = found(evidence.calls, evidence.draws)
     if figures is None:
         return None
-    judged = read(evidence.calls)
-    every = [_pair(evidence, a.question, a.details or {}) for a in judged if a.loss]
-    pairs = list(_fitting(sorted((p for p in every if p), key=lambda p: p.source.picture is None)))
-    kinds = [*ERROR_TYPES.items(), (OTHER, "of another kind")]
-    html = fragment(
-        "captions.html",
-        pairs=pairs,
-        broken=len(every),
-        first=FIRST,
-        figures=figures,
-        table=_table(evidence, judged),
-        kinds=[(kind, words) for kind, words in kinds if any(kind in p.types for p in pairs)],
-        types=ERROR_TYPES,
-        relations=[(i, evidence.relations[i]) for i in sorted({p.relation for p in pairs})],
-    )
+    table = _table(evidence, read(evidence.calls))
+    html = fragment("captions.html", figures=figures, table=table, types=ERROR_TYPES)
     return Section("Captions that break a rule", "captions", html)
 
 
-def _fitting(pairs: Sequence[Pair]) -> Iterator[Pair]:
-    """The first pairs, as many as the size of the page allows."""
-    sizes = (
-        sum(len(s.picture.address) for s in (p.source, p.follow_up) if s.picture) + 1500
-        for p in pairs
-    )
-    return (p for p, size in zip(pairs, accumulate(sizes), strict=True) if size <= MOST)
+def pairs(evidence: Evidence) -> list[Pair]:
+    """Every follow-up with a violation, those with pictures first."""
+    every = [_pair(evidence, a.question, a.details or {}) for a in read(evidence.calls) if a.loss]
+    return sorted((p for p in every if p), key=lambda p: p.source.png is None)
 
 
 def _table(evidence: Evidence, judged: Sequence[Any]) -> list[tuple[str, list[int], int]]:
@@ -118,19 +88,21 @@ def _pair(evidence: Evidence, question: int, details: Mapping[str, Any]) -> Pair
     wrong = [o for o in details["objects"] if o["rule"] is not None]
     if not wrong:
         return None
-    asked = evidence.asked(question)
-    sources, followed = evidence.pictures.get(evidence.answers[question].call, (None, None))
+    asked, call = evidence.asked(question), evidence.answers[question].call
+    sources, followed = evidence.pictures.get(call, (None, None))
     return Pair(
-        evidence.samples[evidence.answers[question].call],
-        evidence.relations.index(asked.relation),
+        call,
+        evidence.drawn[call].sample,
+        asked.relation,
+        asked.severity,
         evidence.change(asked.relation, asked.severity),
-        details["reduction"],
         _shown(sources, details["objects"], "boxes", details["size"]),
         _shown(followed, details["objects"], "shown", details.get("shown_size")),
         details["source"],
         details["caption"],
         [_violation(o, asked.relation) for o in wrong],
         [_state(o) for o in details["objects"] if o["rule"] is None],
+        evidence.targets_of(call, [question]),
     )
 
 
@@ -154,18 +126,18 @@ def _shown(
     size: Sequence[int] | None,
 ) -> Shown:
     if not size:
-        return Shown(picture(png) if png else None, [], 1.0)
+        return Shown(png, [], 1.0)
     height, width = size
     boxes = [
-        Box(
+        (
             100 * left / width,
             100 * top / height,
             100 * (right - left) / width,
             100 * (bottom - top) / height,
-            one["name"],
+            str(one["name"]),
             one["rule"] is not None,
         )
         for one in objects
         for left, top, right, bottom in one.get(where) or ()
     ]
-    return Shown(picture(png) if png else None, boxes, width / height)
+    return Shown(png, boxes, width / height)

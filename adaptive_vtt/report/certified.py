@@ -1,25 +1,41 @@
-"""What is certified: an interval per target, beside what is merely believed of it."""
+"""What is certified: an interval per target, as a bar and in figures."""
 
-from typing import Any
+from collections import Counter
+from dataclasses import dataclass
 
 from ..journal.facts import CertificateFacts
 from .evidence import Evidence
-from .section import Section, data, figure, fragment, percent, plot_text, shorten, span
+from .section import Section, aim, exact, fragment, shorten, span
 from .target_status import Standing, ordered
 
-LABEL = 26
-"""Characters of a target's name beside the chart; longer names are cut short."""
-FLAGS = 6
-"""Disagreements that are listed before the reader asks for all."""
-BELIEFS = {"raw": "the raw mean", "belief": "the answer GP’s belief"}
+LABEL = 40
+"""Characters of a target's name beside its bar; longer names are cut short."""
+STEPS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+"""Distances between the marks of the axis that are tried, the finest first."""
+MARKS = 6
+"""Marks of the axis, at most, beside 0."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A target's interval: where the bar starts, its length, and the estimate, as shares of the
+    axis; ``cut`` where the interval reaches beyond the axis."""
+
+    of: Standing
+    label: str
+    start: float
+    length: float
+    at: float
+    cut: bool
 
 
 def section(evidence: Evidence) -> Section | None:
-    """Guarantee, chart, disagreements, table; None where nothing is certified."""
+    """Guarantee, an interval per target as a bar, all figures; None where nothing is certified."""
     certificate = evidence.certificate
     if certificate is None:
         return None
     found = evidence.standings
+    end, marks = _scale(found, certificate.at_most)
     html = fragment(
         "certified.html",
         certificate=certificate,
@@ -28,16 +44,14 @@ def section(evidence: Evidence) -> Section | None:
         columns=_columns(certificate),
         span=span,
         targets=[s for _, part in ordered(found) for s in part],
-        flags=[flag for s in found for flag in _flags(s)],
-        most=FLAGS,
+        bars=_bars(found, certificate, end),
+        end=end,
+        marks=marks,
+        failed=Counter(place for f in evidence.failures for place in f.targets),
         words=words(certificate),
-        settings=evidence.settings,
-        adaptive=evidence.adaptive,
-        size=evidence.facts.space.size,
-        running=evidence.facts.ended is None,
         contradicted=any(s.contradicted for s in found),
-        believed=any(s.belief is not None for s in found),
-        data=data("certified-data", _chart(evidence, certificate)),
+        adaptive=evidence.adaptive,
+        running=evidence.facts.ended is None,
     )
     return Section("Certified", "certified", html)
 
@@ -47,9 +61,9 @@ def words(certificate: CertificateFacts) -> dict[str, str]:
     width, limit = certificate.half_width, certificate.at_most
     aims = []
     if width is not None:
-        aims.append(f"an interval of at most ±{width:g}")
+        aims.append(f"an interval of at most {aim(width)}")
     if limit is not None:
-        side = f"on one side of {limit:g}"
+        side = f"on one side of {exact(limit)}"
         aims.append(f"a decision {side}" if certificate.decides else f"an interval {side}")
     wide = [] if width is None else ["wider than asked"]
     lacking = " or ".join(wide + ([] if limit is None else ["open"]))
@@ -59,11 +73,11 @@ def words(certificate: CertificateFacts) -> dict[str, str]:
 def _columns(certificate: CertificateFacts) -> list[tuple[str, str]]:
     """Headings of the table after the first, and what they mean."""
     width, limit = certificate.half_width, certificate.at_most
-    aimed = [] if width is None else [("certified", f"the half-width is at most {width:g}")]
+    aimed = [] if width is None else [("certified", f"the half-width is at most {aim(width)}")]
     side = "on which side the whole interval lies"
     if certificate.decides:
         side = "on which side the rate was decided to lie, by bets against the limit itself"
-    decided = [] if limit is None else [(f"against {limit:g}", side)]
+    decided = [] if limit is None else [(f"against {exact(limit)}", side)]
     return [
         ("questions", "of the target, in the whole space"),
         ("seen", "questions of the target answered"),
@@ -79,46 +93,35 @@ def _columns(certificate: CertificateFacts) -> list[tuple[str, str]]:
     ]
 
 
-def _flags(standing: Standing) -> list[dict[str, str]]:
-    """Every belief about a target that its interval rules out, as parts of a sentence."""
+def _scale(found: list[Standing], limit: float | None) -> tuple[float, list[float]]:
+    """Where the bars end, and the marks below: as far as what is settled reaches.
+
+    An open interval may reach further, up to 1; it is cut off there, so that what little is known
+    does not take the room of what is.
+    """
+    reach = [s.upper if s.settled else s.estimate for s in found] + [limit or 0, 0.02]
+    end = min(1.0, 1.06 * max(reach))
+    step = next(s for s in STEPS if end / s <= MARKS)
+    return end, [k * step for k in range(1 + int(end / step + 1e-9))]
+
+
+def _bars(
+    found: list[Standing], certificate: CertificateFacts, end: float
+) -> list[tuple[str, list[Bar]]]:
+    """Per kind of target its heading and bars: what is settled first, then the highest rate."""
     return [
-        {
-            "name": standing.name,
-            "what": BELIEFS[what],
-            "value": percent(value),
-            "where": where,
-            "span": span(standing.lower, standing.upper),
-            "why": _why(what, where),
-        }
-        for what, value, where in standing.astray
+        (title, [_bar(s, end) for s in sorted(part, key=lambda s: (not s.settled, -s.estimate))])
+        for title, part in ordered(found)
     ]
 
 
-def _why(what: str, where: str) -> str:
-    if what == "belief":
-        return "it blurs answers, also over the line between absent and present"
-    return f"the questions chosen were {'harder' if where == 'above' else 'easier'} than the rest"
-
-
-def _chart(evidence: Evidence, certificate: CertificateFacts) -> dict[str, Any]:
-    """Rows from top to bottom: headings, and targets with their figures."""
-    rows: list[dict[str, Any]] = []
-    told = words(certificate)
-    for title, part in ordered(evidence.standings):
-        rows.append({"heading": title})
-        rows += [_row(s, told["done" if s.settled else "open"]) for s in part]
-    return {"rows": rows, "limit": certificate.at_most}
-
-
-def _row(standing: Standing, state: str) -> dict[str, Any]:
-    return {
-        "state": "contradicted" if standing.contradicted else state,
-        "label": plot_text(shorten(standing.label, LABEL)),
-        "name": plot_text(standing.name),
-        "span": span(standing.lower, standing.upper),
-        "seen": f"{standing.questions:,} of {standing.size:,}",
-        "settled": standing.settled,
-        "astray": bool(standing.astray),
-        **{k: getattr(standing, k) for k in ("lower", "upper", "estimate", "raw", "belief")},
-        "shown": [figure(v) for v in (standing.estimate, standing.raw, standing.belief)],
-    }
+def _bar(standing: Standing, end: float) -> Bar:
+    start, stop = (min(v / end, 1.0) for v in (standing.lower, standing.upper))
+    return Bar(
+        standing,
+        shorten(standing.label, LABEL),
+        start,
+        stop - start,
+        min(standing.estimate / end, 1.0),
+        standing.upper > end,
+    )

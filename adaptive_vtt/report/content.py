@@ -1,5 +1,6 @@
 """What the journal says, read once."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
@@ -9,8 +10,10 @@ import pandas as pd
 from ..certify.tracks import Track, tracks
 from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
-from ..journal.rows import AnswerRow, CallRow, DrawRow, SourceRow
+from ..journal.rows import EXCLUDED, AnswerRow, CallRow, DrawRow, SourceRow
 from ..results import judged, warned
+from ..types import SIDES
+from .baseline import Uniform
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Content:
     sources: list[SourceRow] = field(default_factory=list)
     head: str = ""
     warnings: tuple[str, ...] = ()
+    uniform: Uniform | None = None
 
     @classmethod
     def of(cls, journal: Journal) -> Self:
@@ -62,6 +66,11 @@ class Content:
         return self.facts.settings
 
     @property
+    def rules(self) -> list[str]:
+        """When the audit stops, in words."""
+        return [rule.replace("+-", "±") for rule in self.facts.stop]
+
+    @property
     def adaptive(self) -> bool:
         """Whether earlier answers had a say in what was asked."""
         return self.settings.strategy != "random"
@@ -71,7 +80,13 @@ class Content:
         """What is certified, to what, and how sure; None in audits that certify nothing."""
         return self.facts.certificate
 
-    @property
+    @cached_property
+    def counted(self) -> pd.DataFrame:
+        """``table`` without the questions that turned out not to count."""
+        excluded = self.table["unanswered"].astype(str).str.startswith(EXCLUDED)
+        return self.table[~excluded]
+
+    @cached_property
     def in_words(self) -> bool:
         """Whether answers are words, of which neither P(yes) nor its sides mean anything."""
         return any(a.said is not None for call in self.calls for a in call.answers)
@@ -95,9 +110,26 @@ class Content:
         return any("objects" in (a.details or {}) for c in self.calls for a in c.answers)
 
     @cached_property
-    def samples(self) -> dict[int, str]:
-        """The source image's id by call."""
-        return {row.call: row.sample for row in self.draws}
+    def sided(self) -> bool:
+        """Whether every question is about something that is present or absent."""
+        rates = set(self.settings.oracle.rates)
+        return rates == set(SIDES) and not (self.in_words or self.captioned)
+
+    @property
+    def scored(self) -> bool:
+        """Whether answers are scores of masks."""
+        return "EFR" in self.settings.oracle.rates
+
+    @cached_property
+    def drawn(self) -> dict[int, DrawRow]:
+        """The draw of every call."""
+        return {row.call: row for row in self.draws}
+
+    def targets_of(self, call: int, questions: Iterable[int]) -> frozenset[int]:
+        """Places of the targets to which any of a call's ``questions`` belongs."""
+        numbers = set(questions)
+        moves = self.drawn[call].moves
+        return frozenset(m.target for m in moves if not numbers.isdisjoint(m.members))
 
     @cached_property
     def answers(self) -> dict[int, AnswerRow]:

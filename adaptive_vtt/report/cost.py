@@ -21,7 +21,7 @@ def section(evidence: Evidence) -> Section | None:
         words=words(certificate),
         summary=_summary(found, calls),
     )
-    return Section("What drove the cost", "cost", html)
+    return Section("What took longest", "slowest", html)
 
 
 def _order(standing: Standing, calls: int) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Right and wrong answers, per concept and per change of the image."""
+"""Right and wrong answers per concept."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ import pandas as pd
 
 from ..results import METRICS, confusion
 from .evidence import Evidence
-from .section import FEW, Section, data, fragment, plot_text, shorten
+from .section import FEW, Section, fragment
 
 COUNTS = ("tn", "fp", "fn", "tp", "unanswered")
 FIGURES = ("error", *METRICS)
@@ -28,8 +28,6 @@ BASES = {
     "kappa": ("tn", "fp", "fn", "tp"),
 }
 """The counts each figure rests on; with few of them it says little."""
-LABEL = 22
-"""Longer names of relations are cut short beside the map."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +52,17 @@ class Row:
 
 
 def section(evidence: Evidence) -> Section | None:
-    """A table per concept, and a map of relation by severity; captions have neither sides
-    nor degrees of severity."""
-    if evidence.captioned:
+    """A table per concept; None where no answer has a side."""
+    if not evidence.sided:
         return None
     html = fragment(
         "counts.html",
         rows=_rows(evidence),
         names=NAMES,
         few=FEW,
-        concepts=evidence.concepts,
         adaptive=evidence.adaptive,
-        data=data("map-data", _map(evidence)),
     )
-    return Section("Right and wrong", "counts", html)
+    return Section("Right and wrong per concept", "counts", html)
 
 
 def tally(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -77,7 +72,7 @@ def tally(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 def _rows(evidence: Evidence) -> list[Row]:
     """Every concept in the dataset's order, those never asked about included."""
-    found = tally(evidence.table, ["concept"]).reindex(evidence.concepts)
+    found = tally(evidence.counted, ["concept"]).reindex(evidence.concepts)
     return [_row(str(name), figures) for name, figures in found.iterrows()]
 
 
@@ -85,36 +80,3 @@ def _row(name: str, figures: "pd.Series[Any]") -> Row:
     counts = figures[list(COUNTS)].fillna(0).astype(int)
     cells = [Cell(float(figures[f]), int(counts[list(BASES[f])].sum())) for f in FIGURES]
     return Row(name, counts.tolist(), cells)
-
-
-def _map(evidence: Evidence) -> dict[str, Any]:
-    """Cells by concept ("all" is every concept): relation, severity, counts, figures."""
-    relations = evidence.relations
-    levels = sorted({severity for _, severity in evidence.variants})
-    spots = {v: (relations.index(v[0]), levels.index(v[1])) for v in evidence.variants}
-    places = {name: str(i) for i, name in enumerate(evidence.concepts)}
-    cells: dict[str, list[list[Any]]] = {"all": []}
-    for (relation, severity), row in _lines(evidence.table, ["relation", "severity"]):
-        cells["all"].append([*spots[relation, severity], *row])
-    by = ["concept", "relation", "severity"]
-    for (concept, relation, severity), row in _lines(evidence.table, by):
-        cells.setdefault(places[concept], []).append([*spots[relation, severity], *row])
-    return {
-        "names": [plot_text(r) for r in relations],
-        "relations": [plot_text(shorten(r, LABEL)) for r in relations],
-        "severities": levels,
-        "variants": list(spots.values()),
-        "figures": [
-            {"name": NAMES[f], "base": [COUNTS.index(c) for c in BASES[f]]} for f in FIGURES
-        ],
-        "few": FEW,
-        "cells": cells,
-    }
-
-
-def _lines(table: pd.DataFrame, by: list[str]) -> list[tuple[Any, list[Any]]]:
-    """Per group its key, and counts and figures in one list."""
-    found = tally(table, by)
-    counts = found[list(COUNTS)].astype(int).to_numpy().tolist()
-    figures = found[list(FIGURES)].to_numpy(float).tolist()
-    return [(k, c + f) for k, c, f in zip(found.index, counts, figures, strict=True)]

@@ -3,6 +3,7 @@
 from functools import cached_property
 
 from .content import Content
+from .failures import Failure, failures
 from .replay import Replay, implied_rates, replay
 from .target_status import Standing, standings
 
@@ -14,6 +15,11 @@ class Evidence(Content):
     def replay(self) -> Replay:
         """The answer GPs, learnt again from the first answer to the last."""
         return replay(self)
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """Every call with a wrong answer, the surest mistakes first."""
+        return failures(self)
 
     @cached_property
     def standings(self) -> list[Standing]:

@@ -1,83 +1,135 @@
-"""The worst figures, certified and raw, picked for a plain summary."""
+"""Where most is known to go wrong: certified groups first, raw ones where nothing is certified."""
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
+from typing import Any
 
-import pandas as pd
-
+from .album import Picture, picture
 from .evidence import Evidence
-from .section import FEW, amount
+from .failures import Failure
+from .section import FEW, amount, percent, span
 from .target_status import Standing
 
-SIDES = 3
-CHANGES = 2
-CERTIFIED = 6
+WORST = 3
+"""Groups that are shown."""
+SHOWN = 2
+"""Pictures of each."""
 SOME = 0.005
 """Where a lower bound is below this, hardly anything is known to go wrong."""
+Z = 1.96
+"""Standard deviations of a 95 % interval of Wilson's."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """``wrong`` of ``questions`` about ``subject`` went wrong ``where``."""
+class Group:
+    """Questions of one kind, and how often they go wrong.
 
-    subject: str
-    where: str
-    wrong: int
-    questions: int
-
-    @property
-    def rate(self) -> float:
-        return self.wrong / self.questions
-
-
-def certified_findings(evidence: Evidence) -> list[Standing]:
-    """The targets of which most is known to go wrong: the highest lower bounds, worst first.
-
-    Targets about everything come before. Those of which nothing is known, and contradicted ones,
-    are left out.
+    ``rate`` and ``basis`` say so in words. ``sure`` and ``perhaps``: the ends of the bar, shares:
+    so much goes wrong at least, and at most. ``query``: what the gallery filters by; ``failures``:
+    the calls that went wrong there, the surest mistakes first.
     """
-    sound = [s for s in evidence.standings if not s.contradicted]
-    told = [s for s in sound if s.lower > 0 or s.upper < 1]
-    solid = [s for s in told if s.lower >= SOME or s.kind == "overall"] or told
-    solid.sort(key=lambda s: (s.kind != "overall", -s.lower, s.upper))
-    return solid[:CERTIFIED]
+
+    name: str
+    rate: str
+    basis: str
+    sure: float
+    perhaps: float
+    query: str
+    failures: list[Failure]
 
 
-def findings(evidence: Evidence) -> list[Finding]:
-    """All questions together, then the highest error rates, worst first.
+def worst(evidence: Evidence) -> list[Group]:
+    """The groups with the highest lower bounds, worst first; those about everything left out."""
+    if evidence.certificate is None:
+        return raw_groups(evidence)[:WORST]
+    several = [s for s in evidence.standings if s.kind != "overall" and _known(s)]
+    return [_certified(evidence, s) for s in sorted(several, key=lambda s: -s.lower)[:WORST]]
 
-    Those are by side of a concept and by change of the image. Groups of fewer than FEW
-    questions are passed over: their rates are mostly noise.
+
+def _known(standing: Standing) -> bool:
+    """Whether more than hardly anything is known to go wrong, and nothing contradicts it."""
+    return standing.lower >= SOME and not standing.contradicted
+
+
+def raw_groups(evidence: Evidence) -> list[Group]:
+    """Sides of concepts and changes of the image, by the lower end of Wilson's interval.
+
+    A small sample with a high rate so comes after a large one. Groups of fewer than FEW
+    questions, and those without a mistake, are left out.
     """
-    table = evidence.table.assign(wrong=evidence.table["loss"] >= 0.5)
-    sides = [
-        Finding(concept, "where it is present" if truth else "where it is absent", wrong, n)
-        for (concept, truth), wrong, n in _groups(table, ["concept", "truth"])
-    ]
-    images = _groups(table, ["relation", "severity"])
-    unchanged = [
-        f" (unchanged images: {amount(w)} of {amount(n)})"
-        for (r, _), w, n in images
-        if r == "identity"
-    ]
-    where = "over all concepts" + "".join(unchanged)
-    changes = [
-        Finding(evidence.change(relation, severity), where, wrong, n)
-        for (relation, severity), wrong, n in images
-        if relation != "identity"
-    ]
-    if not len(table):
-        return []
-    if evidence.captioned:
-        sides, changes = [], [replace(finding, where="over all images") for finding in changes]
-    overall = Finding("All questions", "together", int(table["wrong"].sum()), len(table))
-    return [overall, *_worst(sides, SIDES), *_worst(changes, CHANGES)]
+    table = evidence.counted.assign(wrong=evidence.counted["loss"] >= 0.5)
+    found = []
+    if evidence.sided:
+        for concept, truth, bad, n in _counts(table, ["concept", "truth"]):
+            name = f"{concept}, where it is {'present' if truth else 'absent'}"
+            query = f"concept={evidence.concepts.index(concept)}&truth={truth}"
+            met = [f for f in evidence.failures if f.about(concept, truth)]
+            found.append(_raw(name, bad, n, query, met))
+    for relation, severity, bad, n in _counts(table, ["relation", "severity"]):
+        query = f"relation={evidence.relations.index(relation)}&severity={severity}"
+        met = [f for f in evidence.failures if (f.relation, f.severity) == (relation, severity)]
+        found.append(_raw(evidence.change(relation, severity), bad, n, query, met))
+    return sorted((g for g in found if g is not None), key=lambda g: -g.sure)
 
 
-def _groups(table: pd.DataFrame, by: list[str]) -> list[tuple[tuple[str, int], int, int]]:
+def wilson(wrong: int, count: int) -> tuple[float, float]:
+    """Wilson's 95 % interval for a share (Wilson, 1927), as if questions were drawn evenly."""
+    share, square = wrong / count, Z * Z / count
+    centre = (share + square / 2) / (1 + square)
+    reach = Z * math.sqrt(share * (1 - share) / count + square / (4 * count)) / (1 + square)
+    return max(0.0, centre - reach), min(1.0, centre + reach)
+
+
+def _counts(table: Any, by: list[str]) -> list[tuple[str, int, int, int]]:
     parts = table.groupby(by, sort=False)["wrong"].agg(["sum", "count"])
-    return [((str(a), int(b)), int(wrong), int(n)) for (a, b), wrong, n in parts.itertuples()]
+    return [(str(a), int(b), int(wrong), int(n)) for (a, b), wrong, n in parts.itertuples()]
 
 
-def _worst(found: list[Finding], most: int) -> list[Finding]:
-    solid = [f for f in found if f.questions >= FEW and f.wrong]
-    return sorted(solid, key=lambda f: f.rate, reverse=True)[:most]
+def _raw(name: str, bad: int, count: int, query: str, met: list[Failure]) -> Group | None:
+    if count < FEW or not bad:
+        return None
+    basis = f"{amount(bad)} of {amount(count)} questions, not certified"
+    return Group(name, percent(bad / count), basis, *wilson(bad, count), query, met)
+
+
+def _certified(evidence: Evidence, standing: Standing) -> Group:
+    met = [f for f in evidence.failures if standing.place in f.targets]
+    basis = span(standing.lower, standing.upper)
+    if not standing.settled:
+        basis += ", still open"
+    return Group(
+        standing.name,
+        percent(standing.estimate),
+        basis,
+        standing.lower,
+        standing.upper,
+        f"target={standing.place}",
+        met,
+    )
+
+
+def pictured(groups: list[Group]) -> list[list[tuple[Picture, str, int]]]:
+    """Per group the follow-ups of its surest mistakes: picture, words and call.
+
+    Of samples that no group before has shown, as long as there are.
+    """
+    seen: set[str] = set()
+    found = []
+    for group in groups:
+        kept = [f for f in group.failures if f.pictures]
+        chosen = sorted(_firsts(kept), key=lambda f: f.sample in seen)[:SHOWN]
+        seen.update(f.sample for f in chosen)
+        found.append(
+            [
+                (picture(f.pictures[1]), f"{f.sample}, {f.change}", f.call)
+                for f in chosen
+                if f.pictures
+            ]
+        )
+    return found
+
+
+def _firsts(failures: list[Failure]) -> list[Failure]:
+    """The first of every sample, then the others."""
+    first = {f.sample: f for f in reversed(failures)}
+    return sorted(failures, key=lambda f: f is not first[f.sample])

@@ -1,136 +1,129 @@
-"""What went wrong, in pictures."""
+"""What went wrong, in pictures: every failing call, filtered by what it is about."""
 
-import struct
-from base64 import b64encode
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Sequence
+from typing import Any
 
-from ..journal.rows import AnswerRow, CallRow
+from ..oracles.caption_rules import ERROR_TYPES
+from . import caption_violations
+from .album import Album
 from .evidence import Evidence
-from .section import Section, fragment
+from .failures import Failure, Mistake
+from .section import THIN, Section, data, fragment
 
-FIRST = 12
-"""Failing calls that are shown before the reader asks for all."""
-LISTED = 6
-"""Mistakes of one call that are listed before the reader asks for all."""
-MOST = 2_700_000
-"""Characters of all pictures together, so that the page stays small."""
-TINY = 96
-"""Pictures narrower than this are enlarged pixel by pixel."""
+SAID = 160
+"""So much of an answer in words is shown."""
+OTHER = (caption_violations.OTHER, "of another kind")
+
+Options = list[tuple[Any, str]]
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A PNG as a data address."""
-
-    address: str
-    width: int
-    height: int
-
-    @property
-    def tiny(self) -> bool:
-        return max(self.width, self.height) < TINY
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """One concept answered wrongly, or not at all."""
-
-    concept: int
-    name: str
-    truth: int
-    answer: float | None
-    reason: str | None
-    said: str | None = None
-
-    @property
-    def distance(self) -> float:
-        """How far the answer lies from the truth; an unanswered question comes last."""
-        return -1.0 if self.answer is None else abs(self.answer - self.truth)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """One call that went wrong, and its pictures; ``source`` None where nothing was changed."""
-
-    sample: str
-    relation: int
-    change: str
-    source: Picture | None
-    follow_up: Picture
-    mistakes: list[Mistake]
-    right: int
-
-    @property
-    def size(self) -> int:
-        """Characters of its pictures."""
-        return len(self.follow_up.address) + (len(self.source.address) if self.source else 0)
-
-
-def section(evidence: Evidence) -> Section | None:
-    """All failures with pictures, the surest mistakes first; captions have their own section."""
+def section(evidence: Evidence) -> Section:
+    """All failures, the surest mistakes first; gallery.js makes cards of them."""
+    album = Album()
     if evidence.captioned:
-        return None
-    kept = sorted(_failures(evidence), key=lambda f: -f.mistakes[0].distance)
-    failures = _fitting(kept)
-    concepts = sorted({(m.concept, m.name) for f in failures for m in f.mistakes})
-    relations = sorted({f.relation for f in failures})
+        items = [_caption(evidence, p, album) for p in caption_violations.pairs(evidence)]
+    else:
+        items = [_item(evidence, f, album) for f in evidence.failures]
     html = fragment(
         "gallery.html",
-        failures=failures,
-        kept=len(kept),
-        failed=_failed(evidence),
-        concepts=concepts,
-        relations=[(i, evidence.relations[i]) for i in relations],
-        first=FIRST,
-        listed=LISTED,
+        failed=len(items),
+        bare=sum(all(v["picture"] is None for v in item["views"]) for item in items),
+        captioned=evidence.captioned,
+        filters=_filters(evidence, items),
+        items=data("failures-data", items),
     )
-    return Section("Wrong answers", "gallery", html)
+    pictures = [[p.address, p.width, p.height] for p in album.pictures]
+    return Section("Where it fails", "failures", html, data("pictures", pictures))
 
 
-def _fitting(failures: list[Failure]) -> list[Failure]:
-    """The first failures, as many as MOST allows."""
-    sizes = accumulate(f.size for f in failures)
-    return [f for f, size in zip(failures, sizes, strict=True) if size <= MOST]
+def _item(evidence: Evidence, failure: Failure, album: Album) -> dict[str, Any]:
+    source, follow_up = failure.pictures or (None, None)
+    views = [_view(album, follow_up, failure.change)]
+    if source is not None and failure.changed:
+        views.insert(0, _view(album, source, "source"))
+    note = f"{failure.right} other {'answer' if failure.right == 1 else 'answers'} right"
+    return {
+        "id": failure.call,
+        "sample": failure.sample,
+        "relation": evidence.relations.index(failure.relation),
+        "severity": failure.severity,
+        "change": failure.change,
+        "views": views,
+        "lines": [_line(evidence, m) for m in failure.mistakes],
+        "note": note if failure.right else "",
+        "targets": sorted(failure.targets),
+    }
 
 
-def _failed(evidence: Evidence) -> int:
-    """How many calls went wrong, with pictures or without."""
-    return sum(any(map(_is_wrong, call.answers)) for call in evidence.calls)
+def _view(album: Album, png: bytes | None, caption: str, **more: Any) -> dict[str, Any]:
+    place = None if png is None else album.add(png)
+    return {"picture": place, "caption": caption, **more}
 
 
-def _failures(evidence: Evidence) -> list[Failure]:
-    shown = [c for c in evidence.calls if c.call in evidence.pictures]
-    failures = [_failure(evidence, call, evidence.samples[call.call]) for call in shown]
-    return [f for f in failures if f.mistakes]
+def _line(evidence: Evidence, mistake: Mistake) -> dict[str, Any]:
+    """What was wrong: ``key`` and ``truth`` to filter by, the rest in words."""
+    at = mistake.answer
+    if mistake.said is not None:
+        at = None
+        said = f"“{mistake.said[:SAID]}”" + (f": {mistake.reason}" if mistake.reason else "")
+    elif at is None:
+        said = f"no answer: {mistake.reason or 'no reason was given'}"
+    else:
+        said = f"{'score' if evidence.scored else 'P(yes)'} {100 * at:.0f}{THIN}%"
+    side = f"is {'present' if mistake.truth else 'absent'}"
+    return {
+        "key": mistake.concept,
+        "truth": mistake.truth if evidence.sided else None,
+        "name": mistake.name,
+        "is": side if evidence.sided else "",
+        "said": said,
+        "at": at,
+    }
 
 
-def _failure(evidence: Evidence, call: CallRow, sample: str) -> Failure:
-    asked = evidence.asked(call.answers[0].question)
-    source, follow_up = evidence.pictures[call.call]
-    wrong = [_mistake(evidence, a) for a in call.answers if _is_wrong(a)]
-    return Failure(
-        sample,
-        evidence.relations.index(asked.relation),
-        evidence.change(asked.relation, asked.severity),
-        None if source == follow_up else picture(source),
-        picture(follow_up),
-        sorted(wrong, key=lambda m: -m.distance),
-        sum(a.loss is not None for a in call.answers) - len(wrong),
-    )
+def _caption(evidence: Evidence, pair: caption_violations.Pair, album: Album) -> dict[str, Any]:
+    views = [
+        _view(album, shown.png, f"“{said}”", boxes=shown.boxes, ratio=shown.ratio)
+        for shown, said in ((pair.source, pair.caption), (pair.follow_up, pair.said))
+    ]
+    return {
+        "id": pair.call,
+        "sample": pair.sample,
+        "relation": evidence.relations.index(pair.relation),
+        "severity": pair.severity,
+        "change": pair.change,
+        "views": views,
+        "lines": [
+            {
+                "key": v.error,
+                "truth": None,
+                "name": v.name,
+                "is": v.status,
+                "said": ERROR_TYPES.get(v.error, "another error"),
+                "at": None,
+                "rule": v.rule,
+            }
+            for v in pair.violations
+        ],
+        "note": f"Also: {', '.join(pair.others)}" if pair.others else "",
+        "targets": sorted(pair.targets),
+    }
 
 
-def _is_wrong(answer: AnswerRow) -> bool:
-    return answer.loss is not None and answer.loss >= 0.5
-
-
-def _mistake(evidence: Evidence, row: AnswerRow) -> Mistake:
-    concept = row.question % len(evidence.concepts)
-    name = evidence.concepts[concept]
-    return Mistake(concept, name, row.truth or 0, row.answer, row.unanswered, row.said)
-
-
-def picture(png: bytes) -> Picture:
-    """A PNG, with its size read from its header."""
-    width, height = struct.unpack(">II", png[16:24]) if len(png) >= 24 else (1, 1)
-    return Picture("data:image/png;base64," + b64encode(png).decode("ascii"), width, height)
+def _filters(evidence: Evidence, items: Sequence[dict[str, Any]]) -> list[tuple[str, str, Options]]:
+    """What there is to choose from: name, heading, values with their words."""
+    certificate = evidence.certificate
+    kinds: Options = list(enumerate(evidence.concepts))
+    if evidence.captioned:
+        met = {line["key"] for item in items for line in item["lines"]}
+        kinds = [(kind, words) for kind, words in [*ERROR_TYPES.items(), OTHER] if kind in met]
+    sides: Options = [(1, "where it is present"), (0, "where it is absent")]
+    severities = sorted({severity for _, severity in evidence.variants})
+    found: list[tuple[str, str, Options]] = [
+        ("target", "Certified target", list(enumerate(certificate.targets if certificate else ()))),
+        ("relation", "Relation", list(enumerate(evidence.relations))),
+        ("severity", "Severity", [(k, str(k)) for k in severities]),
+        ("concept", "Error type" if evidence.captioned else "Concept", kinds),
+        ("truth", "Side", sides if evidence.sided else []),
+    ]
+    return [(name, title, options) for name, title, options in found if len(options) > 1]

@@ -1,6 +1,7 @@
-"""The page: sections in order, in one frame with everything it needs inside."""
+"""The page: parts in order, each of some sections, in one frame with everything it needs inside."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from markupsafe import Markup
@@ -9,15 +10,20 @@ from ..journal import Journal
 from ..utils.files import write_text
 from . import (
     asked,
+    baseline,
     beliefs,
     caption_violations,
     certified,
+    conditions,
     cost,
     counts,
     derived,
+    disagreements,
     gallery,
+    grounds,
     headline,
     published,
+    settings,
     spending,
     uncertainty,
     widths,
@@ -25,52 +31,89 @@ from . import (
 from .evidence import Evidence
 from .section import Section, fragment
 
-SECTIONS: tuple[Callable[[Evidence], Section | None], ...] = (
-    headline.section,
-    certified.section,
-    derived.section,
-    published.section,
-    widths.section,
-    cost.section,
-    spending.section,
-    beliefs.section,
-    uncertainty.section,
-    counts.section,
-    caption_violations.section,
-    gallery.section,
-    asked.section,
+Maker = Callable[[Evidence], Section | None]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the page; ``id`` is its anchor, ``short`` its title in the navigation.
+
+    ``folded``: each section opens when asked to."""
+
+    id: str
+    short: str
+    title: str
+    makers: tuple[Maker, ...]
+    folded: bool = False
+
+
+PARTS = (
+    Part("verdict", "Verdict", "Verdict", (headline.section,)),
+    Part(
+        "failures",
+        "Failures",
+        "Where it fails",
+        (gallery.section, caption_violations.section),
+    ),
+    Part(
+        "certified",
+        "Certified",
+        "Certified",
+        (certified.section, derived.section, published.section),
+    ),
+    Part("conditions", "Conditions", "Conditions", (conditions.section,)),
+    Part(
+        "cost",
+        "Cost",
+        "Cost and trouble",
+        (spending.section, cost.section, widths.section),
+    ),
+    Part(
+        "appendix",
+        "Appendix",
+        "Appendix",
+        (
+            counts.section,
+            disagreements.section,
+            beliefs.section,
+            uncertainty.section,
+            asked.section,
+            grounds.section,
+            settings.section,
+        ),
+        folded=True,
+    ),
 )
-"""What the page shows, top to bottom. A new part is a module and a line here; None is left out."""
+"""What the page shows, top to bottom. A new section is a module and its place here; one that
+returns None is left out, and so is a part without any."""
+SCRIPTS = ("page.js", "gallery.js", "lines.js", "beliefs.js", "conditions.js")
 
 HERE = Path(__file__).parent
 
 
-def render(journal: Journal) -> str:
-    """The whole page, from the journal alone."""
-    evidence = Evidence.of(journal)
+def render(journal: Journal, uniform: baseline.Uniform | None = None) -> str:
+    """The whole page, from the journal, and what uniform questions took if that is known."""
+    evidence = replace(Evidence.of(journal), uniform=uniform)
+    made = ((part, [s for make in part.makers if (s := make(evidence))]) for part in PARTS)
     return str(
         fragment(
             "page.html",
             settings=evidence.settings,
             dataset=evidence.facts.space.dataset,
-            sections=[part for make in SECTIONS if (part := make(evidence)) is not None],
+            parts=[(part, sections) for part, sections in made if sections],
             style=_ours("page.css"),
-            scripts=[_plotly(), _ours("page.js"), _ours("charts.js"), _ours("certified.js")],
+            scripts=[_ours(name) for name in SCRIPTS],
         )
     )
 
 
 def write_report(journal: Journal, path: Path) -> None:
-    """The page in a file, which is replaced in one step."""
-    write_text(Path(path), render(journal))
+    """The page in a file, which is replaced in one step; a measurement of uniform questions that
+    lies beside it is told."""
+    path = Path(path)
+    write_text(path, render(journal, baseline.read(path.parent)))
 
 
 def _ours(name: str) -> Markup:
     """A file of this folder, to stand in the page as it is."""
     return Markup((HERE / name).read_text(encoding="utf-8"))
-
-
-def _plotly() -> Markup:
-    from plotly.offline import get_plotlyjs
-
-    return Markup(get_plotlyjs())

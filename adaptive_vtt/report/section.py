@@ -1,15 +1,15 @@
 """What a section of the page is, and the means to make one.
 
 A section is a module with one function, Evidence in and Section out, listed in page.py.
-Its template stands beside it. Figures are dictionaries as Plotly takes them; a colour is a
-variable of page.css ("var(--accent)"), so that light and dark need no second figure.
+Its template stands beside it. Lines over an axis are drawn by lines.js from a ``figure_of``; a
+colour is a variable of page.css ("accent" is --accent), so light and dark need no second figure.
+Every rate and every half-width is in percent.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,13 @@ SIGNIFICANT = 4
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page; ``id`` is its anchor, ``html`` must be safe already."""
+    """``id`` is its anchor, ``html`` must be safe already; ``late`` is large data that stands at
+    the end of the page, so that the rest is painted first."""
 
     title: str
     id: str
     html: Markup
+    late: Markup | str = ""
 
 
 def fragment(template: str, **values: Any) -> Markup:
@@ -48,18 +50,28 @@ def data(id: str, value: Any) -> Markup:
 
 
 def chart(id: str, views: Mapping[str, Mapping[str, Any]], label: str) -> Markup:
-    """A Plotly chart with one figure (data, layout) per view.
+    """A chart of lines with one figure (``figure_of``) per view.
 
     ``<select data-view="ID">`` switches views; ``<select data-only="ID">`` shows, of the
-    traces that have a ``meta``, those whose ``meta`` is the value chosen.
+    lines that have an ``only``, those whose ``only`` is the value chosen.
     """
     frame = Markup('<div class="chart" id="{}" role="img" aria-label="{}"></div>')
     return frame.format(id, label) + data(f"{id}-data", views)
 
 
-def plot_text(text: str) -> str:
-    """``text`` for a Plotly label, whose small HTML would read tags in it."""
-    return escape(text, quote=False)  # it would show &quot; as it stands
+def figure_of(
+    x: Mapping[str, Any],
+    y: Mapping[str, Any],
+    lines: Sequence[Mapping[str, Any]],
+    levels: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """Lines over two axes, for lines.js.
+
+    An axis has a ``title`` and may have ``range`` (two numbers), ``log`` and ``percent`` (0.1 is
+    written 10 %). A line has ``x``, ``y``, ``name`` and ``colour``, and may have ``width``,
+    ``dash``, ``step`` and ``only``. A level is a dashed line across at ``at``, with ``text``.
+    """
+    return {"x": x, "y": y, "lines": lines, "levels": levels}
 
 
 def shorten(text: str, most: int) -> str:
@@ -82,7 +94,8 @@ def percent(share: float | None) -> str:
     """0.123 as 12.3 %; nothing known is a dash."""
     if share is None or math.isnan(share):
         return "–"
-    digits = 0 if share in (0, 1) else 1 if share >= 0.001 else 4
+    small = abs(share)
+    digits = 0 if share in (0, 1) else 1 if small >= 0.001 else 2 if small >= 0.0001 else 4
     return f"{100 * share:.{digits}f}{THIN}%"
 
 
@@ -93,11 +106,6 @@ def figure(value: float | None) -> str:
     return f"{value + 0.0:.2f}"
 
 
-def precise(value: float | None) -> str:
-    """A figure to three decimals; nothing known is a dash."""
-    return "–" if value is None or math.isnan(value) else f"{value + 0.0:.3f}"
-
-
 def outward(lower: float, upper: float) -> tuple[float, float]:
     """An interval to three decimals, rounded so that it holds what it held."""
     slack = 1e-6  # of a step: what floating point makes of 0.13
@@ -105,9 +113,31 @@ def outward(lower: float, upper: float) -> tuple[float, float]:
 
 
 def span(lower: float, upper: float) -> str:
-    """An interval in words, rounded outwards."""
-    low, high = outward(lower, upper)
-    return f"{low + 0.0:.3f} to {high + 0.0:.3f}"
+    """An interval in percent, rounded outwards: 8.5 to 11.5 %."""
+    low, high = (_tenths(value) for value in outward(lower, upper))
+    return f"{low} to {high}{THIN}%"
+
+
+def within(half_width: float | None) -> str:
+    """A half-width in percent, rounded up: ±1.5 %; nothing known is a dash."""
+    if half_width is None or math.isnan(half_width):
+        return "–"
+    return f"±{_tenths(outward(0, half_width)[1])}{THIN}%"
+
+
+def aim(half_width: float) -> str:
+    """A half-width that was asked for, as it was given: ±2.5 %."""
+    return f"±{100 * half_width:g}{THIN}%"
+
+
+def exact(share: float) -> str:
+    """A share somebody chose, as they gave it: 2.5 %."""
+    return f"{100 * share:g}{THIN}%"
+
+
+def _tenths(share: float) -> str:
+    """0.085 as 8.5, and 0 and 1 as 0 and 100."""
+    return f"{100 * share + 0.0:.0f}" if share in (0, 1) else f"{100 * share + 0.0:.1f}"
 
 
 def sure(confidence: float) -> str:
@@ -144,6 +174,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for show in (percent, figure, precise, sure, amount, duration):
+    for show in (percent, figure, within, aim, exact, sure, amount, duration, money):
         environment.filters[show.__name__] = show
     return environment

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.canaries import repeated
 from ..journal.rows import EXCLUDED
 from .evidence import Evidence
-from .section import Section, amount, chart, fragment, money
+from .section import Section, amount, chart, figure_of, fragment, money
 
 CHECKPOINTS = 200
 """Moments at which the cost is shown, at most."""
@@ -24,9 +25,11 @@ class Trouble:
 
 
 def section(evidence: Evidence) -> Section | None:
-    """Cost over calls and time, failures by kind; None where all was free and all answered."""
+    """Cost over calls and time, failures by kind; None where nothing was asked, or all was free
+    and all answered."""
     troubles, statistics = _troubles(evidence), evidence.facts.endpoint or {}
-    if evidence.cost == 0 and not troubles and not statistics:
+    again = repeated(evidence.sources, evidence.calls)
+    if evidence.cost == 0 and not (troubles or statistics or again or evidence.facts.interrupted):
         return None
     views = {axis: _figure(evidence, axis) for axis in ("calls", "seconds")}
     html = fragment(
@@ -36,12 +39,15 @@ def section(evidence: Evidence) -> Section | None:
         money=money,
         cap=evidence.facts.max_cost,
         lost=evidence.facts.interrupted,
+        again=again,
+        ratio=evidence.certificate is None or evidence.certificate.bets.ratio,
+        excluded=len(evidence.table) - len(evidence.counted),
         calls=len(evidence.calls) + len(evidence.sources),
         troubles=troubles,
         asked=len(evidence.table),
         statistics=[(name.replace("_", " "), value) for name, value in _flat(statistics)],
     )
-    return Section("Cost and trouble", "spending", html)
+    return Section("What it cost, and what came back instead of answers", "spending", html)
 
 
 def _troubles(evidence: Evidence) -> list[Trouble]:
@@ -71,25 +77,15 @@ def _figure(evidence: Evidence, axis: str) -> dict[str, Any]:
     cost = np.cumsum(costs)
     shown = np.unique(np.linspace(0, len(paid), CHECKPOINTS).round().astype(np.int64))
     x = shown if axis == "calls" else seconds[shown].round(2)
-    unit = "calls" if axis == "calls" else "s"
-    trace = {
-        "type": "scatter",
-        "mode": "lines",
+    line = {
         "x": x.tolist(),
         "y": cost[shown].tolist(),
-        "line": {"color": "var(--accent)", "width": 2.5, "shape": "hv"},
-        "hovertemplate": "%{x} " + unit + ": %{y:.4~f}<extra></extra>",
+        "name": "cost",
+        "colour": "accent",
+        "width": 2.5,
+        "step": True,
     }
-    titles = {"calls": "calls answered so far", "seconds": "seconds of audit"}
-    layout: dict[str, Any] = {
-        "xaxis": {"title": {"text": titles[axis]}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": "cost"}, "rangemode": "tozero"},
-        "showlegend": False,
-    }
+    title = "calls answered so far" if axis == "calls" else "seconds of audit"
     cap = evidence.facts.max_cost
-    if cap is not None:
-        pen = {"color": "var(--third)", "width": 1.5, "dash": "dash"}
-        ends = {"x0": 0, "x1": 1, "y0": cap, "y1": cap}
-        layout["shapes"] = [{"type": "line", "xref": "paper", **ends, "line": pen}]
-        layout["yaxis"]["range"] = [0, 1.08 * cap]
-    return {"data": [trace], "layout": layout}
+    levels = [] if cap is None else [{"at": cap, "text": f"cap: {money(cap)}", "colour": "third"}]
+    return figure_of({"title": title}, {"title": "cost"}, [line], levels)

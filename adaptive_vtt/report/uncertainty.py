@@ -7,10 +7,9 @@ import numpy as np
 
 from ..types import Floats
 from .evidence import Evidence
-from .section import Section, chart, fragment, plot_text
+from .section import Section, chart, exact, figure_of, fragment
 
 AXES = {"questions": "questions asked so far", "calls": "calls answered so far"}
-HOVER = "%{y:.3f} of the prior"
 
 
 def section(evidence: Evidence) -> Section | None:
@@ -22,37 +21,46 @@ def section(evidence: Evidence) -> Section | None:
     html = fragment(
         "uncertainty.html",
         concepts=evidence.concepts,
-        rules=evidence.facts.stop,
+        rules=evidence.rules,
         last=float(level[-1]),
         chart=chart("uncertainty-chart", views, "Uncertainty over questions asked"),
     )
-    return Section("Uncertainty", "uncertainty", html)
+    return Section("Uncertainty of the answer GPs", "uncertainty", html)
 
 
 def _figure(evidence: Evidence, view: str) -> dict[str, Any]:
     x = getattr(evidence.replay, view).tolist()
-    layout = {
-        "xaxis": {"title": {"text": AXES[view]}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": "share of the prior"}, "range": [0, 1.06]},
-        "shapes": [_line(*level) for level in evidence.facts.stop_levels],
-        "annotations": [_label(*level) for level in evidence.facts.stop_levels],
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-    }
-    return {"data": _traces(evidence, x), "layout": layout}
+    levels = [
+        {
+            "at": tau,
+            "text": f"stops when the {over} is at most {exact(tau)}",
+            "colour": "accent" if over == "mean" else "bad",
+        }
+        for over, tau in evidence.facts.stop_levels
+    ]
+    axis = {"title": "share of the prior", "range": [0, 1.06], "percent": True}
+    return figure_of({"title": AXES[view]}, axis, _lines(evidence, x), levels)
 
 
-def _traces(evidence: Evidence, x: list[int]) -> list[dict[str, Any]]:
+def _lines(evidence: Evidence, x: list[int]) -> list[dict[str, Any]]:
     sides = evidence.replay.uncertainty
     mean, widest = _over_sides(sides)
     per_concept = _quietly(np.nanmean, sides, 2)
     concepts = [
-        _trace(x, per_concept[:, i], plot_text(name), "third", meta=str(i), width=2)
+        {
+            "x": x,
+            "y": per_concept[:, i].tolist(),
+            "name": name,
+            "colour": "third",
+            "only": str(i),
+        }
         for i, name in enumerate(evidence.concepts)
     ]
+    most = {"name": "most uncertain side", "colour": "bad", "dash": "dot"}
     return [
         *concepts,
-        _trace(x, widest, "most uncertain side", "bad", dash="dot", width=2),
-        _trace(x, mean, "mean", "accent", width=3),
+        {"x": x, "y": widest.tolist(), **most},
+        {"x": x, "y": mean.tolist(), "name": "mean", "colour": "accent", "width": 3},
     ]
 
 
@@ -66,41 +74,3 @@ def _quietly(reduce: Any, values: Floats, axis: Any) -> Floats:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.asarray(reduce(values, axis=axis))
-
-
-def _trace(
-    x: list[int],
-    y: Floats,
-    name: str,
-    colour: str,
-    *,
-    width: int,
-    dash: str = "solid",
-    meta: str | None = None,
-) -> dict[str, Any]:
-    line = {"color": f"var(--{colour})", "width": width, "dash": dash}
-    trace = {"x": x, "y": y.tolist(), "name": name, "line": line, "hovertemplate": HOVER}
-    mode = {"type": "scatter", "mode": "lines+markers" if len(x) < 3 else "lines"}
-    return trace | mode | ({} if meta is None else {"meta": meta, "visible": False})
-
-
-def _line(over: str, tau: float) -> dict[str, Any]:
-    pen = {"color": _colour(over), "width": 1, "dash": "dash"}
-    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": tau, "y1": tau, "line": pen}
-
-
-def _label(over: str, tau: float) -> dict[str, Any]:
-    return {
-        "text": f"stops when the {over} is at most {tau:g}",
-        "font": {"color": _colour(over)},
-        "xref": "paper",
-        "x": 0.01,
-        "xanchor": "left",
-        "y": tau,
-        "yanchor": "top" if tau > 0.08 else "bottom",
-        "showarrow": False,
-    }
-
-
-def _colour(over: str) -> str:
-    return "var(--accent)" if over == "mean" else "var(--bad)"

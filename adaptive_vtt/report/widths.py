@@ -8,7 +8,7 @@ from ..certify.tracks import Counts
 from ..journal.facts import CertificateFacts
 from ..types import Floats
 from .evidence import Evidence
-from .section import Section, chart, fragment, plot_text
+from .section import Section, aim, chart, figure_of, fragment
 from .target_status import Standing, ordered
 
 CHECKPOINTS = 100
@@ -31,7 +31,7 @@ def section(evidence: Evidence) -> Section | None:
         all=1 < len(found) <= MANY,
         chart=chart("widths-chart", views, "Half-width of each interval over calls"),
     )
-    return Section("Width over calls", "widths", html)
+    return Section("How the intervals shrank", "widths", html)
 
 
 def _figure(
@@ -40,68 +40,32 @@ def _figure(
     calls = len(evidence.history[0].lower) - 1
     moments = np.unique(np.linspace(0, calls, CHECKPOINTS).round().astype(np.int64))
     widths = np.stack([t.half_width[moments] for t in evidence.history])
-    axis: dict[str, Any] = {"title": {"text": "half-width"}, "type": scale}
-    if scale == "linear":
-        axis["range"] = [0, 0.53]
-    else:
-        axis |= {"tickvals": [0.01, 0.02, 0.05, 0.1, 0.2, 0.5], "dtick": None}
-        axis["range"] = [float(np.log10(max(widths.min(), 1e-3) / 1.15)), float(np.log10(0.56))]
-    layout = {
-        "xaxis": {"title": {"text": "calls answered so far"}, "rangemode": "tozero"},
-        "yaxis": axis,
-        "shapes": [_line(certificate.aim)],
-        "annotations": [_label(certificate, scale)],
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+    axis: dict[str, Any] = {"title": "half-width", "range": [0, 0.5], "percent": True}
+    if scale == "log":
+        axis |= {"log": True, "range": [max(float(widths.min()), 1e-3) / 1.15, 0.5]}
+    lines = [_line(moments, widths[s.place], s) for s in found if len(found) > 1]
+    widest = {
+        "x": moments.tolist(),
+        "y": widths.max(axis=0).tolist(),
+        "name": "widest of all" if len(found) > 1 else "half-width",
+        "colour": "text",
+        "width": 3,
     }
-    return {"data": _traces(moments, widths, found), "layout": layout}
+    stops = certificate.half_width is not None
+    level = {
+        "at": certificate.aim,
+        "text": ("asked for: " if stops else "bets aim at ") + aim(certificate.aim),
+        "colour": "third",
+    }
+    return figure_of({"title": "calls answered so far"}, axis, [*lines, widest], [level])
 
 
-def _traces(moments: Counts, widths: Floats, found: list[Standing]) -> list[dict[str, Any]]:
-    x = moments.tolist()
-    widest = _trace(x, widths.max(axis=0), "widest of all" if len(found) > 1 else "half-width")
-    return [*(_one(x, widths[s.place], s) for s in found if len(found) > 1), widest]
-
-
-def _one(x: list[int], y: Floats, standing: Standing) -> dict[str, Any]:
+def _line(moments: Counts, widths: Floats, standing: Standing) -> dict[str, Any]:
     """The curve of one target, which shows when it is chosen."""
-    trace = _trace(x, y, plot_text(standing.name))
-    colour = "var(--accent)" if standing.settled else "var(--bad)"
-    hover = plot_text(standing.name).replace("%", "&#37;") + ": ±%{y:.3f}<extra></extra>"
-    chosen = {"meta": str(standing.place), "visible": False, "hovertemplate": hover}
-    return trace | chosen | {"line": {"color": colour, "width": 2}}
-
-
-def _trace(x: list[int], y: Floats, name: str) -> dict[str, Any]:
-    mode = "lines+markers" if len(x) < 3 else "lines"
-    line = {"color": "var(--text)", "width": 3}
-    hover = "%{x} calls: ±%{y:.3f}"
     return {
-        "type": "scatter",
-        "mode": mode,
-        "x": x,
-        "y": y.tolist(),
-        "name": name,
-        "line": line,
-        "hovertemplate": hover,
-    }
-
-
-def _line(aim: float) -> dict[str, Any]:
-    pen = {"color": "var(--third)", "width": 1.5, "dash": "dash"}
-    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": aim, "y1": aim, "line": pen}
-
-
-def _label(certificate: CertificateFacts, scale: str) -> dict[str, Any]:
-    aim, stops = certificate.aim, certificate.half_width is not None
-    return {
-        "text": f"asked for: ±{aim:g}" if stops else f"bets aim at ±{aim:g}",
-        "font": {"color": "var(--third)"},
-        "xref": "paper",
-        "x": 0.01,
-        "xanchor": "left",
-        "y": aim if scale == "linear" else float(np.log10(aim)),
-        "bgcolor": "var(--surface)",
-        "opacity": 0.85,
-        "yanchor": "top" if aim > 0.05 else "bottom",
-        "showarrow": False,
+        "x": moments.tolist(),
+        "y": widths.tolist(),
+        "name": standing.name,
+        "colour": "accent" if standing.settled else "bad",
+        "only": str(standing.place),
     }

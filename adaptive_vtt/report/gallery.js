@@ -1,0 +1,230 @@
+// The gallery: cards of failing calls, chosen by filters that live in the address, and one opened large.
+// "#failures?target=3&relation=1" filters, "#failure-17" opens call 17; both may be sent to somebody.
+"use strict";
+
+(() => {
+  const items = avtt.read("failures-data");
+  const list = document.getElementById("failures-list");
+  if (!items || !list) return;
+  const STEP = window.innerWidth < 640 ? 6 : 12;  // cards on a phone are as wide as it is
+  const pictures = avtt.read("pictures");
+  const byId = (name) => document.getElementById(name);
+  const selects = [...document.querySelectorAll("[data-filter]")];
+  const wordsOf = Object.fromEntries(selects.map((s) => [s.dataset.filter, Object.fromEntries([...s.options].map((o) => [o.value, o.text]))]));
+  let shown = items;
+  let limit = STEP;
+
+  const make = (tag, text = "", className = "") => {
+    const element = document.createElement(tag);
+    if (text) element.textContent = text;
+    if (className) element.className = className;
+    return element;
+  };
+
+  // -- cards ---------------------------------------------------------------------------
+  const view = (found, alt) => {
+    const figure = make("figure");
+    const frame = make("div", "", "view");
+    if (found.ratio) frame.style.aspectRatio = found.ratio;
+    if (found.picture === null) frame.append(make("div", "no picture kept", "blank"));
+    else {
+      const image = make("img", "", Math.max(pictures[found.picture][1], pictures[found.picture][2]) < 96 ? "tiny" : "");
+      [image.width, image.height, image.alt] = [pictures[found.picture][1], pictures[found.picture][2], alt];
+      [image.loading, image.decoding, image.src] = ["lazy", "async", pictures[found.picture][0]];
+      frame.append(image);
+    }
+    for (const [left, top, width, height, name, wrong] of found.boxes || []) {
+      const box = make("span", "", wrong ? "box wrong" : "box");
+      Object.assign(box.style, { left: `${left}%`, top: `${top}%`, width: `${width}%`, height: `${height}%` });
+      box.append(make("i", name));
+      frame.append(box);
+    }
+    figure.append(frame, make("figcaption", found.caption));
+    return figure;
+  };
+
+  const line = (found) => {
+    const item = make("li");
+    const what = make("span", "", "what");
+    what.append(make("b", found.name), ` ${found.is}`);
+    const said = make("span", "", "said");
+    if (found.at !== null) {
+      const scale = make("span", "", "scale");
+      const mark = make("span");
+      scale.setAttribute("aria-hidden", "true");
+      mark.style.left = `${100 * found.at}%`;
+      scale.append(mark);
+      said.append(scale);
+    }
+    said.append(found.said);
+    item.append(what, said);
+    if (found.rule) item.append(make("span", found.rule, "rule"));
+    return item;
+  };
+
+  const alt = (item, k) => (item.views.length > 1 && k === 0 ? `source image of ${item.sample}` : `${item.sample} after ${item.change}`);
+
+  const LISTED = 4;
+  const card = (item) => {
+    const article = make("article", "", "failure");
+    const open = make("a", "", "pair");
+    open.href = `#failure-${item.id}`;
+    open.setAttribute("aria-label", `Open ${item.sample}, ${item.change}`);
+    open.append(...item.views.map((found, k) => view(found, alt(item, k))));
+    const lines = make("ul", "", "mistakes");
+    lines.append(...item.lines.slice(0, LISTED).map(line));
+    article.append(open, make("p", item.sample, "failure-name"), lines);
+    const more = item.lines.length - LISTED;
+    const note = [more > 0 ? `${more} more wrong` : "", item.note].filter(Boolean).join(" · ");
+    if (note) article.append(make("p", note, "caption"));
+    return article;
+  };
+
+  // -- filters -------------------------------------------------------------------------
+  const chosen = () => Object.fromEntries(selects.map((s) => [s.dataset.filter, s.value]).filter(([, value]) => value !== ""));
+  const fits = (item, want) =>
+    (!("target" in want) || item.targets.includes(Number(want.target))) &&
+    (!("relation" in want) || item.relation === Number(want.relation)) &&
+    (!("severity" in want) || item.severity === Number(want.severity)) &&
+    item.lines.some((l) => (!("concept" in want) || String(l.key) === want.concept) && (!("truth" in want) || String(l.truth) === want.truth));
+
+  const fill = () => {
+    const from = list.children.length;
+    list.append(...shown.slice(from, limit).map(card));
+    const rest = shown.length - list.children.length;
+    byId("failures-more").hidden = rest <= 0;
+    byId("failures-more").textContent = `Show ${Math.min(rest, 5 * STEP)} more`;
+    byId("failures-count").textContent = shown.length
+      ? `${list.children.length} of ${shown.length} shown`
+      : "Nothing of this kind was answered wrongly.";
+  };
+
+  const show = () => {
+    const want = chosen();
+    shown = items.filter((item) => fits(item, want));
+    limit = STEP;
+    list.replaceChildren();
+    byId("failures-clear").hidden = !Object.keys(want).length;
+    fill();
+  };
+
+  const address = () => {
+    const query = new URLSearchParams(chosen()).toString();
+    return query ? `#failures?${query}` : "#failures";
+  };
+
+  for (const select of selects) select.addEventListener("change", () => { show(); history.replaceState(null, "", address()); });
+  byId("failures-clear").addEventListener("click", () => { for (const s of selects) s.value = ""; show(); history.replaceState(null, "", address()); });
+  byId("failures-more").addEventListener("click", () => {
+    const next = list.children.length;
+    limit += 5 * STEP;
+    fill();
+    list.children[next].querySelector("a").focus();
+  });
+  list.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const links = [...list.querySelectorAll("a.pair")];
+    const to = links[links.indexOf(document.activeElement) + step];
+    if (step && to) { event.preventDefault(); to.focus(); }
+  });
+
+  // -- one, large ----------------------------------------------------------------------
+  const dialog = byId("failure");
+  let current = -1;
+
+  const pixels = async (address) => {
+    const image = new Image();
+    image.src = address;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [image.width, image.height];
+    const context = canvas.getContext("2d");
+    context.drawImage(image, 0, 0);
+    return { canvas, context, data: context.getImageData(0, 0, image.width, image.height) };
+  };
+
+  // Where the follow-up differs from its source, the largest difference as white.
+  const difference = async (item) => {
+    const [one, other] = item.views.map((v) => (v.picture === null ? null : pictures[v.picture]));
+    if (!one || !other || one[1] !== other[1] || one[2] !== other[2]) return null;
+    const [before, after] = await Promise.all([pixels(one[0]), pixels(other[0])]);
+    const [out, source] = [after.data, before.data.data];
+    const apart = (i) => Math.abs(out.data[i] - source[i]);
+    let most = 1;
+    for (let i = 0; i < source.length; i++) if (i % 4 < 3) most = Math.max(most, apart(i));
+    for (let i = 0; i < source.length; i++) if (i % 4 < 3) out.data[i] = (255 * apart(i)) / most;
+    after.context.putImageData(out, 0, 0);
+    after.canvas.setAttribute("role", "img");
+    after.canvas.setAttribute("aria-label", "difference of the two");
+    if (Math.max(one[1], one[2]) < 96) after.canvas.className = "tiny";
+    const figure = make("figure");
+    const frame = make("div", "", "view");
+    frame.append(after.canvas);
+    figure.append(frame, make("figcaption", `difference, the largest (${Math.round(most / 2.55)}\u202f%) as white`));
+    return figure;
+  };
+
+  const facts = (item) => {
+    const relation = wordsOf.relation && wordsOf.relation[item.relation];
+    const found = [["Relation", relation || item.change], ["Severity", String(item.severity)]];
+    if (wordsOf.target && item.targets.length) found.push(["Counts for", item.targets.map((k) => wordsOf.target[k]).join(", ")]);
+    return found;
+  };
+
+  const open = (at) => {
+    current = at;
+    const item = shown[at];
+    byId("failure-title").textContent = item.sample;
+    byId("failure-place").textContent = `${at + 1} of ${shown.length}`;
+    byId("failure-views").replaceChildren(...item.views.map((found, k) => view(found, alt(item, k))));
+    byId("failure-facts").replaceChildren(...facts(item).flatMap(([name, value]) => [make("dt", name), make("dd", value)]));
+    byId("failure-lines").replaceChildren(...item.lines.map(line));
+    byId("failure-note").textContent = item.note;
+    byId("failure-previous").disabled = at === 0;
+    byId("failure-next").disabled = at === shown.length - 1;
+    if (!dialog.open) { dialog.showModal(); byId("failure-close").focus(); }
+    if (item.views.length === 2) difference(item).then((figure) => { if (figure && current === at) byId("failure-views").append(figure); }).catch(() => {});
+  };
+
+  const go = (step) => {
+    const item = shown[current + step];
+    if (item) { history.replaceState(null, "", `#failure-${item.id}`); open(current + step); }
+  };
+  byId("failure-previous").addEventListener("click", () => go(-1));
+  byId("failure-next").addEventListener("click", () => go(1));
+  const close = () => {
+    dialog.close();
+    history.replaceState(null, "", address());
+    const at = list.querySelector(`a[href="#failure-${shown[current].id}"]`);
+    if (at) at.focus({ preventScroll: true });
+  };
+  byId("failure-close").addEventListener("click", close);
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) close(); });
+  dialog.addEventListener("cancel", (event) => { event.preventDefault(); close(); });  // Escape
+  dialog.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step) { event.preventDefault(); go(step); }
+  });
+
+  // -- the address ---------------------------------------------------------------------
+  const follow = (first) => {
+    const single = /^#failure-(\d+)$/.exec(location.hash);
+    const filtered = /^#failures\?(.*)$/.exec(location.hash);
+    if (single) {
+      const is = (item) => item.id === Number(single[1]);
+      if (!shown.some(is)) { for (const s of selects) s.value = ""; show(); }
+      const at = shown.findIndex(is);
+      if (at >= 0) open(at);
+      return;
+    }
+    if (dialog.open) dialog.close();
+    if (!filtered) return;
+    const want = new URLSearchParams(filtered[1]);
+    for (const select of selects) select.value = want.get(select.dataset.filter) || "";
+    show();
+    byId("failures").scrollIntoView({ behavior: first ? "instant" : "auto" });
+  };
+  window.addEventListener("hashchange", () => follow(false));
+  show();
+  follow(true);
+})();

@@ -1,0 +1,26 @@
+"""What the audit was begun with."""
+
+from .evidence import Evidence
+from .section import Section, amount, fragment, percent
+
+
+def section(evidence: Evidence) -> Section:
+    """Model, dataset, strategy, rules, and the head that ``avtt verify`` looks for."""
+    return Section("Settings", "settings", fragment("settings.html", settings=_settings(evidence)))
+
+
+def _settings(evidence: Evidence) -> list[tuple[str, str]]:
+    space, chosen = evidence.facts.space, evidence.settings
+    options = ", ".join(f"{k} {v}" for k, v in chosen.strategy_options.items())
+    return [
+        ("Model", chosen.model),
+        ("Dataset", f"{space.dataset}, {amount(space.samples)} samples"),
+        ("Concepts", ", ".join(evidence.concepts)),
+        ("Relations", ", ".join(evidence.relations)),
+        ("Strategy", chosen.strategy + (f" ({options})" if options else "")),
+        ("Stops at", "; ".join(evidence.rules) or "no rule: until all is asked"),
+        ("Seed", str(chosen.seed)),
+        ("Uniform share of the law", percent(chosen.floor)),
+        ("Candidates per draw", f"at most {amount(chosen.candidates)}"),
+        ("Head of the journal", evidence.head),
+    ]
