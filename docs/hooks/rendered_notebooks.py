@@ -1,0 +1,32 @@
+"""The notebooks, run anew and made into pages."""
+
+import re
+import tempfile
+from pathlib import Path
+
+SECONDS = 120
+"""Longest that one cell may take."""
+
+
+def pages(folder: Path) -> dict[str, str]:
+    """Name of a page -> its Markdown, of every notebook in ``folder``, run from its beginning.
+
+    Raises nbclient.exceptions.CellExecutionError where a cell fails: the build fails with it.
+    """
+    return {f"notebooks/{path.stem}.md": page(path) for path in sorted(folder.glob("*.ipynb"))}
+
+
+def page(path: Path) -> str:
+    """One notebook as Markdown, with what its cells gave."""
+    import nbformat
+    from nbclient import NotebookClient
+    from nbconvert import MarkdownExporter
+
+    notebook = nbformat.read(path, as_version=4)
+    with tempfile.TemporaryDirectory() as folder:
+        run = NotebookClient(
+            notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": folder}}
+        )
+        run.execute()
+    text, _ = MarkdownExporter().from_notebook_node(notebook)
+    return re.sub(r"<style scoped>.*?</style>", "", text, flags=re.DOTALL)
