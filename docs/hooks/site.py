@@ -46,9 +46,9 @@ def root_page(path: Path) -> str:
     return text.replace("](docs/", "](")
 
 
-def on_page_content(page: str, **_: Any) -> str:
+def on_page_content(content: str, **_: Any) -> str:
     """A page's HTML, with MathML in place of TeX."""
-    return FORMULA.sub(_mathml, page)
+    return FORMULA.sub(_mathml, content)
 
 
 def _mathml(found: re.Match[str]) -> str:
