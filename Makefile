@@ -41,7 +41,7 @@ $(VENV)/.docs-ready: $(VENV)/.ready
 	touch $@
 
 docs: $(VENV)/.docs-ready
-	$(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 	@echo "docs: build/site/index.html"
 
 lock:

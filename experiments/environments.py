@@ -1,8 +1,8 @@
 """What an installation may consist of: the lock, the lowest versions, and other Pythons.
 
-lock: asks pip, for each Python in turn, what ``.[test,docs]`` would install, and writes every version
-into constraints.txt. A later Python takes the versions found for the earlier ones and adds what
-only it needs, so that one line per package serves them all.
+lock: asks pip, for each Python in turn, what ``.[test,docs]`` would install, and writes every
+version into constraints.txt. A later Python takes the versions found for the earlier ones and adds
+what only it needs, so that one line per package serves them all.
 
 lowest: a fresh environment with every direct dependency at the lower bound that pyproject.toml
 declares for it, in which the tests below ``SMOKE`` run.

@@ -4,9 +4,9 @@ A page's blocks run in its order and in one empty folder, so that each finds wha
 
 - a block of any language with ``title="FILE"`` is that file;
 - ``python`` is executed, all blocks of a page in one namespace;
-- ``sh`` is a command per line. ``avtt`` runs in this process, one that ends in ``&`` beside it until
-  the page's end; what installs or builds (``NOT_RUN``) is left out. A command ends with exit code
-  0, or with the N of a comment "exit code N";
+- ``sh`` is a command per line. ``avtt`` runs in this process, a server that ends in ``&`` beside it
+  until the page's end; what installs or builds (``NOT_RUN``) is left out. A command ends with
+  exit code 0, or with the N of a comment "exit code N";
 - ``toml`` without a title must be TOML; other languages are not for running.
 
 A port of ``PORT``, which the demo server takes by default, becomes one that is free.

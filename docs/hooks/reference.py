@@ -107,7 +107,9 @@ def _command(name: str, command: Any) -> str:
     about, _, example = (command.help or "").partition("Example: ")
     said = f"\n```text\n{example.strip()}\n```\n" if example else ""
     hints = get_type_hints(inspect.unwrap(command.callback))
-    rows = [_option(option, hints[option.name]) for option in command.params if option.name in hints]
+    rows = [
+        _option(option, hints[option.name]) for option in command.params if option.name in hints
+    ]
     table = TABLE.format("option") + "".join(rows) if rows else ""
     paragraphs = "\n\n".join(" ".join(part.split()) for part in about.split("\n\n"))
     return f"\n## {name}\n\n{paragraphs.strip()}\n{said}{table}"
