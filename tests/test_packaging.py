@@ -115,6 +115,7 @@ def test_version_is_that_of_the_tag_and_of_an_archive_the_fallback(tmp_path: Pat
 
     assert version() == "0.1.0"
     committed(tmp_path)
+    subprocess.run(["git", "tag", "before-14"], cwd=tmp_path, check=True)  # no release
     assert "dev" in version()
     subprocess.run(["git", "tag", "v0.7.0"], cwd=tmp_path, check=True)
     assert version() == "0.7.0"

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import NoneType, UnionType
@@ -111,7 +112,7 @@ def _command(name: str, command: Any) -> str:
         _option(option, hints[option.name]) for option in command.params if option.name in hints
     ]
     table = TABLE.format("option") + "".join(rows) if rows else ""
-    paragraphs = "\n\n".join(" ".join(part.split()) for part in about.split("\n\n"))
+    paragraphs = "\n\n".join(_code(" ".join(part.split())) for part in about.split("\n\n"))
     return f"\n## {name}\n\n{paragraphs.strip()}\n{said}{table}"
 
 
@@ -124,7 +125,12 @@ def _option(option: Any, annotation: Any) -> str:
     shown = "" if default in (None, False) or callable(default) else f"`{default}`"
     if option.required:
         shown = "needed"
-    return _row(word, _type(annotation, switch=True), shown, option.help or "")
+    return _row(word, _type(annotation, switch=True), shown, _code(option.help or ""))
+
+
+def _code(text: str) -> str:
+    """With options set as code: two dashes are one in prose."""
+    return re.sub(r"(?<![\w`-])(--[a-z][a-z-]*)", r"`\1`", text)
 
 
 def _row(*cells: str) -> str:

@@ -4,8 +4,10 @@ import re
 import tempfile
 from pathlib import Path
 
-SECONDS = 120
-"""Longest that one cell may take."""
+SECONDS = 300
+"""Longest that one cell may take, on a busy machine."""
+_LOOKS = r'<style scoped>.*?</style>| border="1" class="dataframe"| style="text-align: right;"'
+"""How pandas wants its tables to look; here they look as all others."""
 
 
 def pages(folder: Path) -> dict[str, str]:
@@ -28,4 +30,4 @@ def page(path: Path) -> str:
         quiet = ["--log-level=ERROR"]  # it warns that loopback is not encrypted
         NotebookClient(notebook, timeout=SECONDS, resources=there, extra_arguments=quiet).execute()
     text, _ = MarkdownExporter().from_notebook_node(notebook)
-    return re.sub(r"<style scoped>.*?</style>", "", text, flags=re.DOTALL)
+    return re.sub(_LOOKS, "", text, flags=re.DOTALL)
