@@ -84,6 +84,27 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
+def begins(line: str) -> str:
+    """Whether a line begins an item of a list or a row of a table: "list", "table" or ""."""
+    if re.match(r"([-*]|\d+\.) ", line):
+        return "list"
+    return "table" if line.startswith("|") else ""
+
+
+ROOT_PAGES = [ROOT / f"{name}.md" for name in ("ARCHITECTURE", "CONTRIBUTING", "CHANGELOG")]
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, id=short(p)) for p in PAGES[1:] + ROOT_PAGES])
+def test_lists_and_tables_follow_a_blank_line(page: Path) -> None:
+    """Else MkDocs takes them for a part of the paragraph, though GitHub does not."""
+    before, wrong = "", []
+    for line in re.sub(r"^```.*?^```$", "```", text_of(page), flags=re.M | re.S).splitlines():
+        if begins(line) and before and not begins(before) and not before.startswith((" ", "#")):
+            wrong.append(line)
+        before = line
+    assert wrong == []
+
+
 def test_every_page_is_in_the_navigation() -> None:
     nav = text_of(ROOT / "mkdocs.yml").split("\nnav:\n")[1]
     listed = re.findall(r": ([\w/-]+\.md)$", nav, flags=re.M)
