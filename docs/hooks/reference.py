@@ -16,16 +16,16 @@ from adaptive_vtt.spec.section import Section, kind_name, kinds_of
 SPEC_HEAD = """# SPEC.toml
 
 Every section and field, from the models that check them. `avtt init DIR` writes a short spec that
-runs as it is, `avtt init --full DIR` one with every field. Paths start at the folder of the file. A field that is not known is an error, and the
-message names the nearest one. Kinds that are code of your own are `file.py:name`,
-`package.module:name`, or a name that an installed package declares; see
-[your own parts](../how-to/own-parts.md).
+runs as it is, `avtt init --full DIR` one with every field. Paths start at the folder of the file.
+A field that is not known is an error, and the message names the nearest one. Kinds that are code
+of your own are `file.py:name`, `package.module:name`, or a name that an installed package
+declares; see [your own parts](../how-to/own-parts.md).
 """
 CLI_HEAD = """# Command line
 
-Every command, from the commands themselves. Exit codes: 0 the audit ended; 2 what was given
-cannot be used, one sentence says why; 3 with `--require-certified`, a target is open or contradicted; 129, 130 and
-143 after SIGHUP, Ctrl-C and SIGTERM, each with the command that goes on.
+Every command, from the commands themselves. Exit codes: 0 the audit ended; 2 what was given cannot
+be used, one sentence says why; 3 with `--require-certified`, a target is open or contradicted;
+129, 130 and 143 after SIGHUP, Ctrl-C and SIGTERM, each with the command that goes on.
 """
 TABLE = "\n| {} | type | default | what it is |\n|---|---|---|---|\n"
 
