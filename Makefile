@@ -1,6 +1,7 @@
 # make demo: set up, audit the bundled model on the bundled images, leave runs/demo/report.html (OPEN=1: open it)
 # make test: set up, lint, type-check, test          make bench: the papers' figures and benchmarks
 # make test-slow: the tests that take long           make lock: constraints.txt anew
+# make docs: the pages of docs/, in build/site
 # make test-lowest, make test-pythons: what else pyproject.toml promises to run on
 PYTHON ?= python3
 VENV := .venv
@@ -12,11 +13,11 @@ export OMP_NUM_THREADS ?= 1
 # Before anything is installed, the package is imported from here.
 ENVIRONMENTS := PYTHONPATH=$(CURDIR) $(PYTHON) -m adaptive_vtt.experiments.environments
 
-.PHONY: demo test test-slow bench lint clean lock test-lowest test-pythons
+.PHONY: demo test test-slow bench docs lint clean lock test-lowest test-pythons
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) setuptools
+	$(PIP) setuptools setuptools-scm
 	$(PIP) --no-build-isolation -e '.[test]'
 	touch $@
 
@@ -34,6 +35,14 @@ test: lint
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 2 -m slow
+
+$(VENV)/.docs-ready: $(VENV)/.ready
+	$(PIP) --no-build-isolation -e '.[docs]'
+	touch $@
+
+docs: $(VENV)/.docs-ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "docs: build/site/index.html"
 
 lock:
 	$(ENVIRONMENTS) lock

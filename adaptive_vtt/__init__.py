@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from . import _moved
 
-__version__ = "0.1.0"
 _moved.install(__name__)
 
 if TYPE_CHECKING:
@@ -74,7 +73,19 @@ def __getattr__(name: str) -> Any:
         return import_module(f"{__name__}.{name}")
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name == "__version__":
+        return _version()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _version() -> str:
+    """What was installed: the last tag, and what came after it; "0+unknown" of a bare checkout."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("adaptive-vtt")
+    except PackageNotFoundError:
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:

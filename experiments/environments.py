@@ -1,8 +1,8 @@
 """What an installation may consist of: the lock, the lowest versions, and other Pythons.
 
-lock: asks pip, for each Python in turn, what ``.[test]`` would install, and writes every version
-into constraints.txt. A later Python takes the versions found for the earlier ones and adds what
-only it needs, so that one line per package serves them all.
+lock: asks pip, for each Python in turn, what ``.[test,docs]`` would install, and writes every
+version into constraints.txt. A later Python takes the versions found for the earlier ones and adds
+what only it needs, so that one line per package serves them all.
 
 lowest: a fresh environment with every direct dependency at the lower bound that pyproject.toml
 declares for it, in which the tests below ``SMOKE`` run.
@@ -49,8 +49,8 @@ SMOKE = (
 )
 """Every dependency at work: tests of models, journal, reports and the command line."""
 HEAD = """\
-# Made by 'make lock': every package that 'make demo' and 'make test' install, on Linux with
-# Python {pythons}. Packages that only some of them need do no harm to the others.
+# Made by 'make lock': every package that 'make demo', 'make test' and 'make docs' install, on Linux
+# with Python {pythons}. Packages that only some of them need do no harm to the others.
 """
 _BOUND = re.compile(r"([A-Za-z0-9._-]+)>=([0-9.]+)")
 
@@ -90,7 +90,7 @@ def lock(root: Path, pythons: Sequence[str]) -> None:
 
 
 def resolved(root: Path, python: str, versions: Mapping[str, str]) -> dict[str, str]:
-    """Package -> version that pip picks for ``.[test]`` on this Python, under ``versions``."""
+    """Package -> version that pip picks for ``.[test,docs]`` on this Python, under ``versions``."""
     pip, scratch = environment(root, f"lock-{python}", python), root / ".venvs"
     write_text(scratch / "lock.txt", pinned(versions))
     report = scratch / "lock.json"
@@ -107,7 +107,7 @@ def resolved(root: Path, python: str, versions: Mapping[str, str]) -> dict[str, 
             report,
             "-c",
             scratch / "lock.txt",
-            f"{root}[test]",
+            f"{root}[test,docs]",
         ]
     )
     packages = [each["metadata"] for each in json.loads(report.read_text("utf-8"))["install"]]
@@ -153,7 +153,7 @@ def try_out(root: Path, python: str, name: str, pins: Path, tests: Sequence[str]
     """
     there = environment(root, name, python)
     install: list[Path | str] = [there, "-m", "pip", "install", "--quiet", "-c", pins]
-    _run([*install, "setuptools"])
+    _run([*install, "setuptools", "setuptools-scm"])
     _run([*install, "--no-build-isolation", "-e", f"{root}[test]"])
     print(f"{name}: installed; now the tests", flush=True)
     _run([there, "-m", "pytest", "-n", "2", *tests])

@@ -196,12 +196,13 @@ def test_relations_are_listed_and_previewed(start, tmp_path, capsys):
         ("pictures",),
     ],
 )
-def test_every_command_has_help_with_an_example_and_stands_in_the_readme(command, capsys):
+def test_every_command_has_help_with_an_example_and_stands_in_the_docs(command, capsys):
     assert run(*command, "--help") == 0
     text = capsys.readouterr().out
     if command:
         assert "Example: avtt" in " ".join(text.replace("│", " ").split())
-        assert " ".join(("avtt", *command)) in (REPOSITORY / "README.md").read_text()
+        pages = [REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")]
+        assert any(" ".join(("avtt", *command)) in " ".join(p.read_text().split()) for p in pages)
 
 
 # -- mistakes -----------------------------------------------------------------------------

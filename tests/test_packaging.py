@@ -31,12 +31,24 @@ def package_files(root: Path) -> set[str]:
     }
 
 
+def committed(folder: Path) -> None:
+    """Makes a repository of a folder, with one commit."""
+    who = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "all")):
+        subprocess.run(["git", *who, *words], cwd=folder, check=True)
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy so that nothing is left in the checkout."""
+    """The wheel, built from a copy so that nothing is left in the checkout.
+
+    The copy is a repository without tags, as a fresh clone is: what finds versions in one finds
+    files, too.
+    """
     folder = tmp_path_factory.mktemp("wheel")
     shutil.copytree(ROOT, folder / "source", symlinks=True, ignore=LEFT_OUT)
-    isolation = [] if find_spec("setuptools") is None else ["--no-isolation"]
+    committed(folder / "source")
+    isolation = [] if find_spec("setuptools_scm") is None else ["--no-isolation"]
     command = [sys.executable, "-m", "build", "--wheel", *isolation, "--outdir", str(folder)]
     done = subprocess.run(
         [*command, str(folder / "source")], capture_output=True, text=True, timeout=300
@@ -91,6 +103,22 @@ def test_wheel_has_the_command(wheel: Path, names: set[str]) -> None:
     (entry_points,) = [name for name in names if name.endswith("entry_points.txt")]
     with zipfile.ZipFile(wheel) as archive:
         assert "avtt = adaptive_vtt.cli:main" in archive.read(entry_points).decode()
+
+
+def test_version_is_that_of_the_tag_and_of_an_archive_the_fallback(tmp_path: Path) -> None:
+    pytest.importorskip("setuptools_scm")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+
+    def version() -> str:
+        command = [sys.executable, "-m", "setuptools_scm"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout.strip()
+
+    assert version() == "0.1.0"
+    committed(tmp_path)
+    subprocess.run(["git", "tag", "before-14"], cwd=tmp_path, check=True)  # no release
+    assert "dev" in version()
+    subprocess.run(["git", "tag", "v0.7.0"], cwd=tmp_path, check=True)
+    assert version() == "0.7.0"
 
 
 def test_rooms_are_imported_from_the_wheel(wheel: Path) -> None:

@@ -1,0 +1,138 @@
+"""The reference of SPEC.toml and of the command line, from the models and commands themselves."""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic.fields import FieldInfo
+
+from adaptive_vtt.spec import Spec
+from adaptive_vtt.spec.section import Section, kind_name, kinds_of
+
+SPEC_HEAD = """# SPEC.toml
+
+Every section and field, from the models that check them. `avtt init DIR` writes a short spec that
+runs as it is, `avtt init --full DIR` one with every field. Paths start at the folder of the file.
+A field that is not known is an error, and the message names the nearest one. Kinds that are code
+of your own are `file.py:name`, `package.module:name`, or a name that an installed package
+declares; see [your own parts](../how-to/own-parts.md).
+"""
+CLI_HEAD = """# Command line
+
+Every command, from the commands themselves. Exit codes: 0 the audit ended; 2 what was given cannot
+be used, one sentence says why; 3 with `--require-certified`, a target is open or contradicted;
+129, 130 and 143 after SIGHUP, Ctrl-C and SIGTERM, each with the command that goes on.
+"""
+TABLE = "\n| {} | type | default | what it is |\n|---|---|---|---|\n"
+
+
+# -- SPEC.toml --------------------------------------------------------------------------------
+
+
+def spec_page() -> str:
+    """Every section of a SPEC.toml, every kind of it, every field of that, as Markdown."""
+    parts = [SPEC_HEAD]
+    for name, info in Spec.model_fields.items():
+        kinds = kinds_of(info.annotation)
+        parts.append(f"\n## `[{name}]`\n")
+        parts += [_kind(name, kind, len(kinds) > 1) for kind in kinds]
+    return "".join(parts)
+
+
+def _kind(section: str, kind: type[Section], several: bool) -> str:
+    word = kind_name(kind)
+    named = f'`kind = "{word}"`' if word else "code of your own"
+    head = f"\n### {section}: {named}\n" if several else ""
+    fields = [_field(n, f) for n, f in kind.model_fields.items() if n != "kind" or not word]
+    table = TABLE.format("field") + "".join(fields) if fields else ""
+    return f"{head}\n{kind.__doc__}\n{table}"
+
+
+def _field(name: str, field: FieldInfo) -> str:
+    if field.is_required():
+        default = "needed"
+    else:
+        value = field.get_default(call_default_factory=True)
+        default = "" if value is None else f"`{_json(value)}`"
+    return _row(f"`{name}`", _type(field.annotation), default, field.description or "")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value)
+
+
+def _type(annotation: Any, switch: bool = False) -> str:
+    """A type in words of TOML, or of a command line, where a truth value is a ``switch``."""
+    if get_origin(annotation) in (UnionType, Union):
+        kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
+        return " or ".join(_type(kind, switch) for kind in kinds)
+    if get_origin(annotation) is Literal:
+        return ", ".join(f"`{_json(word)}`" for word in get_args(annotation))
+    if get_origin(annotation) is list:
+        return f"list of {_type(get_args(annotation)[0])}"
+    if get_origin(annotation) is dict:
+        return "table"
+    truth = "switch" if switch else "true or false"
+    words = {str: "text", int: "whole number", float: "number", bool: truth, Path: "path"}
+    return words.get(annotation, "any")
+
+
+# -- the command line -------------------------------------------------------------------------
+
+
+def cli_page() -> str:
+    """Every command with its arguments and options, as Markdown."""
+    import typer
+
+    from adaptive_vtt.cli.main import app
+
+    command = typer.main.get_command(app)
+    return CLI_HEAD + "".join(_command(*found) for found in commands(command))
+
+
+def commands(command: Any, name: str = "avtt") -> Iterator[tuple[str, Any]]:
+    """Every command that does something, with the words it is called by."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield name, command
+        return
+    for word, found in below.items():
+        yield from commands(found, f"{name} {word}")
+
+
+def _command(name: str, command: Any) -> str:
+    about, _, example = (command.help or "").partition("Example: ")
+    said = f"\n```text\n{example.strip()}\n```\n" if example else ""
+    hints = get_type_hints(inspect.unwrap(command.callback))
+    rows = [
+        _option(option, hints[option.name]) for option in command.params if option.name in hints
+    ]
+    table = TABLE.format("option") + "".join(rows) if rows else ""
+    paragraphs = "\n\n".join(_code(" ".join(part.split())) for part in about.split("\n\n"))
+    return f"\n## {name}\n\n{paragraphs.strip()}\n{said}{table}"
+
+
+def _option(option: Any, annotation: Any) -> str:
+    if option.param_type_name == "argument":
+        word = f"`{option.metavar or option.name.upper()}`"
+    else:
+        word = ", ".join(f"`{o}`" for o in [*option.opts, *option.secondary_opts])
+    default = option.default
+    shown = "" if default in (None, False) or callable(default) else f"`{default}`"
+    if option.required:
+        shown = "needed"
+    return _row(word, _type(annotation, switch=True), shown, _code(option.help or ""))
+
+
+def _code(text: str) -> str:
+    """With options set as code: two dashes are one in prose."""
+    return re.sub(r"(?<![\w`-])(--[a-z][a-z-]*)", r"`\1`", text)
+
+
+def _row(*cells: str) -> str:
+    safe = (cell.replace("|", "\\|").replace("\n", " ") for cell in cells)
+    return f"| {' | '.join(safe)} |\n"

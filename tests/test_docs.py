@@ -1,0 +1,246 @@
+"""README.md and docs/: every snippet runs, every link leads somewhere, and what is named exists."""
+
+import ast
+import importlib.util
+import json
+import re
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from snippets import blocks, run_page
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+PAGES = [README, *sorted(DOCS.rglob("*.md"))]
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
+_SLOW = ("captions", "endpoint", "masks", "own-parts", "own-table", "resume")
+SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
+"""Pages whose snippets take more than three seconds or so."""
+MADE = {"architecture.md", "changelog.md", "contributing.md", "reference/spec.md"}
+MADE |= {"reference/cli.md"} | {f"notebooks/{path.stem}.md" for path in NOTEBOOKS}
+"""Pages that the build makes (docs/hooks)."""
+
+
+def short(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def without_code(text: str) -> str:
+    """A page's prose: without fenced blocks and code within lines."""
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
+
+
+def anchors(text: str) -> set[str]:
+    """What links may name of a page: its headings, as Python-Markdown and GitHub call them."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    heads = re.findall(r"^#+ (.+)$", prose, flags=re.M)
+    return {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", head.lower()).strip()) for head in heads}
+
+
+def marked(path: Path) -> Any:
+    slow = [pytest.mark.slow] if short(path) in SLOW else []
+    return pytest.param(path, id=short(path), marks=slow)
+
+
+RUNNING = [p for p in PAGES if {b.language for b in blocks(text_of(p))} & {"python", "sh", "toml"}]
+
+
+@pytest.mark.parametrize("page", [marked(path) for path in RUNNING])
+def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page(text_of(page), tmp_path)
+
+
+def test_snippets_that_fail_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        run_page("```python\nx = 0\n```\nand\n```python\n1 / x\n```\n", tmp_path)
+    with pytest.raises(AssertionError, match="exit code 2 from: avtt resume nowhere"):
+        run_page("```sh\navtt resume nowhere\n```\n", tmp_path)
+    run_page("```sh\navtt resume nowhere  # exit code 2\n```\n", tmp_path)
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, id=short(p)) for p in PAGES])
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", without_code(text_of(page))):
+        if link.startswith(("http://", "https://", "mailto:")):
+            continue
+        name, _, anchor = link.partition("#")
+        goal = (page.parent / name).resolve() if name else page
+        if DOCS in goal.parents and goal.relative_to(DOCS).as_posix() in MADE:
+            continue
+        there = goal.exists() and (page == README or DOCS in goal.parents)
+        if not there or (anchor and anchor not in anchors(text_of(goal))):
+            broken.append(link)
+    assert broken == []
+
+
+def begins(line: str) -> str:
+    """Whether a line begins an item of a list or a row of a table: "list", "table" or ""."""
+    if re.match(r"([-*]|\d+\.) ", line):
+        return "list"
+    return "table" if line.startswith("|") else ""
+
+
+ROOT_PAGES = [ROOT / f"{name}.md" for name in ("ARCHITECTURE", "CONTRIBUTING", "CHANGELOG")]
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, id=short(p)) for p in PAGES[1:] + ROOT_PAGES])
+def test_lists_and_tables_follow_a_blank_line(page: Path) -> None:
+    """Else MkDocs takes them for a part of the paragraph, though GitHub does not."""
+    before, wrong = "", []
+    for line in re.sub(r"^```.*?^```$", "```", text_of(page), flags=re.M | re.S).splitlines():
+        if begins(line) and before and not begins(before) and not before.startswith((" ", "#")):
+            wrong.append(line)
+        before = line
+    assert wrong == []
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    nav = text_of(ROOT / "mkdocs.yml").split("\nnav:\n")[1]
+    listed = re.findall(r": ([\w/-]+\.md)$", nav, flags=re.M)
+    there = {path.relative_to(DOCS).as_posix() for path in PAGES[1:]} | MADE
+    assert sorted(listed) == sorted(there)
+
+
+def test_commands_of_benchmarks_name_modules_that_exist() -> None:
+    text = "".join(text_of(page) for page in PAGES)
+    named = set(re.findall(r"python -m (adaptive_vtt[\w.]+)", text))
+    assert len(named) > 15
+    assert [name for name in named if importlib.util.find_spec(name) is None] == []
+
+
+def test_readme_is_short() -> None:
+    assert len(text_of(README).splitlines()) < 120
+
+
+# -- the reference ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    """docs/hooks/reference.py, which needs nothing that only the site needs."""
+    spec = importlib.util.spec_from_file_location("reference", DOCS / "hooks" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_spec_page_names_every_field_with_its_description(reference: ModuleType) -> None:
+    from adaptive_vtt.spec import Spec
+    from adaptive_vtt.spec.section import kinds_of
+
+    page = reference.spec_page()
+    for section, info in Spec.model_fields.items():
+        part = page.split(f"\n## `[{section}]`\n")[1].split("\n## ")[0]
+        for kind in kinds_of(info.annotation):
+            for name, field in kind.model_fields.items():
+                said = (field.description or "").replace("|", "\\|")
+                assert '`kind = "' in part if name == "kind" else f"| `{name}` |" in part
+                assert said in part
+    assert "| any |" not in page
+
+
+def test_cli_page_has_every_command_and_option(reference: ModuleType) -> None:
+    import typer
+
+    from adaptive_vtt.cli.main import app
+
+    page = reference.cli_page()
+    found = dict(reference.commands(typer.main.get_command(app)))
+    assert {"avtt audit", "avtt relations preview", "avtt serve-demo"} < set(found)
+    for name, command in found.items():
+        part = page.split(f"\n## {name}\n")[1].split("\n## ")[0]
+        for option in command.params:
+            if option.param_type_name == "option" and option.name != "help":
+                assert all(f"`{word}`" in part for word in option.opts), (name, option.name)
+
+
+def test_result_page_names_every_field_of_a_result(tmp_path: Path) -> None:
+    import adaptive_vtt as avtt
+    from adaptive_vtt.testing import tiny_dataset
+
+    space = avtt.QuestionSpace(tiny_dataset(), relations=["identity"])
+    model = avtt.models.Simulated.paper("unbiased", space.dataset)
+    result = avtt.Audit(space, model, half_width=0.4, at_most=0.9, budget=5).run().as_dict()
+    page = text_of(DOCS / "reference" / "result-json.md")
+    fields = {*result, *result["targets"][0]}
+    assert [name for name in fields if f"| `{name}` |" not in page] == []
+
+
+# -- notebooks --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [pytest.param(p, id=p.stem) for p in NOTEBOOKS])
+def test_notebooks_are_valid_and_without_outputs(path: Path) -> None:
+    notebook = json.loads(text_of(path))
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    assert notebook["metadata"] == {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    ids = [cell["id"] for cell in notebook["cells"]]
+    assert len(set(ids)) == len(ids) > 4
+    assert notebook["cells"][0]["cell_type"] == "markdown"
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            assert (cell["outputs"], cell["execution_count"]) == ([], None)
+            ast.parse("".join(cell["source"]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [pytest.param(p, id=p.stem) for p in NOTEBOOKS])
+def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "notebook"}
+    for cell in json.loads(text_of(path))["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+
+
+# -- the small files --------------------------------------------------------------------------
+
+
+def test_citation_names_the_project_as_pyproject_does() -> None:
+    project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
+    citation = text_of(ROOT / "CITATION.cff")
+    assert f"title: {project['name']}" in citation
+    assert f"license: {project['license']}" in citation
+    assert "cff-version: 1.2.0" in citation
+
+
+# -- troubleshooting --------------------------------------------------------------------------
+
+
+def said_by_the_code() -> str:
+    """Every text of the package, f-strings with a gap where a value stands."""
+    found = []
+    rooms = (ROOT / room for room in ("adaptive_vtt", "strategies", "surrogates"))
+    for path in (path for room in rooms for path in room.rglob("*.py")):
+        for node in ast.walk(ast.parse(text_of(path))):
+            if isinstance(node, ast.JoinedStr):
+                parts = [p.value if isinstance(p, ast.Constant) else "\0" for p in node.values]
+                found.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return "\n".join(found)
+
+
+def test_messages_in_troubleshooting_are_those_of_the_code() -> None:
+    code = said_by_the_code()
+    rows = re.findall(r"^\| `([^`]+)` \|", text_of(DOCS / "troubleshooting.md"), flags=re.M)
+    assert len(rows) > 20
+    pieces = [p.strip(" :") for row in rows for p in re.split(r"\.\.\.|'\w+'", row)]
+    gone = [p for p in pieces if len(p) > 10 and p not in code and not p.startswith("unknown")]
+    assert gone == []
