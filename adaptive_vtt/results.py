@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from .cautions import cautions
-from .certify import Bounds, derive
+from .certify import Bounds, derive, verify_versus
 from .certify.verify import Interval, recompute
 from .engine.canaries import Repeated, repeated
 from .journal import Journal
@@ -229,7 +229,8 @@ def _certified(
 ) -> pd.DataFrame:
     """``rows``: a table of intervals; None where they are to be computed from draws and calls."""
     if rows is None:
-        rows = [_recomputed(i, certificate) for i in recompute(certificate, draws, calls)]
+        found = enumerate(recompute(certificate, draws, calls))
+        rows = [_recomputed(interval, certificate, k) for k, interval in found]
     answered = {c.call: c for c in calls}
     asked, excluded = [0] * len(rows), [0] * len(rows)
     for draw in draws:
@@ -245,11 +246,17 @@ def _certified(
     return _identified(table, certificate.ids)
 
 
-def _recomputed(found: Interval, certificate: CertificateFacts) -> dict[str, Any]:
-    """A row of ``Result.targets`` for an audit that has not ended."""
+def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> dict[str, Any]:
+    """The row of target ``k`` of ``Result.targets`` for an audit that has not ended."""
     half_width, decides = (found.upper - found.lower) / 2, certificate.decides
     only = decides and certificate.half_width is None
     reached = found.decided is not None if only else half_width <= certificate.aim
+    told: dict[str, Any] = {"decided": found.decided} if decides else {}
+    if certificate.versus is not None:
+        side = verify_versus.decision(certificate.versus, k, found.lower, found.upper)
+        reached, told = side is not None, {"decision": side}
+        if found.emptied or found.astray:
+            told = {"decision": None}
     row = {
         "target": found.target,
         "estimate": found.estimate,
@@ -261,7 +268,7 @@ def _recomputed(found: Interval, certificate: CertificateFacts) -> dict[str, Any
         "emptied": found.emptied,
         "astray": found.astray,
     }
-    return row | ({"decided": found.decided} if decides else {})
+    return row | told
 
 
 def _targets(table: pd.DataFrame, rates: Mapping[str, int]) -> pd.DataFrame:

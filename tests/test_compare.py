@@ -17,7 +17,7 @@ from adaptive_vtt.benchmark.runs import (
     certified_run,
     options_of,
 )
-from adaptive_vtt.benchmark.truth import all_answers, all_losses, calls_of, means
+from adaptive_vtt.engine.census import all_answers, all_losses, calls_of, means
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import write_start

@@ -10,7 +10,7 @@ import pytest
 from source_spaces import Negative, space
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.benchmark.truth import all_answers, all_losses, calls_of
+from adaptive_vtt.engine.census import all_answers, all_losses, calls_of
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli.progress import Live
 from adaptive_vtt.datasets import from_table

@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import InputError, unknown
 from ..journal.facts import BetFacts
 from ..types import Floats, Guarantee
+from .comparison import Comparison
 from .decisions import Decisions
 from .sequences import BETS
 
@@ -33,6 +34,7 @@ class Rules:
       decisions. ``by_distance``: nothing else is asked for, so bets aim at the distance of the
       centre from the limit, where that is less than ``aim``.
     - ``bets``: the game's constants.
+    - ``compare``: what decides which of two models is better. None: nothing is compared.
     """
 
     aim: float
@@ -42,6 +44,7 @@ class Rules:
     limit: float | None = None
     by_distance: bool = False
     bets: BetFacts = BETS
+    compare: Comparison | None = None
 
     @classmethod
     def of(cls, certificate: "CertificateFacts") -> "Rules":
@@ -55,6 +58,7 @@ class Rules:
             certificate.at_most if by_bets else None,
             by_bets and certificate.half_width is None,
             certificate.bets,
+            None if certificate.versus is None else Comparison.of(certificate.versus),
         )
 
     def alphas(self, count: int) -> Floats:
@@ -67,6 +71,8 @@ class Rules:
 
     def aims(self, centre: Floats) -> Floats:
         """(K,): the half-widths that the next bets aim at, with rates expected about ``centre``."""
+        if self.compare is not None:
+            return self.compare.aims(centre)
         if self.limit is None or not self.by_distance:
             return np.full(len(centre), self.aim)
         return np.clip(np.abs(centre - self.limit), LEAST_AIM, self.aim)

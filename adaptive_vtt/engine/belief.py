@@ -1,8 +1,7 @@
 """What the audit has learnt, for strategies to read."""
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from ..certify import Certifier
 from ..errors import InputError
+from ..oracles.paired import HALVES, Paired, half_of
 from ..space import QuestionSpace
 from ..surrogates import AnswerGP, AnswerPoints, Losses, LossSurrogate, Predictability
 from ..types import Candidates, Floats, Memory
@@ -21,15 +21,6 @@ REFERENCE = 2_000
 
 FAILURE = 0.5
 """A loss from here on is a failure."""
-
-MARGIN = "margin"
-"""Where a margin stands among an answer's details, if its oracle gave one."""
-
-SUREST = 8.0
-"""Largest size of a margin that is a logit: a probability of .9997."""
-
-LEAST = 1 / (1 + math.exp(SUREST))
-"""The probability whose logit is -SUREST."""
 
 
 @dataclass(frozen=True)
@@ -61,21 +52,6 @@ class Learnt:
     @property
     def most(self) -> float:
         return self.loss if self.high is None else self.high
-
-
-def margin(truth: int, coordinate: float | None, details: Mapping[str, Any] | None) -> float | None:
-    """By how much an answer was right: what its oracle found, else the logit of the probability
-    it gave to the truth, from -SUREST to SUREST; None where nothing was answered.
-
-    Follows from what is journaled alone, so that an audit that goes on learns the same.
-    """
-    if details is not None and MARGIN in details:
-        return float(details[MARGIN])
-    if coordinate is None:
-        return None
-    yes = 2 * coordinate - truth
-    right = min(max(yes if truth else 1 - yes, LEAST), 1 - LEAST)
-    return math.log(right / (1 - right))
 
 
 class Belief:
@@ -122,6 +98,7 @@ class Belief:
         self.failed: set[tuple[int, int]] = set()
         self.inside: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=bool)
         self.predictions: Tensor | None = None
+        self._variance: Tensor | None = None  # of what was predicted
         self._stakes: Tensor | None = None  # by target, of the candidates looked at
 
     def look_at(self, candidates: Candidates) -> None:
@@ -130,7 +107,9 @@ class Belief:
         if self.certifier is not None:
             self.inside = self.certifier.members(array(candidates.question))
         if self.losses is not None:
-            self.predictions = _in_range(self.losses, self.losses.posterior(candidates).mean)
+            found = self.losses.posterior(candidates)
+            self.predictions = _in_range(self.losses, found.mean)
+            self._variance = found.variance
 
     @property
     def certifying(self) -> Certifier:
@@ -156,8 +135,12 @@ class Belief:
         return self._stakes
 
     def costs(self, candidates: Candidates) -> Tensor:
-        """(m,): how many calls each candidate call takes, those about its source included."""
+        """(m,): how many calls each candidate call takes, those about its source included, relative
+        to a call of the one model, or of both."""
         calls = np.ones(len(candidates.call))
+        if isinstance(self.space.oracle, Paired):
+            asked = self.space.oracle.models_asked(array(candidates.question))
+            calls[array(candidates.unit)] = asked / 2
         if not self.space.oracle.needs_source:
             return tensor(calls)
         first = np.searchsorted(array(candidates.unit), np.arange(len(calls)))
@@ -178,7 +161,9 @@ class Belief:
         return np.asarray(self.certifying.sequences.centre @ share)
 
     def variance(self) -> Tensor:
-        """(n,): variance of each candidate's loss, f (1 - f)."""
+        """(n,): variance of each candidate's loss: what predicts it says, else f (1 - f)."""
+        if self._variance is not None:
+            return self._variance
         f = self.expected()
         return tensor(f * (1 - f))
 
@@ -227,15 +212,18 @@ class Belief:
 
     def _losses(self, outcomes: Sequence[Learnt]) -> Losses:
         numbers = np.array([o.question for o in outcomes])
+        truth = tensor(np.array([o.truth for o in outcomes]))
         sample, variant, concept = (tensor(p) for p in self.space.parts(numbers))
-        return Losses(
-            sample,
-            variant,
-            concept,
-            tensor(np.array([o.truth for o in outcomes])),
-            tensor(np.array([o.loss for o in outcomes], np.float64)),
-            tensor(np.array([o.margin for o in outcomes], np.float64)),  # None becomes NaN
-        )
+
+        def losses(told: Iterable[tuple[float, float | None]]) -> Losses:
+            lost, margins = np.array(list(told), np.float64).T  # None becomes NaN
+            return Losses(sample, variant, concept, truth, tensor(lost), tensor(margins))
+
+        whole = losses((o.loss, o.margin) for o in outcomes)
+        if not isinstance(self.space.oracle, Paired):
+            return whole
+        a, b = (losses(half_of(o.details, side) for o in outcomes) for side in HALVES)
+        return replace(whole, halves=(a, b))
 
 
 def _in_range(surrogate: LossSurrogate, means: Tensor) -> Tensor:

@@ -90,6 +90,14 @@ class BetFacts(_Fact):
     ratio: bool = False
 
 
+class VersusFacts(_Fact):
+    """What two models are compared by; see ``certify.comparison``."""
+
+    pivot: tuple[float, ...]
+    scale: float
+    margin: float
+
+
 class CertificateFacts(_Fact):
     """What is certified, to what, and how sure. Per target its name, its size (questions) and its
     identity; ``aim`` is the half-width that bets aim at; ``weights``: shares of 1 - confidence per
@@ -109,6 +117,7 @@ class CertificateFacts(_Fact):
     weights: tuple[float, ...] | None = None
     decided: Literal["by intervals", "by bets"] = "by intervals"
     bets: BetFacts
+    versus: VersusFacts | None = None
 
     @property
     def promise(self) -> str:
