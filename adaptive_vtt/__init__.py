@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 _moved.install(__name__)
 
 if TYPE_CHECKING:
-    from .audit import Audit, Certify, Limits, Sampling
+    from .audit import Audit, Certify, Limits, Sampling, audit, read_result
     from .augment import Augment
     from .results import Result
     from .space import QuestionSpace
@@ -26,8 +26,10 @@ _HOMES = {
     "QuestionSpace": "space",
     "Result": "results",
     "Sampling": "engine.options",
+    "read_result": "audit",
 }
 _MODULES = {
+    "audit",
     "augment",
     "datasets",
     "errors",
@@ -48,11 +50,13 @@ __all__ = [
     "QuestionSpace",
     "Result",
     "Sampling",
+    "audit",
     "augment",
     "datasets",
     "errors",
     "models",
     "oracles",
+    "read_result",
     "relations",
     "report",
     "stopping",

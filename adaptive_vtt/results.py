@@ -1,8 +1,11 @@
 """What a journal says: judged questions as a table, confusion counts, raw sample figures."""
 
+import json
+import webbrowser
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -11,18 +14,47 @@ from .cautions import cautions
 from .certify import Bounds, derive, verify_versus
 from .certify.verify import Interval, recompute
 from .engine.canaries import Repeated, repeated
+from .errors import InputError, unknown
 from .journal import Journal
 from .journal.facts import CertificateFacts, Facts, read_facts
 from .journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
 from .oracles.caption_findings import Findings, found
 from .types import TargetId
+from .utils.files import write_text
+from .utils.interval_bars import Bar, bars, figure
 
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+SCHEMA_VERSION = 1
+"""Of result.json (``result_file``); goes up when a field changes its meaning or goes."""
+FAILED = 0.5
+"""A question with this loss, or more, was answered wrongly."""
+SHOWN = 24
+"""Targets that a notebook shows, at most."""
+INTERVALS = "intervals"
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
 
 
-@dataclass(frozen=True)
+class Source(Protocol):
+    """What a result was computed from, to look into it; see ``inspection.Inspection``."""
+
+    def failures(self) -> pd.DataFrame:
+        """See ``Result.failures``."""
+
+    def picture(self, row: Any) -> Any:
+        """See ``Result.picture``."""
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Charts by name, as Plotly takes them."""
+
+    def write_report(self, path: Path | None) -> Path:
+        """See ``Result.report``."""
+
+
+@dataclass(frozen=True, repr=False)
 class Result:
-    """How an audit ended.
+    """How an audit ended. Notebooks show its intervals as bars.
 
     ``targets``: one row per target with target, estimate, lower, upper, half_width,
     certified, questions, and, in audits that certify, pseudo_outcome_mean (the estimate by the
@@ -59,10 +91,59 @@ class Result:
     canaries: Repeated | None = None
     warnings: tuple[str, ...] = ()
     guarantee: str | None = None
+    source: Source | None = field(default=None, compare=False)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The result for JSON; what is unknown is null."""
+    def failures(self) -> pd.DataFrame:
+        """One row per wrong answer (loss 0.5 or more), in draw order.
+
+        Columns: sample (the image's id), relation, severity, concept, answer (P(yes) or a score;
+        NaN: none), truth (of the source image), loss, unanswered (why, or None), said (a reply in
+        words, or None), draw, call, question.
+        """
+        return self._source("failures").failures()
+
+    def picture(self, row: "int | pd.Series[Any]") -> Any:
+        """The images behind a row of ``failures()``, by its number or as such: an
+        ``inspection.Picture`` with ``source`` and ``follow_up``, which notebooks show."""
+        return self._source("picture").picture(row)
+
+    def plot(self, name: str = INTERVALS) -> "Figure":
+        """The Plotly figure of that name: "intervals" (all targets), or one of ``audit.figures``.
+
+        Raises InputError naming all there are for a name that is none of them.
+        """
+        from plotly.graph_objects import Figure
+
+        if name == INTERVALS:
+            rows = self.targets.to_dict("records")
+            return Figure(figure(self._stage, [*map(_bar, rows)]))
+        charts = self._source("plot").figures()
+        if name not in charts:
+            raise unknown("figure", name, [INTERVALS, *charts], "plot")
+        return Figure(charts[name])
+
+    def report(self, path: Path | str | None = None, *, open: bool = False) -> Path:
+        """Writes the report, one HTML page, and gives its path. Default: report.html beside the
+        journal, or in a new temporary folder. ``open``: in the browser, too."""
+        written = self._source("report").write_report(None if path is None else Path(path))
+        if open:
+            webbrowser.open(written.resolve().as_uri())
+        return written
+
+    def save(self, folder: Path | str) -> Path:
+        """Writes result.json and report.html into a folder; gives the report's path."""
+        text = json.dumps(self.to_dict(), indent=1, allow_nan=False)
+        write_text(Path(folder) / "result.json", text + "\n")
+        return self.report(Path(folder) / "report.html")
+
+    def inspected(self, source: Source) -> Self:
+        """The same result, to be looked into."""
+        return replace(self, source=source)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as result.json has it (``result_file``); what is unknown is null."""
         return {
+            "schema_version": SCHEMA_VERSION,
             "targets": _records(self.targets),
             "derived": _records(self.derived),
             "calls": self.calls,
@@ -78,6 +159,46 @@ class Result:
             "warnings": list(self.warnings),
             "guarantee": self.guarantee,
         }
+
+    as_dict = to_dict
+
+    def _source(self, what: str) -> Source:
+        if self.source is None:
+            raise InputError(
+                f"result.{what}: expected a result with its journal, got figures alone; "
+                "Audit.result() and adaptive_vtt.read_result(DIR) give one"
+            )
+        return self.source
+
+    @property
+    def _stage(self) -> str:
+        """How far the audit came, in words."""
+        asked = f"{self.calls} calls, {self.questions} questions, cost {self.cost:g}"
+        ended = "still open" if self.reason is None else f"ended: {self.reason}"
+        if self.guarantee is None:
+            return f"nothing certified; {asked}; {ended}"
+        done = int(self.targets["certified"].astype(bool).sum())
+        return f"{done} of {len(self.targets)} targets certified; {asked}; {ended}"
+
+    def __repr__(self) -> str:
+        return f"Result({self._stage})"
+
+    def _repr_html_(self) -> str:
+        rows = [_bar(row) for row in self.targets.head(SHOWN).to_dict("records")]
+        more = len(self.targets) - len(rows)
+        notes = [f"and {more} more targets: result.targets"] if more else []
+        notes += [] if self.guarantee is None else [self.guarantee]
+        notes += [f"warning: {warning}" for warning in self.warnings]
+        first = rows[0] if rows else None
+        title = "No target" if first is None else f"{first.name}: {first.words}"
+        return bars(title, self._stage, rows, notes)
+
+
+def _bar(row: Mapping[Hashable, Any]) -> Bar:
+    done, questions = bool(row["certified"]), int(row["questions"])
+    told = f"{questions} questions" + (", certified" if done else "")
+    estimate, lower, upper = (float(row[name]) for name in ("estimate", "lower", "upper"))
+    return Bar(str(row["target"]), estimate, lower, upper, done, told)
 
 
 def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:

@@ -11,11 +11,13 @@ import hashlib
 from collections.abc import Iterable
 from copy import copy
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .datasets.base import Dataset, adapted_dataset
+from .datasets import as_dataset
+from .datasets.base import adapted_dataset
 from .errors import InputError
 from .oracles import Correctness, Oracle, OracleDefaults, adapted
 from .relations import FollowUp, Relation, resolve
@@ -31,6 +33,7 @@ MAX_NUMBER = 2**62
 class QuestionSpace:
     """samples x relations x severities x concepts.
 
+    ``dataset`` is a Dataset, or what ``datasets.as_dataset`` makes one of: a folder, a table.
     ``relations`` are names or Relation objects (default: identity alone); ``severities``
     restricts every graded relation to these levels; ``oracle`` turns answers into outcomes
     (default: Correctness); ``seed`` decides how follow-ups are rendered, so that every audit
@@ -41,7 +44,7 @@ class QuestionSpace:
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Any,
         relations: Iterable[str | Relation] = ("identity",),
         *,
         severities: Iterable[int] | None = None,
@@ -50,7 +53,7 @@ class QuestionSpace:
     ) -> None:
         self.seed = seed
         self.oracle = adapted(oracle if oracle is not None else Correctness())
-        self.dataset = adapted_dataset(self.oracle.view(adapted_dataset(dataset)))
+        self.dataset = adapted_dataset(self.oracle.view(adapted_dataset(as_dataset(dataset))))
         self.concepts = self.dataset.concepts
         self.asked, self.asked_by = self.oracle.asked(self.dataset)
         chosen = resolve(relations)

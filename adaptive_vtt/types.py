@@ -108,7 +108,12 @@ class Box:
         return max(0.0, self.right - self.left) * max(0.0, self.bottom - self.top)
 
 
-@dataclass(frozen=True)
+def _size(image: npt.NDArray[Any] | None) -> str:
+    """An image or mask in a repr: its size, never its pixels."""
+    return "none" if image is None else " x ".join(map(str, image.shape))
+
+
+@dataclass(frozen=True, repr=False)
 class Sample:
     """One source image: H x W x C uint8 (or None where only answers are recorded).
 
@@ -131,8 +136,11 @@ class Sample:
         """The image, H x W x C uint8. Raises InputError for a sample without one."""
         return _required(self.image, f"sample {self.id!r}: expected a source image")
 
+    def __repr__(self) -> str:
+        return f"Sample({self.id!r}, image {_size(self.image)}, truth {dict(self.truth)})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Prompt:
     """What is sent to the model: one image and the concepts asked about.
 
@@ -146,6 +154,13 @@ class Prompt:
     relation: str
     severity: int
     asks: tuple[Ask, ...] = ()
+
+    def __repr__(self) -> str:
+        concepts = ", ".join(self.concepts[:3]) + (" ..." if len(self.concepts) > 3 else "")
+        return (
+            f"Prompt(sample {self.sample_id!r}, {self.relation} {self.severity}, asked about "
+            f"{concepts}, image {_size(self.image)})"
+        )
 
 
 @dataclass(frozen=True)
@@ -168,7 +183,7 @@ Value = float | Mask | str | Unanswered | Both
 """What a model says of one concept; what both say, where two are compared."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answer:
     """What the model said, and what the call cost.
 
@@ -179,8 +194,12 @@ class Answer:
     values: tuple[Value, ...]
     cost: float = 0.0
 
+    def __repr__(self) -> str:
+        said = (f"mask {_size(v)}" if isinstance(v, np.ndarray) else repr(v) for v in self.values)
+        return f"Answer(({', '.join(said)}), cost {self.cost:g})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class FollowUp:
     """The image a relation made: H x W x C uint8, and whatever the oracle needs to know of it."""
 
@@ -190,6 +209,9 @@ class FollowUp:
     def require_image(self) -> Image:
         """The image, H x W x C uint8. Raises InputError for a follow-up without one."""
         return _required(self.image, "relation: expected a follow-up image")
+
+    def __repr__(self) -> str:
+        return f"FollowUp(image {_size(self.image)}, details: {', '.join(self.details) or 'none'})"
 
 
 def _required(image: Image | None, expected: str) -> Image:

@@ -21,6 +21,7 @@ from adaptive_vtt.certify import named_targets
 from adaptive_vtt.engine.census import all_answers, all_losses, means
 from adaptive_vtt.spec import DEMO, Spec
 from adaptive_vtt.spec.building import build_audit, build_model, build_space
+from adaptive_vtt.spec.models import RecordedSection
 from adaptive_vtt.utils.files import write_text
 
 
@@ -47,8 +48,8 @@ def recorded(answers: Path) -> tuple[Spec, tuple[float, ...]]:
     space = build_space(DEMO, here)
     model = build_model(DEMO, here, space.dataset)
     write_text(answers, all_answers(space, model).to_csv(index=False))
-    section = {"kind": "recorded", "answers": str(answers)}
-    spec = changed(DEMO, model=section, audit={"budget": None})
+    section = RecordedSection.model_validate({"answers": str(answers)})
+    spec = changed(DEMO, audit={"budget": None}).model_copy(update={"model": section})
     questions, losses = all_losses(space, build_model(spec, here, space.dataset))
     truth = means(
         space, named_targets(space, DEMO.certify.targets, DEMO.certify.where), questions, losses

@@ -17,8 +17,10 @@ from .list import list_parts
 from .pictures import pictures
 from .report import report
 from .resume import resume
+from .runs import runs
 from .serve_demo import serve_demo
 from .verify import verify
+from .view import view
 
 app = typer.Typer(
     name="avtt",
@@ -33,6 +35,8 @@ for command in (
     resume,
     report,
     verify,
+    runs,
+    view,
     pictures,
     label,
     export,

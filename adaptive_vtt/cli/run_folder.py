@@ -133,7 +133,7 @@ def run_and_report(
         result = _write(audit.journal, out)
         audit.journal.check_place()
     if as_json:
-        typer.echo(json.dumps(result.as_dict(), indent=1, allow_nan=False))
+        typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:
         live.finish(result, out)
     done = result.targets["certified"].astype(bool)
@@ -157,7 +157,7 @@ def _write(journal: Journal, out: Path) -> Result:
     from ..report import write_report
 
     result = summarise(journal)
-    text = json.dumps(result.as_dict(), indent=1, allow_nan=False)
+    text = json.dumps(result.to_dict(), indent=1, allow_nan=False)
     write_text(out / "result.json", text + "\n")
     write_report(journal, out / "report.html")
     return result

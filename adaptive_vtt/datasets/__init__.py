@@ -15,6 +15,7 @@ from .formats.medmnist import from_medmnist, medmnist_sets
 from .formats.medvqa import from_medvqa
 from .formats.table_file import read_table
 from .formats.voc import from_voc
+from .recognition import as_dataset, recognised
 from .synthetic.phantom import phantom
 from .synthetic.scenes import scenes
 from .table import TableDataset, from_table
@@ -25,6 +26,7 @@ __all__ = [
     "Dataset",
     "Sample",
     "TableDataset",
+    "as_dataset",
     "fashion",
     "from_class_folders",
     "from_coco",
@@ -40,6 +42,7 @@ __all__ = [
     "medmnist_sets",
     "phantom",
     "read_table",
+    "recognised",
     "scenes",
 ]
 

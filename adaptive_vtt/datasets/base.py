@@ -83,6 +83,7 @@ class CompleteDataset(Dataset, Protocol):
 class DatasetDefaults:
     """What most datasets have alike; ``CompleteDataset`` says what it means."""
 
+    name: str
     concepts: tuple[str, ...]
     features: Floats | None = None
 
@@ -97,6 +98,13 @@ class DatasetDefaults:
     @property
     def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
         return self.concepts, range(len(self.concepts))
+
+    def __len__(self) -> int:
+        raise TypeError(f"{type(self).__name__} defines no __len__")
+
+    def __repr__(self) -> str:
+        size = f"{len(self)} samples x {len(self.concepts)} concepts"
+        return f"{type(self).__name__}({self.name}: {size})"
 
 
 class Adapted(Completed, DatasetDefaults):

@@ -14,6 +14,8 @@ from ..errors import InputError, unknown
 from ..types import UNKNOWN, Image, Indices, Mask, Sample, Truths
 from ..utils.image_files import as_image, as_mask, read_image, read_mask
 from .base import DatasetDefaults
+from .labels import Labels, as_labels
+from .scanning import image_files
 
 
 class Rows(Protocol):
@@ -172,8 +174,8 @@ def same_size(mask: Sequence[int], image: Sequence[int], where: str) -> None:
 
 
 def from_table(
-    images: ImageSource,
-    labels: pd.DataFrame,
+    images: ImageSource | Path | str,
+    labels: Labels,
     *,
     features: npt.ArrayLike | None = None,
     metadata: pd.DataFrame | None = None,
@@ -183,14 +185,18 @@ def from_table(
 ) -> TableDataset:
     """A dataset from images and a table of labels.
 
-    ``images``: n arrays (H x W or H x W x C, uint8), n paths, or None where answers are
-    recorded. ``labels``: n x C, indexed by sample id, one column per concept, 0, 1 or NaN
-    (unknown). ``features``: n x d floats. ``metadata``: n rows of anything. ``masks``: for
+    ``images``: n arrays (H x W or H x W x C, uint8), n paths, n PIL images, a folder of n images,
+    or None where answers are recorded. ``labels``: n x C, indexed by sample id, one column per
+    concept, 0, 1 or NaN (unknown); or an array, or n classes, see ``labels.as_labels``.
+    ``features``: n x d floats. ``metadata``: n rows of anything. ``masks``: for
     concepts that have some, n arrays (H x W, bool, or uint8 with the inside above 127), paths,
     or None where the sample has none. ``skipped``: names of files left out, for the record.
     Raises InputError for a label outside {0, 1, unknown}, ids that repeat, columns that
     repeat, parts of different length, masks of no concept, and files that do not exist.
     """
+    if isinstance(images, str | Path):
+        images = image_files(Path(images))
+    labels = as_labels(labels, images)
     if labels.shape[0] == 0 or labels.shape[1] == 0:
         raise InputError(
             f"labels: expected at least one sample and one concept, got {labels.shape[0]} x "

@@ -2,17 +2,16 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
+from ..utils.loopback import is_loopback
+
 _HEAD = 64 * 1024
 _DIGITS = 15
 """Most digits of a Content-Length that is read."""
-_LOOPBACK = re.compile(r"(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(:\d{1,5})?")
-"""What a client on this machine may call this server."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ async def read_request(
 
 def _check_host(host: str) -> None:
     """A page on the web must not reach this server under a name that leads here."""
-    if _LOOPBACK.fullmatch(host.lower()) is None:
+    if not is_loopback(host):
         got = repr(host[:60]) if host else "none"
         raise Rejected(421, f"expected the Host localhost or 127.0.0.1, got {got}")
 

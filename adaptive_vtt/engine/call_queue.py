@@ -7,7 +7,7 @@ from ..errors import OrderError
 from ..types import Image, Prompt
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Call:
     """One call of the model: its number, the draw that led to it, and what to send.
 
@@ -25,6 +25,9 @@ class Call:
     @property
     def concepts(self) -> tuple[str, ...]:
         return self.prompt.concepts
+
+    def __repr__(self) -> str:
+        return f"Call({self.number}, draw {self.draw}: {self.prompt!r})"
 
 
 class CallQueue:

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ..errors import JournalError, one_line
+from .locking import holder
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
@@ -13,12 +14,16 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
     Where the folder can be written, SQLite keeps its own account of readers there while the
     connection is open, so that one may read while another writes; elsewhere it is opened as a
-    file that does not change.
+    file that does not change. What a killed writer left in the WAL is read there, and stays
+    there: the last connection that may write would move it into the journal's file.
     """
     address = Path(os.path.abspath(path)).as_uri()
     writable = os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK)
-    left = path.with_name(f"{path.name}-wal").exists()  # what a killed writer had not yet moved
-    options = "mode=rw" if writable else "mode=ro" if left else "mode=ro&immutable=1"
+    left = path.with_name(f"{path.name}-wal").exists()
+    if writable and not (left and holder(path) is None):
+        options = "mode=rw"
+    else:
+        options = "mode=ro" if left else "mode=ro&immutable=1"
     db = sqlite3.connect(f"{address}?{options}", uri=True, isolation_level=None)
     db.execute("PRAGMA query_only=ON")
     return db

@@ -6,6 +6,7 @@ anything; while the lock is held it tells the process's number.
 
 import os
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from weakref import WeakSet
@@ -25,6 +26,10 @@ if sys.platform == "win32":
     def _free(file: int) -> None:
         msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
 
+    def _look(file: int) -> None:
+        _take(file)
+        _free(file)
+
     HELD: tuple[type[OSError], ...] = (PermissionError, OSError)
 else:
     import fcntl
@@ -35,7 +40,38 @@ else:
     def _free(file: int) -> None:
         fcntl.flock(file, fcntl.LOCK_UN)
 
+    def _look(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        _free(file)
+
     HELD = (BlockingIOError,)
+
+TRIES, PAUSE = 10, 0.02
+"""How often a writer tries, and seconds in between: somebody may just be looking whether the lock
+is held."""
+
+
+def holder(journal: Path) -> int | None:
+    """The process that writes the journal, 0 where its number is not known; None where none does.
+
+    Writes nothing and waits for nothing; a writer that begins at this moment tries again.
+    """
+    try:
+        file = os.open(_beside(journal), os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        _look(file)
+    except HELD:
+        number = os.read(file, 20).decode("ascii", "replace").strip()
+        return int(number) if number.isascii() and number.isdigit() else 0
+    finally:
+        os.close(file)
+    return None
+
+
+def _beside(journal: Path) -> Path:
+    return journal.with_name(f"{journal.name}.lock")
 
 
 class Lock:
@@ -45,11 +81,11 @@ class Lock:
     """
 
     def __init__(self, journal: Path) -> None:
-        path = journal.with_name(f"{journal.name}.lock")
+        path = _beside(journal)
         self._owner = os.getpid()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
         try:
-            _take(self._file)
+            _take_patiently(self._file)
         except HELD:
             holder = os.read(self._file, 20).decode("ascii", "replace").strip()
             self.release()
@@ -79,6 +115,14 @@ class Lock:
     def __del__(self) -> None:
         if hasattr(self, "_file"):
             self.release()
+
+
+def _take_patiently(file: int) -> None:
+    for _ in range(TRIES - 1):
+        with suppress(*HELD):
+            return _take(file)
+        time.sleep(PAUSE)
+    _take(file)
 
 
 def _held(journal: Path, holder: str) -> str:

@@ -101,3 +101,17 @@ class Link:
     kind: str
     row: int
     seal: str
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How much a journal holds, without its rows.
+
+    ``draws``: calls drawn; ``calls``: those of them that were answered; ``sources``: answers about
+    source images, canaries included; ``cost`` of all answers.
+    """
+
+    draws: int
+    calls: int
+    sources: int
+    cost: float

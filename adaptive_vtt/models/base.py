@@ -102,6 +102,9 @@ def adapted_model(model: ModelUnderTest) -> ModelDefaults:
     return AdaptedConcurrent(model) if isinstance(model, ConcurrentModel) else Adapted(model)
 
 
+ModelSource: TypeAlias = "ModelUnderTest | Callable[[list[Any]], Any] | pd.DataFrame | str"
+"""What ``models.local.anything.model_of`` makes a model of; a torch module is a callable."""
+
 ProxySource: TypeAlias = (
     "pd.DataFrame | npt.NDArray[Any] | ModelUnderTest | Callable[[list[Any]], Any]"
 )

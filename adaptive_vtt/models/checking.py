@@ -165,6 +165,8 @@ def table_to_answers(table: object, prompts: Sequence[Prompt], who: str) -> list
             f"{who}: expected an array of numbers, got {type(table).__name__} ({one_line(error)})"
         ) from None
     expected = (len(prompts), len(prompts[0].concepts))
+    if values.shape == expected[:1] and expected[1] == 1:
+        values = values[:, None]
     if values.shape != expected:
         raise ModelError(
             f"{who}: expected an array of shape {expected} (images x concepts), "

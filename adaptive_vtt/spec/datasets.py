@@ -69,6 +69,9 @@ class TableData(_Labelled):
     metadata: list[str] | None = Field(
         None, description="columns that describe samples and are no concepts"
     )
+    class_column: str | None = Field(
+        None, description="instead of concepts: the column that names each sample's class"
+    )
 
 
 class FashionData(_Data):

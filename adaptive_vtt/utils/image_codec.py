@@ -1,5 +1,6 @@
 """Images in memory to the bytes of PNG and JPEG files."""
 
+from base64 import b64encode
 from typing import Any
 
 import numpy as np
@@ -37,3 +38,8 @@ def _encoded(ending: str, image: npt.NDArray[Any], *options: int) -> bytes:
             f"image: expected H x W or H x W x 1 or 3 of uint8, got {image.shape} of {image.dtype}"
         )
     return data.tobytes()
+
+
+def data_address(image: Image) -> str:
+    """The image as a PNG in an address that a page may hold ("data:...")."""
+    return "data:image/png;base64," + b64encode(png(image)).decode("ascii")

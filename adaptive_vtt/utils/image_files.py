@@ -9,6 +9,7 @@ Whatever a file holds, the picture is the one a viewer shows, in 8 bits:
 - palettes become RGB; grey stays one channel.
 """
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ MASK_THRESHOLD = 127
 
 
 def as_image(source: Any, where: str) -> Image:
-    """``source`` as H x W x C uint8 with C in 1, 3; raises InputError for anything else."""
-    image = np.asarray(source)
+    """``source``, an array or a PIL image, as H x W x C uint8 with C in 1, 3; raises InputError
+    for anything else."""
+    image = np.asarray(_as_shown(source))
     if image.ndim == 2:
         image = image[:, :, None]
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in (1, 3):
@@ -39,6 +41,25 @@ def as_image(source: Any, where: str) -> Image:
     if 0 in image.shape:
         raise InputError(f"{where}: expected an image with pixels, got shape {image.shape}")
     return image
+
+
+def _as_shown(source: Any) -> Any:
+    """A PIL image upright, grey or RGB, transparent pixels on black; anything else as it is."""
+    pillow = sys.modules.get("PIL.Image")  # there are no PIL images before it is imported
+    if pillow is None or not isinstance(source, pillow.Image):
+        return source
+    from PIL import ImageOps
+
+    upright = ImageOps.exif_transpose(source)
+    if upright.mode in ("1", "L"):
+        return upright.convert("L")
+    if upright.mode.startswith("I;16"):
+        return (np.asarray(upright) // 257).astype(np.uint8)
+    if not upright.has_transparency_data:
+        return upright.convert("RGB")
+    clear = upright.convert("RGBA")
+    black = pillow.new("RGBA", clear.size, (0, 0, 0, 255))
+    return pillow.alpha_composite(black, clear).convert("RGB")
 
 
 def as_mask(source: Any, where: str) -> Mask:

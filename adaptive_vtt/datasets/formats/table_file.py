@@ -7,6 +7,7 @@ import pandas as pd
 
 from ...errors import InputError, one_line, unknown
 from ...utils.tables import check_columns, check_width, restored
+from ..labels import one_per_class
 from ..scanning import ENDINGS, Broken, Folder, unreadable
 from ..table import TableDataset, from_table
 
@@ -22,6 +23,7 @@ def read_table(
     file_column: str | None = None,
     concepts: list[str] | None = None,
     metadata: list[str] | None = None,
+    class_column: str | None = None,
     broken: Broken = "refuse",
     allow_outside: bool = False,
 ) -> TableDataset:
@@ -29,19 +31,21 @@ def read_table(
 
     ``labels`` has one row per sample: ``id_column``, one column per concept (0, 1 or empty),
     and, where image files are not named like the id, ``file_column``. ``concepts`` chooses
-    columns (default: all others). ``images`` None means that answers are recorded.
+    columns (default: all others); ``class_column`` instead is one that names each sample's class,
+    of which a concept per class is made. ``images`` None means that answers are recorded.
     ``broken`` says what becomes of images that cannot be decoded: "refuse" raises InputError
     when one is met, "skip" decodes all now and lists those left out as ``skipped``.
     ``allow_outside``: image files may lie outside ``images``, by "..", from the root, or by links.
     Raises InputError naming file, row or column; at once for over 10,000 columns.
     """
     path = Path(labels)
-    table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
-    for column in [id_column, *([file_column] if file_column else []), *(metadata or [])]:
+    table = read_rows(path)
+    named = [column for column in (file_column, class_column) if column]
+    for column in [id_column, *named, *(metadata or [])]:
         if column not in table.columns:
             raise unknown("column", column, map(str, table.columns), str(path))
     ids = table[id_column]
-    special = {id_column, file_column, *(metadata or [])}
+    special = {id_column, file_column, class_column, *(metadata or [])}
     chosen = concepts or [str(c) for c in table.columns if c not in special]
     for concept in chosen:
         if concept not in table.columns:
@@ -61,13 +65,18 @@ def read_table(
     try:
         return from_table(
             files,
-            known[chosen],
+            one_per_class(known[class_column]) if class_column else known[chosen],
             metadata=known[metadata] if metadata else None,
             skipped=sorted(map(str, skipped)),
             name=path.stem,
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def read_rows(path: Path) -> pd.DataFrame:
+    """All columns of a CSV or .parquet file, every cell a text ("" where it is empty)."""
+    return _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
 
 
 def _read_csv(path: Path) -> pd.DataFrame:

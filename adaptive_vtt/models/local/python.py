@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...errors import ModelError, unknown
 from ...types import Answer, CallMode, Image, Prompt, Unanswered
 from ..base import ModelDefaults
 from ..checking import to_answers
@@ -13,9 +14,12 @@ from ..checking import to_answers
 if TYPE_CHECKING:
     import torch
 
+_LISTS = (list, tuple, np.ndarray)
+
 
 class PythonModel(ModelDefaults):
-    """``function``: list of n images (H x W x C uint8) -> array n x C of P(yes).
+    """``function``: list of n images (H x W x C uint8) -> array n x C of P(yes), or the n names
+    of each image's class. Where there is one concept, n numbers will do.
 
     A segmenter gives masks: n x C x H x W, or n arrays C x H x W, of bool or of P(yes); a
     captioner n texts.
@@ -29,7 +33,20 @@ class PythonModel(ModelDefaults):
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         images = [prompt.image for prompt in prompts if prompt.image is not None]
-        return [*to_answers(self.function(images), prompts, f"model {self.name!r}")]
+        who = f"model {self.name!r}"
+        return [*to_answers(_of_names(self.function(images), prompts, who), prompts, who)]
+
+
+def _of_names(said: Any, prompts: Sequence[Prompt], who: str) -> Any:
+    """n x C of 0 and 1 where n texts name classes among the concepts; else what was said."""
+    named = [str(s) for s in said if isinstance(s, str)] if isinstance(said, _LISTS) else []
+    concepts = prompts[0].concepts
+    if prompts[0].asks or not named or len(named) != len(prompts):
+        return said
+    for name in named:
+        if name not in concepts:
+            raise ModelError(str(unknown("class", name, concepts, who)))
+    return np.array([[float(concept == name) for concept in concepts] for name in named])
 
 
 class TorchModel(ModelDefaults):

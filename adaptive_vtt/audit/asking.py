@@ -6,32 +6,35 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self, Unpack
 
-from .certify.plan import Certify as Certify
-from .certify.population import describe_population
-from .engine.audit_key import same_key
-from .engine.audit_parts import assembled
-from .engine.belief import Belief
-from .engine.call_queue import Call as Call
-from .engine.estimates import interval_rows
-from .engine.options import Limits as Limits
-from .engine.options import Sampling as Sampling
-from .engine.options import Shorthands, grouped
-from .engine.run_loop import Progress as Progress
-from .engine.run_loop import progress_of, run_model
-from .engine.selector import Draw
-from .engine.settings import check_cost, check_model, describe_space, same_audit
-from .errors import JournalError, OrderError
-from .journal import JournalSource, answered, opened, recall
-from .journal.facts import begun_facts, read_lost
-from .journal.old_facts import NAMES
-from .journal.rows import DrawRow
-from .models.base import ModelUnderTest, adapted_model
-from .models.checking import as_answer, check_answer
-from .results import Result, summarise
-from .space import QuestionSpace
-from .stopping import State, contradicted, levels_of
-from .surrogates import lowest_with_hard_answers
-from .types import Answer, Unanswered
+from ..certify.plan import Certify as Certify
+from ..certify.population import describe_population
+from ..engine.audit_key import same_key
+from ..engine.audit_parts import assembled
+from ..engine.belief import Belief
+from ..engine.call_queue import Call as Call
+from ..engine.estimates import interval_rows
+from ..engine.options import Limits as Limits
+from ..engine.options import Sampling as Sampling
+from ..engine.options import Shorthands, grouped
+from ..engine.run_loop import Progress as Progress
+from ..engine.run_loop import progress_of, run_model
+from ..engine.selector import Draw
+from ..engine.settings import check_cost, check_model, describe_space, same_audit
+from ..errors import JournalError, OrderError
+from ..journal import JournalSource, answered, opened, recall
+from ..journal.facts import begun_facts, read_lost
+from ..journal.old_facts import NAMES
+from ..journal.rows import DrawRow
+from ..models.base import ModelSource, adapted_model
+from ..models.checking import as_answer, check_answer, name_of
+from ..models.local.anything import model_of
+from ..results import Result, summarise
+from ..space import QuestionSpace
+from ..stopping import State, contradicted, levels_of
+from ..surrogates import lowest_with_hard_answers
+from ..types import Answer, Unanswered
+from .inspection import Inspection
+from .progress import shown
 
 
 class Audit:
@@ -41,7 +44,8 @@ class Audit:
     (``budget=500`` for ``limits=Limits(budget=500)``), unless its group is given.
 
     - ``space``: the questions.
-    - ``model``: whatever has ``answers`` and ``ask`` (``models.ModelUnderTest``).
+    - ``model``: whatever has ``answers`` and ``ask`` (``models.ModelUnderTest``), or what a model
+      is made of (``models.local.anything.model_of``): a function, a torch module, a name.
     - ``certify``: what is certified, how surely (``Certify``). Default: nothing.
     - ``sampling``: how questions are chosen (``Sampling``). Default: see there.
     - ``limits``: when the audit ends, besides (``Limits``). Default: when all was asked.
@@ -58,7 +62,7 @@ class Audit:
     def __init__(
         self,
         space: QuestionSpace,
-        model: ModelUnderTest,
+        model: ModelSource,
         *,
         certify: Certify | None = None,
         sampling: Sampling | None = None,
@@ -70,7 +74,7 @@ class Audit:
         **shorthands: Unpack[Shorthands],
     ) -> None:
         self.certify, self.sampling, self.limits = grouped(shorthands, certify, sampling, limits)
-        self.space, self.model = space, adapted_model(model)
+        self.space, self.model = space, adapted_model(model_of(model))
         self._check()
         self._rules = self.limits.rules(self.certify.rule())
         self._lowest = lowest_with_hard_answers(self.sampling.form)
@@ -151,17 +155,21 @@ class Audit:
             self._budget.lose(call.number for call in calls)
             self.journal.set_facts(**self._budget.facts())
 
-    def run(self, progress: Callable[[Progress], None] | None = None) -> Result:
+    def run(self, progress: Callable[[Progress], None] | bool | None = None) -> Result:
         """Asks the model until the audit ends, and gives the result.
 
-        ``progress`` is called after every batch, or every answer of a ``models.ConcurrentModel``.
-        A model that raises ends the run with ModelError; the journal keeps everything, and
-        running again goes on.
+        ``progress`` is called after every batch, or every answer of a ``models.ConcurrentModel``;
+        True shows a bar, on a terminal or in a notebook. A model that raises ends the run with
+        ModelError; the journal keeps everything, and running again goes on.
         """
+
+        if progress is True:
+            with shown(self) as update:
+                return self.run(update)
 
         def step() -> None:
             self._failing.check()
-            if progress is not None:
+            if callable(progress):
                 progress(progress_of(self))
 
         run_model(self, step)
@@ -169,7 +177,8 @@ class Audit:
 
     def result(self) -> Result:
         """What is known now, recomputed from the journal."""
-        return summarise(self.journal, self.intervals())
+        found = summarise(self.journal, self.intervals())
+        return found.inspected(Inspection(self.journal, self.space))
 
     def intervals(self) -> list[dict[str, Any]] | None:
         """Where every target stands now, a row each; None where nothing is certified."""
@@ -237,6 +246,10 @@ class Audit:
     def close(self) -> None:
         """Releases the journal's file."""
         self.journal.close()
+
+    def __repr__(self) -> str:
+        state = self.stopped or "running"
+        return f"Audit(model {name_of(self.model)!r}, {len(self._draw_order.calls)} calls, {state})"
 
     def __enter__(self) -> Self:
         return self

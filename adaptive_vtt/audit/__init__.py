@@ -1,0 +1,36 @@
+"""An audit: ``Audit`` with all its steps, and ``audit``, which is all of them in one line.
+
+The module stands where its function is looked for, so it can be called itself:
+``adaptive_vtt.audit("folder", my_function)`` is ``adaptive_vtt.audit.audit(...)``.
+"""
+
+import sys
+from types import ModuleType
+
+from ..certify.plan import Certify
+from ..engine.call_queue import Call
+from ..engine.options import Limits, Sampling
+from ..engine.run_loop import Progress
+from .asking import Audit
+from .inspection import read_result
+from .shortcut import audit
+
+__all__ = [
+    "Audit",
+    "Call",
+    "Certify",
+    "Limits",
+    "Progress",
+    "Sampling",
+    "audit",
+    "read_result",
+]
+
+
+class _Callable(ModuleType):
+    """A module that is called as its function."""
+
+    __call__ = staticmethod(audit)
+
+
+sys.modules[__name__].__class__ = _Callable

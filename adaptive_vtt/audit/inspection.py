@@ -1,0 +1,165 @@
+"""What can be looked up behind a result: wrong answers, their pictures, charts, the report."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from ..journal import Journal, SQLiteJournal, read_journal
+from ..journal.facts import read_facts
+from ..results import FAILED, Result, outcomes, summarise
+from ..space import QuestionSpace
+from ..types import Image
+from ..utils.image_codec import data_address
+from .figures import figures
+
+COLUMNS = (
+    "sample",
+    "relation",
+    "severity",
+    "concept",
+    "answer",
+    "truth",
+    "loss",
+    "unanswered",
+    "said",
+    "draw",
+    "call",
+    "question",
+)
+"""The columns of ``Result.failures``."""
+SIDE = 256
+"""Pictures are shown at most so wide, in pixels of a page."""
+
+
+@dataclass(frozen=True, repr=False)
+class Picture:
+    """A follow-up and the source image that it was made of (None where nobody has it), H x W x C
+    uint8; ``title`` says what was asked, answered and true. Notebooks show both."""
+
+    title: str
+    source: Image | None
+    follow_up: Image
+
+    def __repr__(self) -> str:
+        return f"Picture({self.title}; {' x '.join(map(str, self.follow_up.shape))})"
+
+    def _repr_html_(self) -> str:
+        shown = [("source", self.source), ("asked about", self.follow_up)]
+        figures = "".join(_figure(name, image) for name, image in shown if image is not None)
+        style = "font:13px/1.5 system-ui,sans-serif"
+        return f'<div style="{style}"><div>{escape(self.title)}</div>{figures}</div>'
+
+
+class Inspection:
+    """A journal, and the space it is about where that is at hand; see ``results.Source``.
+
+    A journal in a file is read anew each time, as it is then, so it may be closed meanwhile.
+    """
+
+    def __init__(self, journal: Journal, space: QuestionSpace | None = None) -> None:
+        self._path = journal.path if isinstance(journal, SQLiteJournal) else None
+        self._journal, self._space = journal, space
+
+    def failures(self) -> pd.DataFrame:
+        with self._reading() as journal:
+            table = outcomes(journal)
+            said = {a.question: a.said for call in journal.calls() for a in call.answers}
+        wrong = table[table["loss"] >= FAILED].reset_index(drop=True)
+        return wrong.assign(said=wrong["question"].map(said))[[*COLUMNS]]
+
+    def picture(self, row: "int | pd.Series[Any]") -> Picture:
+        if not isinstance(row, pd.Series):
+            table = self.failures()
+            if not -len(table) <= row < len(table):
+                raise InputError(
+                    f"picture: expected a row of failures(), 0 to {len(table) - 1}, got {row}"
+                )
+            row = table.iloc[row]
+        source, follow_up = self._images(int(row["question"]), int(row["call"]))
+        return Picture(_title(row), source, follow_up)
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        with self._reading() as journal:
+            return figures(journal)
+
+    def write_report(self, path: Path | None) -> Path:
+        from ..report import write_report
+
+        if path is None:
+            folder = Path(mkdtemp(prefix="avtt-")) if self._path is None else self._path.parent
+            path = folder / "report.html"
+        with self._reading() as journal:
+            write_report(journal, path)
+        return path
+
+    @contextmanager
+    def _reading(self) -> Iterator[Journal]:
+        if self._path is None:
+            yield self._journal
+        else:
+            with closing(read_journal(self._path)) as journal:
+                yield journal
+
+    def _images(self, question: int, call: int) -> tuple[Image | None, Image]:
+        """Source and follow-up: made again, else as kept in the journal, a thumbnail."""
+        with self._reading() as journal:
+            if self._space is not None and self._space.dataset.has_images:
+                seed = read_facts(journal.facts()).rendering_seed
+                number = self._space.numbering.image_of(question)
+                source, follow_up = self._space.pair(number, seed)
+                return source.image, follow_up.require_image()
+            kept = journal.pictures().get(call)
+        if kept is None:
+            raise InputError(
+                f"picture: expected the images of call {call}, found none: the dataset has none, "
+                "or the result was read from a journal that kept no picture of it"
+            )
+        return _decoded(kept[0]), _decoded(kept[1])
+
+
+def read_result(folder: Path | str) -> Result:
+    """The result of a run folder, or of a journal's file, as it is now; the audit may be running.
+
+    Runs nothing that the folder names, so pictures are thumbnails. Raises JournalError where no
+    audit was begun.
+    """
+    path = Path(folder)
+    with closing(read_journal(path / "journal.db" if path.is_dir() else path)) as journal:
+        return summarise(journal).inspected(Inspection(journal))
+
+
+def _title(row: "pd.Series[Any]") -> str:
+    said = row["said"] if isinstance(row["said"], str) else None
+    if said is None and isinstance(row["unanswered"], str):
+        said = f"unanswered: {row['unanswered']}"
+    if said is None:
+        said = f"answered {row['answer']:.2f}"
+    truth = "" if pd.isna(row["truth"]) else f", truth {row['truth']:g}"
+    change = f"{row['relation']} {row['severity']}" if row["severity"] else str(row["relation"])
+    return f"{row['sample']}, {change}: {row['concept']} {said}{truth}"
+
+
+def _figure(name: str, image: Image) -> str:
+    wide = min(SIDE, max(image.shape[1], SIDE // 2))
+    return (
+        '<figure style="display:inline-block;margin:4px 12px 4px 0">'
+        f'<img src="{data_address(image)}" alt="{name}" width="{wide}" '
+        'style="image-rendering:pixelated">'
+        f'<figcaption style="opacity:.75">{name}</figcaption></figure>'
+    )
+
+
+def _decoded(png: bytes) -> Image:
+    import cv2
+
+    image = np.asarray(cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_UNCHANGED))
+    image = image[:, :, None] if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+    return np.asarray(image, np.uint8)

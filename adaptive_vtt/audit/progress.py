@@ -1,0 +1,127 @@
+"""How far a running audit is, in one line: on a terminal and in notebooks.
+
+Notebooks get HTML by IPython alone: rich would need ipywidgets there, and show nothing without.
+Where output goes to a file, nothing is shown.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..certify.plan import Certify
+from ..engine.options import Limits
+from ..engine.run_loop import Progress
+
+REFRESH = 0.2
+"""Seconds between redraws."""
+
+
+class Running(Protocol):
+    """What is told of an audit."""
+
+    certify: Certify
+    limits: Limits
+
+    @property
+    def targets(self) -> list[str]:
+        """The names of the targets."""
+
+
+class Line:
+    """The line as it changes; ``begun``: seconds since, by any clock."""
+
+    def __init__(self, audit: Running) -> None:
+        self._audit = audit
+
+    def share(self, step: Progress) -> float:
+        """How much is done, in [0, 1]: of the budget, or of the targets, whichever is more."""
+        state, budget = step.state, self._audit.limits.budget
+        spent = state.calls / budget if budget else 0.0
+        return min(1.0, max(spent, self._done(step) / max(1, len(self._audit.targets))))
+
+    def words(self, step: Progress) -> str:
+        """Calls, time, cost, and the target that is the furthest from what is asked."""
+        state, parts = step.state, [f"{step.state.calls} calls", f"{step.state.elapsed:.0f} s"]
+        if step.cost:
+            parts.append(f"cost {step.cost:g}")
+        if state.lower is not None and state.upper is not None:
+            names, widths = self._audit.targets, (state.upper - state.lower) / 2
+            widest = int(np.argmax(widths))
+            parts.append(f"{self._done(step)} of {len(names)} certified")
+            parts.append(f"widest ±{100 * widths[widest]:.1f} % {names[widest]}")
+        return ", ".join(parts)
+
+    def _done(self, step: Progress) -> int:
+        state, aim = step.state, self._audit.certify.half_width
+        if state.above is not None and state.below is not None and aim is None:
+            return int((state.above | state.below).sum())
+        if state.lower is None or state.upper is None or aim is None:
+            return 0
+        return int(((state.upper - state.lower) / 2 <= aim).sum())
+
+
+@contextmanager
+def shown(audit: Running) -> Iterator[Any]:
+    """A function that takes the audit's ``Progress`` and shows it, until the end."""
+    line, last = Line(audit), 0.0
+    with _notebook() if in_notebook() else _terminal() as draw:
+
+        def update(step: Progress) -> None:
+            nonlocal last
+            if time.monotonic() - last >= REFRESH:
+                last = time.monotonic()
+                draw(line.share(step), line.words(step))
+
+        yield update
+
+
+def in_notebook() -> bool:
+    """Whether IPython runs with a page to show HTML on, not in a terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return type(shell).__name__ not in ("NoneType", "TerminalInteractiveShell")
+
+
+@contextmanager
+def _notebook() -> Iterator[Any]:
+    from IPython.display import HTML, display
+
+    handle = display(HTML(""), display_id=True)
+    try:
+        yield lambda share, words: handle.update(HTML(bar(share, words)))
+    finally:
+        handle.update(HTML(""))
+
+
+@contextmanager
+def _terminal() -> Iterator[Any]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+    from rich.progress import Progress as Bar
+    from rich.table import Column
+
+    console = Console(stderr=True, highlight=False)
+    rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # what a narrow terminal cuts
+    columns = (
+        BarColumn(bar_width=14, table_column=Column(min_width=14)),
+        TaskProgressColumn(table_column=Column(min_width=4)),
+        TextColumn("{task.fields[words]}", table_column=rest, markup=False),
+    )
+    off = not console.is_terminal
+    with Bar(*columns, console=console, transient=True, disable=off, expand=True) as drawn:
+        task = drawn.add_task("asking", total=1.0, words="")
+        yield lambda share, words: drawn.update(task, completed=share, words=words)
+
+
+def bar(share: float, words: str) -> str:
+    """A bar filled to ``share``, in [0, 1], and words beside it, as HTML."""
+    return (
+        '<div style="font:13px/1.5 system-ui,sans-serif">'
+        f'<progress value="{share:.3f}" max="1" style="width:160px;vertical-align:middle">'
+        f"</progress> {100 * share:.0f} %, {escape(words)}</div>"
+    )

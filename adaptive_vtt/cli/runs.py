@@ -1,0 +1,90 @@
+"""``avtt runs``: what a folder of runs holds, as a table."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import Json
+
+if TYPE_CHECKING:
+    from ..runs import Rates, Run
+
+RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar="DIR")]
+
+
+def runs(directory: RunsDir, as_json: Json = False) -> None:
+    """List the audits of a folder: model, targets, calls, cost, state; what changed last first.
+
+    Example: avtt runs runs
+    """
+    from ..runs import find, read_run
+
+    found = [read_run(folder, name) for name, folder in find(directory).items()]
+    rows = [(run, _rates(run)) for run in sorted(found, key=lambda run: -(run.written or 0.0))]
+    if as_json:
+        typer.echo(json.dumps([_record(*row) for row in rows], indent=1, allow_nan=False))
+    elif rows:
+        _show(rows)
+    else:
+        begin = f"'avtt audit SPEC.toml --out {directory}/first' begins one"
+        typer.echo(f"{directory}: no run stands here; {begin}")
+
+
+def _rates(run: "Run") -> "Rates | None":
+    from ..errors import AvttError
+    from ..runs import read_rates
+
+    try:
+        return read_rates(run.folder) if run.targets else None
+    except AvttError:  # its journal went, or was replaced, a moment ago
+        return None
+
+
+def _record(run: "Run", rates: "Rates | None") -> dict[str, object]:
+    worst = rates.worst if rates else None
+    shown = worst and {
+        "target": worst.id.name,
+        "estimate": worst.estimate,
+        "lower": worst.lower,
+        "upper": worst.upper,
+    }
+    return {**run.as_dict(), "certified": rates.certified if rates else 0, "worst": shown}
+
+
+def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("run", "model"):
+        table.add_column(name, overflow="fold")
+    for name in ("targets", "calls", "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("surely worst", overflow="fold")
+    for run, rates in rows:
+        table.add_row(*map(Text, _cells(run, rates)))
+    console = Console(highlight=False)
+    console.print(table)
+    for run, _ in rows:
+        if run.state in ("stopped", "unreadable"):
+            console.print(f"{run.name}: {run.words}", markup=False)
+
+
+def _cells(run: "Run", rates: "Rates | None") -> list[str]:
+    if not run.model:
+        return [run.name, "-", "-", "-", "-", f"{run.state}\n{run.ago}".strip(), "-"]
+    worst = rates.worst if rates else None
+    return [
+        run.name,
+        f"{run.model} {run.version or ''}".strip(),
+        f"{rates.certified if rates else '?'}/{run.targets}" if run.targets else "-",
+        f"{run.calls:,}",
+        f"{run.cost:.4g}",
+        f"{run.state}\n{run.ago}",
+        f"{worst.id.name} {worst.span}" if worst else "-",
+    ]

@@ -1,0 +1,36 @@
+"""``avtt view``: runs in the browser, while they go on."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ViewDir = Annotated[
+    Path, typer.Argument(help="Folder an audit writes, or a folder of such.", metavar="DIR|RUNS")
+]
+
+
+def view(
+    directory: ViewDir,
+    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free one.")] = 0,
+    open_: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
+    ] = True,
+) -> None:
+    """Show a run as it goes on, or all runs of a folder and two beside each other.
+
+    Example: avtt view runs
+    """
+    import threading
+    import webbrowser
+
+    from ..view import View
+
+    with View(directory, port) as server:
+        typer.echo(f"{directory}: {server.url}\nCtrl-C ends it; the audits go on.")
+        if open_:
+            webbrowser.open(server.url)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            typer.echo("")

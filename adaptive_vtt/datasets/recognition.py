@@ -1,0 +1,224 @@
+"""What a path holds: class folders, images and masks, a table of labels, or images alone.
+
+What is found is a kind of dataset and its options, as the [dataset] section of a SPEC.toml has
+them, so that Python and ``avtt init`` understand the same folders.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from .base import Dataset
+from .formats.class_folder import SPLITS, from_class_folders
+from .formats.image_folder import NOTHING, from_images
+from .formats.mask_folder import LAYOUTS, from_masks
+from .formats.table_file import EMPTY, read_rows, read_table
+from .labels import Labels, as_labels, image_ids
+from .scanning import ENDINGS, image_files
+from .table import from_table
+
+TABLES = (".csv", ".parquet")
+CLASS_COLUMNS = ("class", "label", "target", "category", "diagnosis", "dx", "species")
+"""What columns that name a sample's class are usually called, in lower case."""
+SHOWN = "object"
+"""What masks show, as far as a folder tells."""
+LOOKED_AT = 20
+"""Rows of a table whose image files are looked for; reading the table looks for all."""
+_READERS: Mapping[str, Callable[..., Dataset]] = {
+    "table": read_table,
+    "masks": from_masks,
+    "classes": from_class_folders,
+    "images": from_images,
+}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A kind of dataset (a name of ``datasets.REGISTRY``), where it is, and its other options."""
+
+    kind: str
+    path: Path
+    options: Mapping[str, Any]
+
+    def load(self) -> Dataset:
+        """The dataset; raises InputError for whatever in it cannot be used."""
+        return _READERS[self.kind](self.path, **self.options)
+
+
+def as_dataset(
+    data: Any, labels: Labels | None = None, concepts: list[str] | None = None
+) -> Dataset:
+    """A dataset of whatever is at hand.
+
+    ``data``: a Dataset; a path that ``recognised`` knows; a table of labels with a column of image
+    files (DataFrame); or images: arrays, paths, PIL images, or one array n x H x W (x C).
+    ``labels``: of images, as ``as_labels`` takes them; without any nothing is known of the images,
+    and ``concepts`` names what a model answers about them (default: "image").
+    Raises InputError for anything else.
+    """
+    if isinstance(data, Dataset):
+        return data
+    if labels is None and isinstance(data, str | Path) and not _are_loose(data):
+        return recognised(data).load()
+    if labels is None and isinstance(data, pd.DataFrame):
+        return _of_rows(data)
+    images = image_files(Path(data)) if isinstance(data, str | Path) else data
+    if not isinstance(images, list | tuple | np.ndarray) or not len(images):
+        raise InputError(
+            "data: expected a Dataset, a folder, a table of labels or a list of images, got "
+            f"{type(data).__name__}"
+        )
+    if labels is None:
+        ids = image_ids(images) or [str(number) for number in range(len(images))]
+        labels = pd.DataFrame(np.nan, ids, concepts or [NOTHING])
+    return from_table(images, labels, name="images")
+
+
+def recognised(path: Path | str) -> Layout:
+    """What the file or folder holds.
+
+    Looked for in this order: images beside masks (``from_masks`` names the layouts); a table of
+    labels, the file itself or the only one in the folder; one folder of images per class; images
+    and nothing else, in the folder or in the only one below it. Raises InputError where it is none.
+    """
+    root = Path(path)
+    if root.is_file() and root.suffix in TABLES:
+        return _table(root)
+    if not root.is_dir():
+        raise InputError(
+            f"{root}: expected a folder or a table of labels ({', '.join(TABLES)}), got "
+            f"{'another file' if root.is_file() else 'nothing: it does not exist'}"
+        )
+    if any((root / images).is_dir() and (root / masks).is_dir() for images, masks in LAYOUTS):
+        return Layout("masks", root, {"concept": SHOWN})
+    folders = _image_folders(root)
+    tables = [file for file in sorted(root.iterdir()) if file.suffix in TABLES]
+    if len(tables) == 1 and (_are_loose(root) or len(folders) < 2):
+        return _table(tables[0])
+    if len(folders) > 1 and not {folder.name.lower() for folder in folders} <= SPLITS:
+        return Layout("classes", root, {})
+    if len(folders) == 1 or _are_loose(root):
+        return Layout("images", root if _are_loose(root) else folders[0], {})
+    raise InputError(
+        f"{root}: expected one folder of images per class, folders images/ and masks/, a table of "
+        "labels (CSV or Parquet) beside images, or images; found none of these"
+    )
+
+
+def _are_loose(path: Path | str) -> bool:
+    """Whether images lie right in a folder."""
+    return Path(path).is_dir() and bool(image_files(Path(path)))
+
+
+def _image_folders(root: Path) -> list[Path]:
+    """The folders below ``root`` that hold images."""
+    return sorted(path for path in root.rglob("*") if path.is_dir() and image_files(path))
+
+
+# -- tables ----------------------------------------------------------------------------
+
+
+def _table(path: Path) -> Layout:
+    table = read_rows(path)
+    folders = [path.parent, *_image_folders(path.parent)]
+    found = next(((c, f) for f in folders for c in table if _names_files(table[c], f)), None)
+    options: dict[str, Any] = {}
+    file = None
+    if found is not None:
+        file, folder = found
+        options["images"] = folder
+    rest = _roles(table.drop(columns=[file] if file else []), str(path))
+    if file is None or not table[file].is_unique:
+        rest["id_column"] = rest["id_column"] or _no_id(path, [*map(str, table)])
+        options["file_column"] = file
+    else:
+        rest["id_column"], rest["metadata"] = file, rest["metadata"] + _listed(rest["id_column"])
+    return Layout("table", path, {k: v for k, v in {**options, **rest}.items() if v})
+
+
+def _of_rows(table: pd.DataFrame) -> Dataset:
+    """A table in memory, one column of which names image files."""
+    texts = table.rename(columns=str).astype(object)
+    files = [c for c in texts if _names_files(texts[c].astype(str), Path())]
+    if not files:
+        raise InputError(
+            "data: expected a column of image files in the table of labels, found none among "
+            f"{', '.join(map(str, texts))}; give the images as data and the table as labels="
+        )
+    paths = [_file(Path(), name) for name in texts[files[0]].astype(str)]
+    roles = _roles(texts.drop(columns=files[0]).fillna("").astype(str), "data")
+    chosen = roles["class_column"] or roles["concepts"]
+    others = roles["metadata"] + _listed(roles["id_column"])
+    ids = texts[roles["id_column"]].tolist() if roles["id_column"] else image_ids(paths)
+    return from_table(
+        [path for path in paths if path is not None],
+        as_labels(table.rename(columns=str)[chosen]).set_axis([*map(str, ids or [])], axis=0),
+        metadata=texts[others] if others else None,
+        name="table",
+    )
+
+
+def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
+    """What the columns of a table are, those of image files apart, by the options of
+    ``read_table``; cells are texts.
+
+    Columns of 0, 1 and empty cells are concepts; without any, the column that names the class.
+    """
+    known = table.mask(table.isin(EMPTY))
+    concepts = [c for c in known if known[c].notna().any() and _is_binary(known[c])]
+    unique = [c for c in known if c not in concepts and known[c].is_unique]
+    id_column = next((c for c in unique if str(c).lower() == "id"), next(iter(unique), None))
+    classes = None if concepts else _class_column(known.drop(columns=unique))
+    if not concepts and classes is None:
+        raise InputError(
+            f"{where}: expected a column of 0 and 1 per concept, or one that names the class, "
+            f"found neither among {', '.join(map(str, table))}; datasets.read_table takes "
+            "concepts= or class_column="
+        )
+    others = [c for c in table if c not in (id_column, classes, *concepts)]
+    return {
+        "id_column": id_column,
+        "concepts": concepts,
+        "class_column": classes,
+        "metadata": others,
+    }
+
+
+def _is_binary(cells: pd.Series) -> bool:
+    return bool(pd.to_numeric(cells.dropna(), errors="coerce").isin((0, 1)).all())
+
+
+def _class_column(table: pd.DataFrame) -> str | None:
+    """The column called as classes are, else the only one whose values all repeat."""
+    named = [c for c in table if str(c).lower() in CLASS_COLUMNS]
+    repeating = [c for c in table if 2 <= table[c].nunique() <= len(table) / 2]
+    return str(named[0]) if named else str(repeating[0]) if len(repeating) == 1 else None
+
+
+def _names_files(names: pd.Series, folder: Path) -> bool:
+    head = names.head(LOOKED_AT)
+    return len(head) > 0 and all(_file(folder, str(name)) is not None for name in head)
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    """The image file of that name, its ending left out or not; None where there is none."""
+    if not name or Path(name).suffix.lower() not in ("", *ENDINGS):
+        return None
+    paths = (folder / f"{name}{ending}" for ending in ("", *ENDINGS))
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _listed(name: str | None) -> list[str]:
+    return [] if name is None else [name]
+
+
+def _no_id(path: Path, columns: list[str]) -> str:
+    raise InputError(
+        f"{path}: expected a column whose values all differ, to tell samples apart, found none "
+        f"among {', '.join(columns)}"
+    )

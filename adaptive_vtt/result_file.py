@@ -1,0 +1,137 @@
+"""What result.json holds: its fields, their types and meanings, and the published JSON schema.
+
+``result.schema.json``, beside this file, is ``text()`` of it; a test holds the two together, and
+real results of every kind to the models. Fields may be added under the same ``schema_version``,
+so readers pass over those that they do not know.
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .results import SCHEMA_VERSION
+from .types import TargetKind
+
+PUBLISHED = Path(__file__).parent / "result.schema.json"
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Part(BaseModel):
+    """Numbers are never NaN: what is unknown is null."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class TargetEntry(_Part):
+    """One target: a subset of the questions whose mean loss is to be known."""
+
+    target: str = Field(description="its name, for people")
+    estimate: Share | None = Field(description="of its mean loss; null before any answer")
+    lower: Share | None = Field(description="of its interval; null where nothing is certified")
+    upper: Share | None = Field(description="of its interval; null where nothing is certified")
+    half_width: Share | None = Field(description="(upper - lower) / 2")
+    certified: bool = Field(description="as precise, or decided, as was asked for")
+    questions: Count = Field(description="of it that were answered")
+    kind: Literal[get_args(TargetKind)] = Field(description="what it is about")  # type: ignore[valid-type]
+    concept: str | None = Field(description="the concept it is about")
+    side: Literal[0, 1] | None = Field(description="the truth it is about")
+    rate: str = Field(description="what its mean loss is called")
+    relation: str | None = Field(description="the change of images it is about")
+    severity: int | None = Field(description="of that change")
+    group: str | None = Field(description="the metadata column it is about")
+    value: str | None = Field(description="what stands in that column")
+    filter: str | None = Field(description="the name that the user gave to a filter")
+    # in audits that certify
+    pseudo_outcome_mean: float | None = Field(None, description="the estimate by draws alone")
+    size: Count = Field(0, description="its questions in the whole space")
+    variance_ratio: float | None = Field(None, description="of these draws to uniform ones")
+    effective_draws: float | None = Field(None, description="so many uniform ones tell as much")
+    more_calls: Count | None = Field(None, description="until it is certified, roughly")
+    emptied: bool = Field(False, description="nothing is left of its interval")
+    astray: bool = Field(False, description="the estimate had to be moved into its interval")
+    excluded: Count = Field(0, description="answered questions that did not count")
+    decided: Literal["above", "at most", "below", "open"] | None = Field(
+        None, description="on which side of at_most it lies; null or open: not known yet"
+    )
+
+
+class DerivedEntry(_Part):
+    """A figure that follows from certified targets."""
+
+    quantity: str
+    estimate: float | None
+    lower: float | None
+    upper: float | None
+    note: str = Field(description="what to mind, or empty")
+
+
+class CaptionEntry(_Part):
+    """What was found in captions; see ``oracles.caption_findings.Findings``."""
+
+    judged: Count
+    comparable: Count
+    checked: Count
+    ambiguous: Count
+    unlocated: Count
+    violations: Count
+    distinct: Count
+
+
+class CanaryEntry(_Part):
+    """How many answers that were asked for again differ."""
+
+    calls: Count
+    answers: Count
+    differ: Count
+    share: Share
+
+
+class ResultFile(_Part):
+    """The result of an audit: result.json, ``Result.to_dict()`` and ``avtt audit --json``."""
+
+    schema_version: Literal[SCHEMA_VERSION]  # type: ignore[valid-type]
+    targets: list[TargetEntry]
+    derived: list[DerivedEntry]
+    calls: Count = Field(description="drawn, and made about source images")
+    questions: Count = Field(description="that were judged")
+    cost: float = Field(ge=0, description="of all answers, in the unit of the model's prices")
+    stop_reason: str | None = Field(description="null while the audit has not ended")
+    waiting: Count = Field(description="calls without an answer")
+    scoring: str | None = Field(description="how replies in words were read")
+    lost: Count = Field(description="calls that were on their way when it was interrupted")
+    captions: CaptionEntry | None
+    journal_head: str = Field(description="follows from every row of the journal")
+    canaries: CanaryEntry | None
+    warnings: list[str] = Field(description="what to know before trusting the rest")
+    guarantee: str | None = Field(description="what holds of the intervals, and how surely")
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema (draft 2020-12)."""
+    found: dict[str, Any] = _published(ResultFile.model_json_schema())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+
+
+def _published(part: Any) -> Any:
+    """Without pydantic's titles, and open to fields of later versions."""
+    if isinstance(part, list):
+        return [_published(p) for p in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: _published(p)
+        for name, p in part.items()
+        if name != "additionalProperties" and not (name == "title" and isinstance(p, str))
+    }
+
+
+def text() -> str:
+    """The schema as it is published."""
+    return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    PUBLISHED.write_text(text(), encoding="utf-8")

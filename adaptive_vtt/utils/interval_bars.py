@@ -1,0 +1,119 @@
+"""Intervals as bars, for notebooks: in plain HTML, and as a Plotly figure.
+
+The HTML needs no script and no style sheet: text takes the colour of the page, and bars are in
+colours that stand out on white and on black.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+WIDTH, HEIGHT = 220, 16
+"""Of a bar's frame, in pixels; it stands for 0 to 100 %."""
+DONE, OPEN = "#2a7de1", "#e07b39"
+"""Colours of a target that is certified, or not yet: 3:1 and more on white and on #111."""
+_SVG = f"display:block;width:clamp(90px,22vw,{WIDTH}px);height:auto"
+_CELL = "padding:2px 12px 2px 0;text-align:{};border:0;background:none;font-size:13px;{}"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A share in [0, 1] with its interval (NaN: none), and what is told beside it; ``done``:
+    whether it is as precise as it was to be."""
+
+    name: str
+    estimate: float
+    lower: float
+    upper: float
+    done: bool
+    told: str = ""
+
+    @property
+    def words(self) -> str:
+        """The share and its interval in per cent, rounded outwards."""
+        if math.isnan(self.estimate):
+            return "not asked yet"
+        share = f"{100 * self.estimate:.1f} %"
+        if math.isnan(self.lower):
+            return share
+        low, high = math.floor(1000 * self.lower + 1e-6), math.ceil(1000 * self.upper - 1e-6)
+        return f"{share} ({low / 10:.1f} to {high / 10:.1f})"
+
+
+def bars(title: str, told: str, rows: Sequence[Bar], notes: Sequence[str]) -> str:
+    """A title, a sentence, a line per bar and notes below, as HTML; everything is escaped."""
+    body = "".join(map(_row, rows))
+    after = "".join(f'<div style="opacity:.75">{escape(note)}</div>' for note in notes)
+    return (
+        '<div style="font:13px/1.5 system-ui,sans-serif;max-width:60em;overflow-x:auto">'
+        f'<div style="font-size:15px;font-weight:600">{escape(title)}</div>'
+        f"<div>{escape(told)}</div>"
+        f'<table style="border-collapse:collapse;margin:6px 0">{body}</table>{after}</div>'
+    )
+
+
+def figure(title: str, rows: Sequence[Bar]) -> dict[str, Any]:
+    """A line per bar from the top, in per cent, as ``plotly.graph_objects.Figure`` takes it."""
+    drawn = list(reversed(rows))  # Plotly's first row is the lowest
+    trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [100 * bar.estimate for bar in drawn],
+        "y": [escape(bar.name, quote=False) for bar in drawn],
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [100 * _reach(bar.upper - bar.estimate) for bar in drawn],
+            "arrayminus": [100 * _reach(bar.estimate - bar.lower) for bar in drawn],
+            "color": "#8a94a0",
+        },
+        "marker": {"size": 9, "color": [DONE if bar.done else OPEN for bar in drawn]},
+        "text": [bar.words for bar in drawn],
+        "hovertemplate": "%{y}: %{text}<extra></extra>",
+    }
+    layout = {
+        "template": "plotly_white",
+        "title": {"text": escape(title, quote=False), "font": {"size": 14}},
+        "height": 130 + 26 * len(rows),
+        "xaxis": {"title": {"text": "error (%)"}, "range": [0, 100]},
+        "yaxis": {"automargin": True},
+    }
+    return {"data": [trace], "layout": layout}
+
+
+def _reach(distance: float) -> float:
+    return 0.0 if math.isnan(distance) else distance
+
+
+def _row(bar: Bar) -> str:
+    name = f'<td style="{_CELL.format("left", "max-width:22em")}">{escape(bar.name)}</td>'
+    words = f'<td style="{_CELL.format("right", "white-space:nowrap")}">{bar.words}</td>'
+    told = f'<td style="{_CELL.format("left", "opacity:.75")}">{escape(bar.told)}</td>'
+    drawn = f'<td style="{_CELL.format("left", "")}">{_drawn(bar)}</td>'
+    return f'<tr style="background:none">{name}{words}{drawn}{told}</tr>'
+
+
+def _drawn(bar: Bar) -> str:
+    colour, middle = DONE if bar.done else OPEN, HEIGHT / 2
+    parts = [_line(0, WIDTH, middle, "currentColor", 0.2, 1)]
+    if not math.isnan(bar.lower):
+        parts.append(_line(_at(bar.lower), _at(bar.upper), middle, colour, 0.55, 8))
+    if not math.isnan(bar.estimate):
+        place = _at(bar.estimate)
+        parts.append(f'<circle cx="{place:.1f}" cy="{middle:g}" r="4.5" fill="{colour}"/>')
+    size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    alt = escape(f"{bar.name}: {bar.words}", quote=True)
+    return f'<svg {size} role="img" aria-label="{alt}" style="{_SVG}">{"".join(parts)}</svg>'
+
+
+def _at(share: float) -> float:
+    return 5 + min(max(share, 0.0), 1.0) * (WIDTH - 10)
+
+
+def _line(start: float, end: float, y: float, colour: str, opacity: float, width: float) -> str:
+    return (
+        f'<line x1="{start:.1f}" x2="{max(end, start + 1):.1f}" y1="{y:g}" y2="{y:g}" '
+        f'stroke="{colour}" stroke-opacity="{opacity:g}" stroke-width="{width:g}"/>'
+    )

@@ -1,0 +1,119 @@
+"""A headless Chromium that is driven over its debugging pipe: real time, no driver to install."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
+    "--remote-debugging-pipe"
+)
+needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+
+
+class Browser:
+    """One page. ``complaints``: what its console said as a warning or an error, and what was
+    thrown."""
+
+    def __init__(self, profile: Path, width: int = 1280, height: int = 900) -> None:
+        self.complaints: list[str] = []
+        self._number, self._session = 0, ""
+        theirs_in, self._out = os.pipe()
+        self._in, theirs_out = os.pipe()
+        command = (
+            f"exec chromium {FLAGS} --user-data-dir='{profile}' 3<&{theirs_in} 4>&{theirs_out}"
+        )
+        self._process = subprocess.Popen(
+            ["bash", "-c", command], pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._rest = b""
+        target = self._ask("Target.createTarget", url="about:blank")["targetId"]
+        attached = self._ask("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self._ask(f"{domain}.enable")
+        self.resize(width, height)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._in)
+        os.close(self._out)
+
+    def resize(self, width: int, height: int) -> None:
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self._ask("Emulation.setDeviceMetricsOverride", **size)
+
+    def scheme(self, name: str) -> None:
+        """ "light" or "dark"."""
+        feature = {"name": "prefers-color-scheme", "value": name}
+        self._ask("Emulation.setEmulatedMedia", features=[feature])
+
+    def open(self, url: str) -> None:
+        self._ask("Page.navigate", url=url)
+
+    def value(self, expression: str) -> Any:
+        """What a JavaScript expression comes to."""
+        found = self._ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def until(self, expression: str, seconds: float = 30.0) -> Any:
+        """The expression's value, as soon as it is something."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if found := self.value(expression):
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"{expression}: not within {seconds} s; complaints {self.complaints}")
+
+    def screenshot(self, path: Path) -> None:
+        path.write_bytes(base64.b64decode(self._ask("Page.captureScreenshot")["data"]))
+
+    def _ask(self, method: str, **given: Any) -> Any:
+        self._number += 1
+        said: dict[str, Any] = {"id": self._number, "method": method, "params": given}
+        if self._session:
+            said["sessionId"] = self._session
+        os.write(self._out, json.dumps(said).encode() + b"\0")
+        while True:
+            heard = self._hear()
+            if heard.get("id") == self._number:
+                assert "error" not in heard, heard
+                return heard["result"]
+            self._note(heard)
+
+    def _hear(self) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            part = os.read(self._in, 1 << 16)
+            assert part, "Chromium ended"
+            self._rest += part
+        message, self._rest = self._rest.split(b"\0", 1)
+        return dict(json.loads(message))
+
+    def _note(self, heard: dict[str, Any]) -> None:
+        method, given = heard.get("method"), heard.get("params", {})
+        if method == "Runtime.exceptionThrown":
+            self.complaints.append(json.dumps(given["exceptionDetails"]))
+        if method == "Runtime.consoleAPICalled" and given["type"] in ("error", "warning", "assert"):
+            self.complaints.append(json.dumps(given["args"]))
+        if method == "Log.entryAdded" and given["entry"]["level"] in ("error", "warning"):
+            self.complaints.append(json.dumps(given["entry"]))

@@ -1,0 +1,329 @@
+"""Data, labels and models in whatever form they are at hand, and an audit of them in one line."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+import adaptive_vtt as avtt
+from adaptive_vtt.audit.proposal import proposed
+from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.datasets import as_dataset, from_table, recognised
+from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+
+CLASSES = ("cat", "dog", "emu")
+QUICK: dict[str, Any] = {
+    "budget": 6,
+    "half_width": 0.2,
+    "surrogate": False,
+    "self_taught": False,
+    "progress": False,
+    "seed": 1,
+}
+
+
+def picture(path: Path, grey: int = 100) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    assert cv2.imwrite(str(path), np.full((8, 10, 3), grey, np.uint8))
+    return path
+
+
+def class_folders(root: Path, count: int = 2) -> Path:
+    for number, name in enumerate(CLASSES):
+        for image in range(count):
+            picture(root / name / f"{name}{image}.png", 60 * number)
+    return root
+
+
+def table(root: Path, rows: pd.DataFrame, images: str = "images") -> Path:
+    for name in rows.iloc[:, 0]:
+        picture(root / images / (name if name.endswith(".png") else f"{name}.png"))
+    rows.to_csv(root / "labels.csv", index=False)
+    return root / "labels.csv"
+
+
+def classify(images: list[Any]) -> list[str]:
+    return [CLASSES[round(float(image.mean()) / 60) % 3] for image in images]
+
+
+BINARY = pd.DataFrame(
+    {"id": ["a", "b", "c", "d"], "bright": [0, 1, 1, 0], "round": [1, "", 0, 1], "site": [*"xyxy"]}
+)
+NAMED = pd.DataFrame(
+    {
+        "file": [f"{n}.png" for n in "abcdef"],
+        "label": ["cat", "dog", "cat", "emu", "dog", "emu"],
+        "age": [3, 4, 3, 5, 6, 7],
+    }
+)
+
+
+# -- what a path holds -----------------------------------------------------------------
+
+
+def test_class_folders_are_recognised(tmp_path: Path) -> None:
+    layout = recognised(class_folders(tmp_path))
+    assert (layout.kind, layout.options) == ("classes", {})
+    assert layout.load().concepts == CLASSES
+
+
+def test_images_beside_masks_are_recognised(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        picture(tmp_path / "images" / f"{name}.png")
+        picture(tmp_path / "masks" / f"{name}.png", 255)
+    layout = recognised(tmp_path)
+    assert layout.kind == "masks"
+    assert layout.load().concepts == ("object",)
+
+
+@pytest.mark.parametrize("below", ["", "pictures"])
+def test_images_alone_are_recognised_right_there_or_one_folder_down(
+    tmp_path: Path, below: str
+) -> None:
+    picture(tmp_path / below / "one.png")
+    layout = recognised(tmp_path)
+    assert (layout.kind, layout.path) == ("images", tmp_path / below)
+
+
+@pytest.mark.parametrize("given", ["folder", "file"])
+def test_a_table_is_read_by_what_its_columns_hold(tmp_path: Path, given: str) -> None:
+    path = table(tmp_path, BINARY)
+    layout = recognised(path if given == "file" else tmp_path)
+    assert (layout.kind, layout.path) == ("table", path)
+    assert layout.options == {
+        "images": tmp_path / "images",
+        "id_column": "id",
+        "concepts": ["bright", "round"],
+        "metadata": ["site"],
+    }
+    dataset = layout.load()
+    assert dataset.truth(np.arange(4), np.array(1)).tolist() == [1, -1, 0, 1]
+
+
+def test_a_column_of_classes_gives_a_concept_each(tmp_path: Path) -> None:
+    layout = recognised(table(tmp_path, NAMED, "pics"))
+    assert layout.options["class_column"] == "label"
+    dataset = layout.load()
+    assert dataset.concepts == CLASSES
+    assert dataset.sample(3).truth == {"cat": 0, "dog": 0, "emu": 1}
+    assert dataset.sample(3).metadata["age"] == "5"
+
+
+def test_several_rows_of_one_image_keep_their_own_ids(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"file": ["a.png", "a.png"], "id": ["p", "q"], "x": [0, 1]})
+    layout = recognised(table(tmp_path, rows))
+    assert (layout.options["id_column"], layout.options["file_column"]) == ("id", "file")
+    assert layout.load().sample_id(1) == "q"
+
+
+def test_what_is_none_of_these_is_said_with_what_was_expected(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"expected one folder of images per class.*found none"):
+        recognised(tmp_path)
+    with pytest.raises(InputError, match="nothing: it does not exist"):
+        recognised(tmp_path / "nowhere")
+    (tmp_path / "a.csv").write_text("id,words\n1,aa\n2,bb\n")
+    with pytest.raises(InputError, match=r"expected a column of 0 and 1 per concept.*class_column"):
+        recognised(tmp_path)
+    for split in ("train", "test"):  # not two classes
+        picture(tmp_path / "splits" / split / "one.png")
+    with pytest.raises(InputError, match="expected one folder of images per class"):
+        recognised(tmp_path / "splits")
+
+
+def test_a_space_takes_a_path(tmp_path: Path) -> None:
+    assert avtt.QuestionSpace(class_folders(tmp_path)).concepts == CLASSES
+
+
+# -- images and labels in memory -------------------------------------------------------
+
+
+def test_labels_are_arrays_classes_or_a_series() -> None:
+    images = [np.zeros((4, 4), np.uint8)] * 3
+    assert from_table(images, np.array([[0, 1], [1, 0], [1, np.nan]])).concepts == ("0", "1")
+    one = from_table(images, [1, 0, np.nan])
+    assert (one.concepts, one.counts.tolist()) == (("label",), [[1, 1]])
+    assert from_table(images, pd.Series([0, 1, 1], name="ill")).concepts == ("ill",)
+    three = from_table(images, ["b", "a", None])
+    assert (three.concepts, three.counts.tolist()) == (("a", "b"), [[1, 1], [1, 1]])
+    with pytest.raises(InputError, match=r"expected a table n x C .* got shape \(3, 1, 1\)"):
+        from_table(images, np.zeros((3, 1, 1)))
+
+
+def test_samples_are_called_as_their_files(tmp_path: Path) -> None:
+    files = [picture(tmp_path / f"{name}.png") for name in "xy"]
+    for images in (files, [str(f) for f in files], tmp_path):
+        assert from_table(images, [0, 1]).sample_id(1) == "y.png"
+
+
+def test_pil_images_look_as_a_viewer_shows_them() -> None:
+    red = Image.new("RGBA", (6, 4), (255, 0, 0, 0))
+    red.putpixel((5, 3), (255, 0, 0, 255))
+    turned = Image.new("RGB", (6, 4), (1, 2, 3))
+    turned.getexif()[0x0112] = 6
+    sources = [Image.new("L", (6, 4), 7), red, turned.convert("P"), Image.new("I;16", (6, 4))]
+    dataset = from_table([*sources, turned], [0, 1, 0, 1, 0])
+    shown = [dataset.sample(i).require_image() for i in range(5)]
+    grey, colour = (4, 6, 1), (4, 6, 3)
+    assert [image.shape for image in shown] == [grey, colour, colour, grey, (6, 4, 3)]
+    assert shown[0].max() == 7
+    assert shown[1].reshape(-1, 3)[[0, -1]].tolist() == [[0, 0, 0], [255, 0, 0]]
+    assert shown[4][0, 0].tolist() == [1, 2, 3]
+
+
+def test_a_table_in_memory_names_its_images(tmp_path: Path) -> None:
+    rows = NAMED.assign(file=[str(picture(tmp_path / name)) for name in NAMED["file"]])
+    dataset = as_dataset(rows)
+    assert (dataset.concepts, dataset.sample_id(0)) == (CLASSES, "a.png")
+    assert dataset.metadata_values("age").tolist() == [3, 4, 3, 5, 6, 7]
+    with pytest.raises(InputError, match="expected a column of image files"):
+        as_dataset(NAMED)
+
+
+def test_images_without_labels_are_asked_about_whatever_the_model_answers() -> None:
+    images = np.zeros((3, 4, 4), np.uint8)
+    assert as_dataset(images).concepts == ("image",)
+    assert as_dataset(images, concepts=["a", "b"]).counts.sum() == 0
+    with pytest.raises(InputError, match=r"data: expected a Dataset, a folder.* got int"):
+        as_dataset(3)
+
+
+# -- models ----------------------------------------------------------------------------
+
+
+def run(model: Any, concepts: int = 2, **options: Any) -> Any:
+    space = avtt.QuestionSpace(tiny_dataset(concepts=concepts))
+    return avtt.Audit(space, model, budget=4, **options).run()
+
+
+def test_functions_modules_names_and_tables_are_models(tmp_path: Path) -> None:
+    import torch
+
+    assert run(lambda images: np.full((len(images), 2), 0.7)).calls == 4
+    pixels = tiny_dataset().sample(0).require_image().size
+    assert run(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(pixels, 2))).calls == 4
+    (tmp_path / "mine.py").write_text("def says(images):\n    return [[0.5, 0.5]] * len(images)\n")
+    assert run(f"{tmp_path / 'mine.py'}:says").calls == 4
+    data = tiny_dataset()
+    ids = [data.sample_id(i) for i in range(len(data))]
+    assert run(pd.DataFrame(0.5, index=ids, columns=[*data.concepts])).calls == 4
+
+
+def test_one_number_per_image_will_do_for_one_concept_and_names_for_classes(
+    tmp_path: Path,
+) -> None:
+    assert run(lambda images: np.full(len(images), 0.7), concepts=1).calls == 4
+    space = avtt.QuestionSpace(class_folders(tmp_path), oracle=avtt.oracles.TopClass())
+    assert avtt.Audit(space, classify).run().targets["estimate"][0] == 0
+    with pytest.raises(ModelError, match=r"'<lambda>': unknown class 'cow': expected one of cat"):
+        avtt.Audit(space, lambda images: ["cow"] * len(images)).run()
+
+
+def test_what_is_no_model_is_said_before_anything_is_asked() -> None:
+    with pytest.raises(InputError, match=r"expected a callable, a torch module .* got int"):
+        run(3)
+    with pytest.raises(InputError, match=r"got a class; give one made of it, ScriptedModel\(...\)"):
+        run(ScriptedModel)
+    with pytest.raises(ModelError, match=r"of shape \(1, 2\) .*got shape \(1, 3\)"):
+        run(lambda images: np.zeros((len(images), 3)))
+
+
+# -- in one line -----------------------------------------------------------------------
+
+
+def test_what_is_asked_and_certified_follows_from_what_is_known(tmp_path: Path) -> None:
+    images = np.zeros((4, 4, 4), np.uint8)
+    rates = np.array([[0, 1], [1, 1], [0, 0], [1, 0]])
+    expected = {
+        "Consistency": (as_dataset(images), ("overall", "relations")),
+        "Correctness": (from_table(images, rates), ("overall", "concepts", "relations")),
+        "TopClass": (as_dataset(class_folders(tmp_path)), ("misclassified",)),
+        "MaskDrop": (
+            from_table(images, [1, 1, 1, 1], masks={"label": [np.eye(4, dtype=bool)] * 4}),
+            ("concepts", "relations"),
+        ),
+    }
+    for oracle, (dataset, targets) in expected.items():
+        found = proposed(dataset)
+        assert (type(found.space.oracle.original).__name__, found.targets) == (oracle, targets)
+    relations = {v.relation.name for v in found.space.variants}
+    assert relations == {"identity", "gaussian_noise", "brightness_down", "rotation"}
+    assert len(proposed(from_table(None, rates)).space.variants) == 1
+    assert proposed(from_table(images, rates), oracle="consistency").targets[0] == "overall"
+
+
+def test_classes_are_certified_as_a_whole_and_under_every_relation(tmp_path: Path) -> None:
+    result = avtt.audit(class_folders(tmp_path), classify, relations=["identity"], **QUICK)
+    names = ["misclassification rate", "misclassified under identity"]
+    assert result.targets["target"].tolist() == names
+    assert result.targets["size"].tolist() == [6, 6]
+
+
+@pytest.mark.parametrize("kind", ["classes", "table", "masks", "images", "arrays", "dataset"])
+def test_every_kind_of_data_in_one_line(tmp_path: Path, kind: str) -> None:
+    images = [np.full((8, 10, 3), 40 * k, np.uint8) for k in range(4)]
+    data: dict[str, Any] = {
+        "classes": lambda: (class_folders(tmp_path), classify),
+        "table": lambda: (str(table(tmp_path, BINARY).parent), lambda i: [[0.2, 0.9]] * len(i)),
+        "images": lambda: (picture(tmp_path / "a.png").parent, lambda i: np.ones(len(i))),
+        "arrays": lambda: (images, lambda i: [x.mean() / 255 for x in i]),
+        "dataset": lambda: (tiny_dataset(), ScriptedModel()),
+    }
+    if kind == "masks":
+        for name in ("a", "b"):
+            picture(tmp_path / "images" / f"{name}.png")
+            picture(tmp_path / "masks" / f"{name}.png", 255)
+        found = (tmp_path, lambda i: np.ones((len(i), 1, 8, 10), bool))
+    else:
+        found = data[kind]()
+    labels = [0, 0, 1, 1] if kind == "arrays" else None
+    result = avtt.audit(*found, labels=labels, **QUICK)
+    assert 0 < result.calls <= 6
+    assert result.guarantee is not None
+
+
+def test_a_folder_for_the_run_is_written_and_gone_on_with(tmp_path: Path) -> None:
+    data, out = class_folders(tmp_path / "data"), tmp_path / "runs" / "x"
+    result = avtt.audit(data, classify, out=out, **QUICK)
+    assert {"journal.db", "report.html", "result.json"} <= {p.name for p in out.iterdir()}
+    assert json.loads((out / "result.json").read_text()) == result.to_dict()
+    assert avtt.audit(data, classify, out=out, **QUICK).targets.equals(result.targets)
+    assert avtt.audit(data, classify, out=out, **{**QUICK, "budget": 8}).calls == 8
+    with pytest.raises(JournalError, match="was begun with model 'classify', not '<lambda>'"):
+        avtt.audit(data, lambda images: classify(images), out=out, **QUICK)
+
+
+def test_the_folder_of_avtt_init_is_audited_in_one_line(tmp_path: Path) -> None:
+    write_start(tmp_path)
+    result = avtt.audit(tmp_path, f"{tmp_path / 'model.py'}:predict", **QUICK)
+    names = {"overall error", "bright: miss rate", "round: false-alarm rate"}
+    assert names < set(result.targets["target"])
+
+
+def test_options_of_ones_own_are_taken(tmp_path: Path) -> None:
+    data = class_folders(tmp_path)
+    result = avtt.audit(data, classify, **QUICK, targets=["overall"])
+    assert result.targets["target"].tolist() == ["overall error"]
+    assert avtt.audit(data, classify, half_width=None, budget=2, progress=False).guarantee is None
+    with pytest.raises(InputError, match="unknown option 'halfwidth'"):
+        avtt.audit(data, classify, halfwidth=0.1)
+
+
+def test_the_function_and_the_module_of_its_name_are_both_there() -> None:
+    code = """
+import adaptive_vtt as avtt
+assert callable(avtt.audit), "before its module was asked for"
+from adaptive_vtt.audit import Audit, Call, Certify, Limits, Progress, Sampling
+import adaptive_vtt.audit
+from adaptive_vtt import audit
+assert audit is avtt.audit and audit.Audit is Audit is avtt.Audit
+assert callable(audit)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
