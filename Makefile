@@ -1,4 +1,4 @@
-# make demo: set up, audit the bundled model on the bundled images, leave runs/demo/report.html
+# make demo: set up, audit the bundled model on the bundled images, leave runs/demo/report.html (OPEN=1: open it)
 # make test: set up, lint, type-check, test          make bench: the papers' figures and benchmarks
 # make test-slow: the tests that take long           make lock: constraints.txt anew
 # make test-lowest, make test-pythons: what else pyproject.toml promises to run on
@@ -22,7 +22,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 demo: $(VENV)/.ready
 	rm -rf runs/demo
-	$(BIN)/avtt audit --demo --out runs/demo
+	$(BIN)/avtt audit --demo --out runs/demo $(if $(OPEN),--open)
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

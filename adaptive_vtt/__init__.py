@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .augment import Augment
     from .results import Result
     from .space import QuestionSpace
+    from .spec.going_on import resume
+    from .versus import Versus
 
 _HOMES = {
     "Audit": "audit",
@@ -26,7 +28,9 @@ _HOMES = {
     "QuestionSpace": "space",
     "Result": "results",
     "Sampling": "engine.options",
+    "Versus": "versus",
     "read_result": "audit",
+    "resume": "spec.going_on",
 }
 _MODULES = {
     "audit",
@@ -50,6 +54,7 @@ __all__ = [
     "QuestionSpace",
     "Result",
     "Sampling",
+    "Versus",
     "audit",
     "augment",
     "datasets",
@@ -59,6 +64,7 @@ __all__ = [
     "read_result",
     "relations",
     "report",
+    "resume",
     "stopping",
     "strategies",
     "surrogates",

@@ -28,10 +28,7 @@ def cautions(facts: "Facts", targets: pd.DataFrame, canaries: Repeated | None) -
             "audit; every interval holds all the same"
         )
     if emptied := _names(targets, "emptied"):
-        found.append(
-            f"nothing is left of the interval of {emptied}: the model's answers changed during "
-            "the audit, so it is not certified; the last interval that was not empty is shown"
-        )
+        found.append(f"nothing is left of the interval of {emptied}: {_why_emptied(facts)}")
     if astray := _names(targets, "astray"):
         found.append(
             f"the estimate of {astray} had to be moved to lie within its interval: by chance, or "
@@ -46,6 +43,19 @@ def cautions(facts: "Facts", targets: pd.DataFrame, canaries: Repeated | None) -
     if excluded := _excluded(targets):
         found.append(f"questions that turned out not to count: {excluded}; " + _treated(facts))
     return found
+
+
+def _why_emptied(facts: "Facts") -> str:
+    shown = "the last interval that was not empty is shown"
+    certificate = facts.certificate
+    if certificate is None or certificate.guarantee == "all" or len(certificate.sizes) == 1:
+        return f"the model's answers changed during the audit, so it is not certified; {shown}"
+    count, share = len(certificate.sizes), 100 * (1 - certificate.confidence)
+    return (
+        f"with {count} intervals, each by itself, about {share:.3g} % of them may do so by chance; "
+        "otherwise the model's answers changed during the audit (canaries would tell); it is "
+        f"contradicted, so not certified, which says nothing of the others; {shown}"
+    )
 
 
 def _names(targets: pd.DataFrame, column: str) -> str:

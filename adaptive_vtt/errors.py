@@ -32,11 +32,18 @@ class OrderError(AvttError):
 
 def unknown(kind: str, name: str, choices: Iterable[str], where: str = "") -> InputError:
     """The error for a name that is not one of ``choices``, with the nearest one named."""
-    known = sorted(choices)
+    known = sorted(set(choices))
     near = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     place = f"{where}: " if where else ""
     return InputError(f"{place}unknown {kind} {name!r}: expected one of {', '.join(known)}{hint}")
+
+
+def listed(names: Iterable[str], most: int = 6) -> str:
+    """Names in quotes, of many the first ones alone."""
+    quoted = [repr(str(name)) for name in names]
+    more = f" and {len(quoted) - most} more" if len(quoted) > most else ""
+    return ", ".join(quoted[:most]) + more
 
 
 def one_line(error: BaseException) -> str:

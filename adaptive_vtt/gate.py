@@ -240,16 +240,16 @@ def _ruling(rule: Rule, certificate: CertificateFacts, row: "pd.Series[Any]", k:
     if certificate.decides and rule.limit == certificate.at_most and rule.sign in ("<=", ">"):
         state = _decided(rule, row["decided"])
     note = ""
-    if state != "open" and (row.get("emptied") or row.get("astray")):
+    if state != "open" and (row["emptied"] or row["astray"]):
         state, note = "open", "the model's answers contradict each other: nothing is certified"
     return Ruling(rule, str(row["target"]), estimate, lower, upper, state, note)
 
 
 def _decided(rule: Rule, side: object) -> State:
     """Audits with that very limit decide by bets of their own, earlier than by the interval."""
-    if side not in ("above", "at most"):
+    if side not in ("above", "below"):
         return "open"
-    return "pass" if (side == "at most") == (rule.sign == "<=") else "fail"
+    return "pass" if (side == "below") == (rule.sign == "<=") else "fail"
 
 
 def _worse_by(compare: Comparison, k: int, ends: tuple[float, ...]) -> tuple[float, ...]:

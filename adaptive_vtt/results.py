@@ -74,7 +74,8 @@ class Result:
     an interval ``emptied``, whether the estimate went ``astray`` and had to be moved into it,
     and how many questions were ``excluded`` as they did not count. ``guarantee``: what holds of
     the intervals, and how surely, in words; None where nothing is certified. In audits with
-    ``at_most``, ``decided`` says on which side of it a target lies: "above", "at most" or None.
+    ``at_most``, ``decided`` says on which side of it a target lies: "above", "below" (at most at
+    it), or "open".
     """
 
     targets: pd.DataFrame
@@ -139,6 +140,13 @@ class Result:
     def inspected(self, source: Source) -> Self:
         """The same result, to be looked into."""
         return replace(self, source=source)
+
+    @property
+    def reached(self) -> pd.Series:
+        """Whether all that was asked of a target is known, one bool per row of ``targets``: it is
+        certified, and decided where that was asked."""
+        found = self.targets["certified"].astype(bool)
+        return found & (self.targets["decided"] != "open") if "decided" in self.targets else found
 
     def to_dict(self) -> dict[str, Any]:
         """The result as result.json has it (``result_file``); what is unknown is null."""
@@ -371,13 +379,12 @@ def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> dict[
     """The row of target ``k`` of ``Result.targets`` for an audit that has not ended."""
     half_width, decides = (found.upper - found.lower) / 2, certificate.decides
     only = decides and certificate.half_width is None
-    reached = found.decided is not None if only else half_width <= certificate.aim
+    reached = found.decided != "open" if only else half_width <= certificate.aim
     told: dict[str, Any] = {"decided": found.decided} if decides else {}
     if certificate.versus is not None:
         side = verify_versus.decision(certificate.versus, k, found.lower, found.upper)
-        reached, told = side is not None, {"decision": side}
-        if found.emptied or found.astray:
-            told = {"decision": None}
+        reached = side != "open"
+        told = {"decision": "open" if found.emptied or found.astray else side}
     row = {
         "target": found.target,
         "estimate": found.estimate,

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from .datasets import as_dataset
 from .datasets.base import adapted_dataset
-from .errors import InputError
+from .errors import InputError, listed
 from .oracles import Correctness, Oracle, OracleDefaults, adapted
 from .relations import FollowUp, Relation, resolve
 from .relations.base import Variant as Variant
@@ -75,7 +75,7 @@ class QuestionSpace:
             raise InputError(f"space: {self.total} questions, over the limit of {MAX_NUMBER}")
         if self.size == 0:
             raise InputError(
-                "space: no question can be asked: every truth is unknown or no relation applies "
+                f"space: no question can be asked: {self._why_nothing()} "
                 f"({len(self.dataset)} samples x {len(self.variants)} variants x "
                 f"{len(self.concepts)} concepts, relations {[r.name for r in chosen]}, oracle "
                 f"{type(self.oracle).__name__})"
@@ -87,6 +87,26 @@ class QuestionSpace:
         other = copy(self)
         other.oracle = oracle
         return other
+
+    def _why_nothing(self) -> str:
+        """Why no question can be asked, and what to change."""
+        by, changing = type(self.oracle.original).__name__, 'such as "brightness_down"'
+        if self.oracle.needs_source and all(v.relation.name == IDENTITY for v in self.variants):
+            return (
+                f"{by} compares answers with those about the unchanged image, and no relation "
+                f"changes it; add one to relations in [space], {changing}"
+            )
+        if not self.applicable.any():
+            return (
+                f"no relation applies to any of the concepts {listed(self.concepts)}; add one to "
+                f"relations in [space] that does, {changing}"
+            )
+        if not np.any(self.dataset.counts):
+            return (
+                f"every label is unknown, and {by} needs them; fill some in, or audit without any: "
+                f'kind = "consistency" in [oracle] and a relation, {changing}'
+            )
+        return "every label is unknown of the concepts that a relation applies to"
 
     # -- numbering ---------------------------------------------------------------------
 

@@ -21,11 +21,13 @@ class State:
     calls that the next question may take, 2 where its source image may have to be asked
     about, too. ``cost`` is what was spent, ``reserved`` what calls on their way and the next
     question may cost at most. ``emptied`` (K,): whether nothing was left of a target's interval;
-    ``doubtful`` (K,): whether that, or its draws disagree with it. ``hard``: how many answers there
-    were, where all were 0 or 1, else 0; ``lowest``: below which relative uncertainty no side can
-    fall by such answers. ``limit``: what targets are decided against, None in audits that decide
-    nothing; ``above`` and ``below`` (K,): which are decided to lie above it, and which at most at
-    it. ``compared`` (K,): which differences of two models are decided, None where none are asked.
+    ``doubtful`` (K,): whether that, or its draws disagree with it; ``abandoned`` (K,): emptied ones
+    of which nothing more is asked while the audit goes on for others (``Certifier.abandoned``).
+    ``hard``: how many answers there were, where all were 0 or 1, else 0; ``lowest``: below which
+    relative uncertainty no side can fall by such answers. ``limit``: what targets are decided
+    against, None in audits that decide nothing; ``above`` and ``below`` (K,): which are decided to
+    lie above it, and which at most at it. ``compared`` (K,): which differences of two models are
+    decided, None where none are asked for.
     """
 
     calls: int
@@ -39,6 +41,7 @@ class State:
     reserved: float = 0.0
     emptied: npt.NDArray[np.bool_] | None = None
     doubtful: npt.NDArray[np.bool_] | None = None
+    abandoned: npt.NDArray[np.bool_] | None = None
     hard: int = 0
     lowest: float = 0.0
     limit: float | None = None
@@ -70,6 +73,8 @@ class StoppingRule(Protocol):
 
 SURELY_HARD = 100
 """Answers, all of them 0 or 1, after which it is taken for sure that the model gives no others."""
+WIDEST = 0.5
+"""Half-width of any rate's interval before any question: 0 to 1."""
 CENTS = 1e-9
 """Tolerance, in units of money, where sums of costs are compared: far below any price, and far
 above what floats lose by rounding."""
@@ -190,12 +195,17 @@ class Certified(_Combinable):
 
     half_width: float
 
+    def __post_init__(self) -> None:
+        check_half_width(self.half_width, "stop: half_width")
+
     def reached(self, state: State) -> str | None:
         if state.lower is None or state.upper is None:
             return None
-        if _doubted(state) or ((state.upper - state.lower) / 2 > self.half_width).any():
+        wide = (state.upper - state.lower) / 2 > self.half_width
+        if _left(state, wide):
             return None
-        return f"all {len(state.lower)} targets are certified to +-{self.half_width:g}"
+        told = f"certified to +-{self.half_width:g}"
+        return _but_for_abandoned(state, told) or f"all {len(state.lower)} targets are {told}"
 
     def __str__(self) -> str:
         return f"every target within +-{self.half_width:g}"
@@ -217,9 +227,11 @@ class Decided(_Combinable):
         above, below = state.lower > self.at_most, state.upper <= self.at_most
         if state.limit == self.at_most and state.above is not None and state.below is not None:
             above, below = state.above, state.below
-        if _doubted(state) or not (above | below).all():
+        if _left(state, ~(above | below)):
             return None
-        return f"every target is decided: {int(above.sum())} of {len(above)} above {self.at_most:g}"
+        return _but_for_abandoned(state, f"decided against {self.at_most:g}") or (
+            f"every target is decided: {int(above.sum())} of {len(above)} above {self.at_most:g}"
+        )
 
     def __str__(self) -> str:
         return f"every target on one side of {self.at_most:g}"
@@ -258,9 +270,25 @@ class WallClock(_Combinable):
         return f"{self.seconds:g} seconds"
 
 
-def _doubted(state: State) -> bool:
-    """Whether draws and intervals disagree, so that nothing may be called certified yet."""
-    return state.doubtful is not None and bool(state.doubtful.any())
+def _left(state: State, open_: npt.NDArray[np.bool_]) -> bool:
+    """Whether a target is ``open_`` (K,), or its draws and interval disagree, so that it may not be
+    called certified yet; abandoned ones apart."""
+    left = open_ if state.doubtful is None else open_ | state.doubtful
+    return bool((left if state.abandoned is None else left & ~state.abandoned).any())
+
+
+def _abandoned(state: State) -> int:
+    return 0 if state.abandoned is None else int(state.abandoned.sum())
+
+
+def _but_for_abandoned(state: State, told: str) -> str | None:
+    """How many targets are ``told`` to be something, and how many abandoned; None without any."""
+    lost = _abandoned(state)
+    if not lost or state.abandoned is None:
+        return None
+    others = "other is" if lost == 1 else f"other {lost} are"
+    count = len(state.abandoned)
+    return f"{count - lost} of {count} targets are {told}, and the {others} contradicted"
 
 
 def contradicted(state: State) -> str | None:
@@ -269,13 +297,23 @@ def contradicted(state: State) -> str | None:
     All pseudo-outcomes of a target have one mean as long as the losses stay as they are, so an
     interval that empties says that they did not (or, with the probability that is allowed for
     misses, that chance did it). Asking on would spend the budget on a target that cannot be
-    certified any more.
+    certified any more. Where each interval holds by itself, chance empties some of many: such
+    targets are abandoned, and the audit goes on until nothing is left of any.
     """
     count = 0 if state.emptied is None else int(state.emptied.sum())
-    if not count:
+    if not count or (state.abandoned is not None and 0 < _abandoned(state) < len(state.abandoned)):
         return None
     targets = "one target" if count == 1 else f"{count} targets"
     return f"the model's answers changed during the audit: nothing is left for {targets}"
+
+
+def check_half_width(half_width: float, where: str = "half_width") -> None:
+    """Raises InputError for one that no interval has, or that all have before any question."""
+    if not 0 < half_width < WIDEST:
+        raise InputError(
+            f"{where}: expected a number above 0 and below {WIDEST:g}, the half-width of a rate's "
+            f"interval, 0 to 1, before any question; got {half_width:g}"
+        )
 
 
 def limits_of(calls: int | None, cost: float | None) -> list[StoppingRule]:

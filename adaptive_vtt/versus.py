@@ -229,8 +229,7 @@ class Versus:
         least, most = comparison.differences(table["lower"].to_numpy(), table["upper"].to_numpy())
         estimate, _ = comparison.differences(*[table["estimate"].to_numpy()] * 2)
         asked = outcomes(self.audit.journal)
-        decision = table["decision"].where(table["decision"].notna(), "open")
-        columns = (table["target"], estimate, least, most, decision, table["questions"])
+        columns = (table["target"], estimate, least, most, table["decision"], table["questions"])
         rows = pd.DataFrame(dict(zip(COLUMNS, columns, strict=False)))
         calls = self.audit.state().calls
         paired = isinstance(self.audit.space.oracle, Paired)

@@ -21,6 +21,8 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.certify import Certifier, named_targets
+from adaptive_vtt.certify.rules import Rules
+from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.space import QuestionSpace
@@ -41,11 +43,11 @@ UNIFORM_FLOOR = 1e-9
 class Setting:
     """One way to audit.
 
-    ``prediction``: "gp", "losses" (of which alone it learns, without follow-ups), "lies"
-    (margins that are noise), "proxies", "self-taught" (nets that learnt the sources' labels),
-    "shuffled" (samples and their follow-ups), "adversarial"
-    (a proxy that says the opposite of the truth, which the GP soon learns to read), "turncoat"
-    or "none".
+    ``prediction``: "gp", "losses" (of which alone it learns, without follow-ups), "margins"
+    (without follow-ups), "lies" (margins that are noise), "proxies", "self-taught" (nets that
+    learnt the sources' labels), "shuffled" (samples and their follow-ups), "adversarial" (a proxy
+    that says the opposite of the truth, which the GP soon learns to read), "turncoat"
+    or "none". ``cap``: the largest fraction of its wealth that a bet may lose.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Setting:
     candidates: int = 1024
     unanswered: float = 0.0
     batch: int = 1
+    cap: float = BETS.cap
 
 
 UNIFORM = Setting("uniform", "random", floor=UNIFORM_FLOOR)
@@ -184,12 +187,12 @@ def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) ->
 
 def _selector(task: Task, material: Material) -> Selector:
     setting, space = task.setting, material.space
+    bets = BETS.model_copy(update={"cap": setting.cap})
     certifier = Certifier(
         space,
         named_targets(space, material.targets),
         answers="one",
-        half_width=task.half_width or 0.01,
-        confidence=0.95,
+        rules=Rules(task.half_width or 0.01, 0.05, bets=bets),
     )
     losses = None if setting.prediction == "none" else _gp(task, material)
     belief = Belief(space, seed=task.seed, losses=losses, certifier=certifier)
@@ -210,7 +213,7 @@ def _gp(task: Task, material: Material) -> QuestionGP:
     bench, prediction = material.bench, task.setting.prediction
     shuffled = np.random.default_rng([task.seed, 5]).permutation(len(bench.features))
     inputs = bench.inputs(shuffled if prediction == "shuffled" else None)
-    if prediction == "losses":
+    if prediction in ("losses", "margins"):
         inputs = {"features": inputs["features"]}
     losses = torch.from_numpy(bench.losses)
 

@@ -38,13 +38,10 @@ REGISTRY = Registry(
     "surrogate",
     "surrogates",
     ("observe", "posterior"),
-    {
-        "answer-gp": f"{__name__}.answer_gp:AnswerGP",
-        "question-gp": f"{__name__}.question_gp:QuestionGP",
-    },
+    {"question-gp": f"{__name__}.question_gp:QuestionGP"},
 )
-"""What beliefs are made of. Audits that certify predict losses with the question GP, or with
-another surrogate of losses; those take the arguments that it takes."""
+"""What may predict losses where an audit certifies: the question GP, or another that takes the
+arguments that it takes. The paper's answer GP predicts none, so it has no name here."""
 
 
 class Named(NamedTuple):

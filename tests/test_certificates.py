@@ -266,7 +266,7 @@ def test_a_decision_stops_the_audit_when_every_target_is_on_one_side() -> None:
     audit = Audit(space, model, at_most=0.5, targets=["overall"])
     result = audit.run()
     assert "every target is decided" in str(result.reason)
-    assert result.targets["decided"].tolist() == ["at most"]
+    assert result.targets["decided"].tolist() == ["below"]
     assert truth["overall error"] < 0.5
     assert result.calls < len(space.dataset) * len(space.variants)
 
@@ -274,8 +274,8 @@ def test_a_decision_stops_the_audit_when_every_target_is_on_one_side() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"half_width": 0.0}, "half_width: expected a number between 0 and 1, got 0.0"),
-        ({"half_width": 1.5}, "half_width: expected a number between 0 and 1, got 1.5"),
+        ({"half_width": 0.0}, "half_width: expected a number above 0 and below 0.5, .*; got 0$"),
+        ({"half_width": 0.5}, "interval, 0 to 1, before any question; got 0.5$"),
         ({"half_width": 0.1, "confidence": 1.0}, "confidence: expected .* got 1.0"),
         ({"at_most": -1}, "at_most: expected a number between 0 and 1, got -1"),
         ({"half_width": 0.1, "floor": 0.0}, "floor: expected a share above 0"),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.start_folder import commented_spec, write_start
+from adaptive_vtt.cli.start_folder import SET, commented_spec, write_start
 from adaptive_vtt.spec import Spec, parse_spec
 from adaptive_vtt.spec.section import kinds_of
 
@@ -40,8 +40,8 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Path:
-    """A folder as ``avtt init`` writes it."""
-    write_start(tmp_path / "start")
+    """A folder as ``avtt init --full`` writes it."""
+    write_start(tmp_path / "start", full=True)
     return tmp_path / "start"
 
 
@@ -91,7 +91,7 @@ def test_init_writes_a_spec_that_runs_and_leaves_journal_result_and_report(audit
 
 
 def test_the_commented_spec_names_every_field_and_uncommented_lines_parse():
-    text = commented_spec()
+    text = commented_spec(SET)
     import tomllib
 
     parse_spec(tomllib.loads(text), "test")

@@ -110,6 +110,81 @@ def test_a_model_that_stays_as_it_is_draws_no_warning():
     assert warned <= 1
 
 
+# -- where each interval holds by itself ---------------------------------------------------
+
+
+class PartlyDrifting(Drifting):
+    """Right about one image in two; about those of group "a" no more after 120 calls."""
+
+    def ask(self, prompts):
+        said = []
+        for prompt in prompts:
+            self.left -= 1
+            number = int(prompt.sample_id[1:])
+            said.append(Answer((float(number % 4 > 1 if number >= 300 else self.left >= 0),)))
+        return said
+
+
+def grouped(guarantee: str, **options: object) -> Audit:
+    names = [f"s{number:04d}" for number in range(900)]
+    labels = pd.DataFrame({"c": np.ones(900, int)}, index=names)
+    groups = pd.DataFrame({"g": np.repeat(["a", "b", "d"], 300)}, index=names)
+    space = avtt.QuestionSpace(avtt.datasets.from_table(None, labels, metadata=groups))
+    given = {"half_width": 0.06, "targets": ["group:g"], "surrogate": False, "seed": 1}
+    return Audit(space, PartlyDrifting(120), guarantee=guarantee, **(given | options))
+
+
+def test_one_of_several_intervals_that_empties_does_not_end_the_audit_for_the_others(tmp_path):
+    """Chance may empty each with 5 %: that ended the audit, and the model was said to change."""
+    audit = grouped("each", journal=tmp_path / "journal.db")
+    result = audit.run()
+    assert result.targets["emptied"].tolist() == [True, False, False]
+    assert result.targets["certified"].tolist() == [False, True, True]
+    assert result.reached.tolist() == [False, True, True]
+    assert result.reason == (
+        "2 of 3 targets are certified to +-0.06, and the other is contradicted"
+    )
+    assert "with 3 intervals, each by itself, about 5 % of them may do so" in result.warnings[0]
+    assert [i.emptied for i in verify(audit.journal)] == [True, False, False]
+    write_report(audit.journal, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count('<span class="verdict">contradicted</span>') == 1
+    assert "Contradicted: <b>g a: error</b>." in page
+    assert "Still open" not in page
+    assert "<b>g a: error</b>: between" not in page  # it is no certified finding
+    audit.close()
+
+
+def test_where_all_intervals_hold_at_once_one_that_empties_ends_the_audit():
+    result = grouped("all").run()
+    assert result.targets["emptied"].tolist() == [True, False, False]
+    assert not result.targets["certified"].all()
+    assert str(result.reason).startswith("the model's answers changed during the audit")
+    assert "it is not certified" in result.warnings[0]
+
+
+def test_nothing_more_is_asked_of_a_contradicted_target():
+    audit = grouped("each", half_width=0.03)
+    after: list[int] = []
+
+    def note(step):
+        certifier = audit.belief.certifying
+        if certifier.sequences.emptied[0]:
+            assert certifier.settled[0]
+            after.append(int(certifier.hits[0]))
+
+    audit.run(note)
+    share = (after[-1] - after[0]) / len(after)
+    assert share < 0.15  # the floor reaches it, its stake does not
+
+
+@pytest.mark.parametrize("targets", [["overall"], ["overall", "concepts"]])
+def test_where_nothing_is_left_of_any_interval_the_audit_ends(targets):
+    result = certified(Drifting(60), guarantee="each", half_width=0.005, targets=targets).run()
+    assert result.targets["emptied"].all()
+    assert str(result.reason).startswith("the model's answers changed during the audit: nothing is")
+
+
 # -- canaries ------------------------------------------------------------------------------
 
 

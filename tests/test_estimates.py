@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.sequences import Sequences, Step
 from adaptive_vtt.certify.verify import recompute, verify
 from adaptive_vtt.cli.run_checks import _difference, _forget_new_fields, check
 from adaptive_vtt.cli.run_folder import rewrite
@@ -162,6 +163,23 @@ def test_questions_that_do_not_count_are_in_no_part_of_it() -> None:
     assert found is not None
     assert found.predictions[0] == pytest.approx(rate, abs=0.05)
     assert rate < row["estimate"] < row["pseudo_outcome_mean"]  # which is off by .1 here
+
+
+@pytest.mark.parametrize("left_out", [0.0, 0.3, 0.6])
+def test_the_variance_of_the_draws_mean_grows_with_the_share_that_does_not_count(
+    left_out: float,
+) -> None:
+    """400 targets, 100 even draws each; at .6 it was told as .4 of the error that there is."""
+    rng, ones, none = np.random.default_rng(3), np.ones(400), np.zeros(400)
+    sequences = Sequences(0.1 * ones, 0.05 * ones)
+    for _ in range(100):
+        out = (rng.random(400) < left_out).astype(float)
+        loss = (rng.random(400) < SHARE) * (1 - out)
+        step = Step(ones > 0, loss, loss, none, ones, 0.25 * ones, none, none, none, out)
+        sequences.move(step, betting=False)
+    error = np.sqrt(np.mean((sequences.mean - SHARE) ** 2))
+    told = np.sqrt(sequences.mean_variance.mean())
+    assert told / error == pytest.approx(1, abs=0.15)  # the error's own is good to 4 %
 
 
 def test_of_a_large_space_the_same_part_is_looked_at_each_time() -> None:

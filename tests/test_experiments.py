@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.experiments import crossover, figure3, figure4
+from adaptive_vtt.experiments import coarse_masks, crossover, figure3, figure4, waterfall
+from adaptive_vtt.experiments.certificates import Outcome
 from adaptive_vtt.experiments.figure4 import CLASSIFIER, MODELS, answers_of, ask, questions_needed
 from adaptive_vtt.experiments.label_sets import (
     IDRID_PREVALENCES,
@@ -196,3 +197,58 @@ def test_crossover_names_the_fewest_candidates_at_which_the_gpu_is_faster() -> N
     table = pd.DataFrame(rows, columns=["candidates", "device", "ms per draw"])
     assert crossover.crossover(table) == "CUDA is faster from 99 candidates on"
     assert crossover.crossover(table[:2]) == "the CPU is faster"
+
+
+# -- waterfall -----------------------------------------------------------------------------
+
+
+def test_every_step_of_the_waterfall_changes_something_and_keeps_the_rest() -> None:
+    settings = [tuple(vars(step).values())[1:] for step in waterfall.STEPS]
+    assert len({*settings}) == len(settings)
+    assert waterfall.STEPS[0].cap < waterfall.STEPS[1].cap
+    assert {step.cap for step in waterfall.STEPS[1:]} == {waterfall.STEPS[1].cap}
+    assert {step.strategy for step in waterfall.STEPS[2:]} == {"certify"}
+
+
+def test_the_waterfall_is_a_table_of_ratios_to_uniform() -> None:
+    runs = {
+        (step.name, 0.1): [Outcome(100 - 10 * k + d, d > 0, True, 1.0) for d in (-4, 4)]
+        for k, step in enumerate(waterfall.STEPS)
+    }
+    text = waterfall.markdown(waterfall.table(runs, [0.1])).splitlines()
+    assert text[0].startswith("| change | questions to 0.1 |")
+    assert text[2] == "| uniform | 100 | 1.00 | 1/2 |"
+    assert text[4] == "| + law by stakes, no predictions | 80 | 0.80 | 1/2 |"
+
+
+@pytest.mark.slow
+def test_the_waterfall_runs_every_step() -> None:
+    found = waterfall.waterfall([0.2], 1)
+    assert list(found["covered at 0.2"]) == ["1/1"] * len(waterfall.STEPS)
+
+
+# -- coarse masks --------------------------------------------------------------------------
+
+
+def test_nets_taught_on_masks_tell_where_what_they_know_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(coarse_masks, "STEPS", 60)
+    rng = np.random.default_rng(0)
+    looks = rng.integers(0, 40, (24, 48, 48, 3)).astype(np.uint8)
+    masks = np.zeros((24, 12, 12))
+    for number, (row, column) in enumerate(rng.integers(0, 8, (24, 2))):
+        masks[number, row : row + 4, column : column + 4] = 1
+        looks[number, 4 * row : 4 * row + 16, 4 * column : 4 * column + 16] += 200
+    flat = masks.reshape(24, -1)
+    shown = np.stack([looks, np.full_like(looks, 20)], axis=1)  # as it was, and wiped out
+    none = np.zeros((24, 2))
+    made = coarse_masks.Material(
+        None, looks, flat, shown, np.stack([flat, flat], 1), looks, none, none[:, 0] == 0
+    )  # type: ignore[arg-type]
+    found = coarse_masks.hints(made)
+    for hint in found.values():
+        assert hint.shape == (24, 2)
+        assert ((hint >= 0) & (hint <= 1)).all()
+        assert (hint[:, 1] > hint[:, 0]).mean() > 0.9
+    assert found["drop"][:, 0].max() < 0.01  # nothing drops where nothing changed

@@ -1,6 +1,7 @@
 """What an audit is to know before it ends: goals together, and those that cannot be reached."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.run_folder import read
+from adaptive_vtt.cli.spec_changes import read
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.journal.old_facts import decided_in_todays_words
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.models.network.openai_chat import OpenAIChat
 from adaptive_vtt.spec import parse_spec, read_spec
@@ -153,8 +155,8 @@ def test_a_dry_run_that_explores_speaks_of_no_certificate(
     options = ["--explore", "--dry-run", "--budget", "5"]
     assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 0
     out = capsys.readouterr().out
-    assert "nothing to certify: 5 calls were made" in out
-    assert "not all certified" not in out
+    assert "explores, and certifies nothing: the budget of 5 calls ends it" in out
+    assert "until certified" not in out
 
 
 @pytest.mark.parametrize("guarantee", ["all", "each"])
@@ -170,20 +172,79 @@ def test_terminal_and_report_tell_decisions_and_what_is_undecided(
     told = capsys.readouterr().out
     assert "is right with the same probability" in " ".join(told.split())
     decided = [row["decided"] for row in json.loads((out / "result.json").read_text())["targets"]]
-    assert {None, "at most"} <= set(decided)
-    assert told.count("not yet") == decided.count(None)
+    assert {"open", "below"} <= set(decided)
+    assert (told.count("open"), told.count("below")) == tuple(map(decided.count, ("open", "below")))
     assert "nan" not in told
-    assert told.count("at most") == decided.count("at most")
+    assert "not certified" not in " ".join(told.split())
+    assert f"{decided.count('open')} of {len(decided)} targets are not decided; the furth" in told
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "decided: <b>at most 0.5</b>" in page
+    assert "decided: <b>below 0.5</b>" in page
+    assert page.count('<span class="verdict">open</span>') == decided.count("open")
     assert "target is decided to lie" in page
     assert run("verify", str(out)) == 0
 
 
-@pytest.mark.parametrize("option", ["half_width", "at_most"])
-def test_explore_and_a_width_are_one_too_many(option: str) -> None:
-    with pytest.raises(InputError, match=rf"either --explore or --{option.replace('_', '-')}, got"):
-        read(None, True, {option: 0.1}, explore=True)
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("half_width", 0.1),
+        ("at_most", 0.1),
+        ("guarantee", "each"),
+        ("confidence", 0.9),
+        ("targets", ["overall"]),
+        ("self_taught", False),
+    ],
+)
+def test_explore_and_what_only_certificates_need_are_one_too_many(option: str, value: Any) -> None:
+    told = rf"either --explore, which certifies nothing, or --{option.replace('_', '-')}, got both"
+    with pytest.raises(InputError, match=told):
+        read(None, True, {option: value}, explore=True)
+
+
+def test_explore_can_require_no_certificate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--explore", "--require-certified", "--out", str(tmp_path / "out")]
+    assert run("audit", "--demo", *options) == 2
+    assert "which certifies nothing, or --require-certified, got both" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("half_width", [0.5, 0.6])
+def test_a_half_width_that_all_intervals_have_is_refused(
+    half_width: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It certified every target with no call at all."""
+    write_start(tmp_path)
+    spec, out = str(tmp_path / "SPEC.toml"), tmp_path / "out"
+    told = f"below 0.5, the half-width of a rate's interval, 0 to 1, before .*; got {half_width:g}"
+    assert run("audit", spec, "--half-width", str(half_width), "--out", str(out)) == 2
+    assert re.search(f"command line: certify.half_width: .*{told}", capsys.readouterr().err)
+    text = Path(spec).read_text().replace("half_width = 0.15", f"half_width = {half_width}")
+    Path(spec).write_text(text)
+    with pytest.raises(InputError, match=rf"SPEC.toml: certify.half_width: .*{told}"):
+        read_spec(Path(spec))
+    with pytest.raises(InputError, match=told):
+        Audit(space_of(), ScriptedModel(), half_width=half_width)
+    assert not out.exists()
+
+
+def test_undecided_targets_are_required_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_start(tmp_path)
+    text = (tmp_path / "SPEC.toml").read_text().replace("half_width = 0.15", "at_most = 0.5")
+    (tmp_path / "SPEC.toml").write_text(text)
+    options = ["--budget", "5", "--require-certified", "--out", str(tmp_path / "out")]
+    assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 3
+    assert "avtt: 5 of 5 targets are not decided" in capsys.readouterr().err
+
+
+def test_decisions_of_earlier_versions_are_read_in_todays_words() -> None:
+    said = ["above", "at most", None, "below", "open"]
+    rows = [{"decided": word} for word in said] + [{}]
+    words = [row.get("decided") for row in decided_in_todays_words(rows)]
+    assert words == ["above", "below", "open", "below", "open", None]
+    assert decided_in_todays_words(None) is None
 
 
 # -- answers of 0 and 1 --------------------------------------------------------------------
@@ -262,7 +323,7 @@ def test_a_dry_run_says_that_hard_answers_cannot_reach_tau(
     (tmp_path / "SPEC.toml").write_text(text)
     options = ["--dry-run", "--budget", "5", "--uncertainty", str(tau)]
     assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 0
-    out = capsys.readouterr().out
-    assert "was not rehearsed" in out
+    out = " ".join(capsys.readouterr().out.split())
+    assert "when uncertainty falls as far as [stop] asks was not worked out" in out
     assert ("cannot fall below 0.763" in out) is (told is not None)
     assert told is None or told in out

@@ -11,7 +11,7 @@ from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.spec import parse_spec
 from adaptive_vtt.spec.building import build_audit
 from adaptive_vtt.spec.code import contents
-from adaptive_vtt.surrogates import QuestionGP
+from adaptive_vtt.surrogates import REGISTRY, QuestionGP
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 FILE = """
@@ -102,13 +102,19 @@ def test_means_outside_0_and_1_are_refused(tmp_path: Path, level: Any) -> None:
     ("name", "said"),
     [
         ("question-pg", r"unknown surrogate 'question-pg'.*question-gp"),
-        ("answer-gp", r"surrogate 'answer-gp': .*unexpected keyword argument"),
+        ("answer-gp", r"surrogate.* 'answer-gp'.*question-gp"),
         ("adaptive_vtt.testing:tiny_dataset", r"surrogate 'adaptive_vtt.testing:tiny_dataset': "),
     ],
 )
 def test_what_is_no_surrogate_of_losses_is_one_sentence(name: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         audit(name)
+
+
+def test_every_name_that_is_listed_is_taken() -> None:
+    """The answer GP was listed and refused."""
+    for entry in REGISTRY.entries():
+        audit(entry.name).run()
 
 
 def test_strategies_that_need_the_question_gp_say_so(tmp_path: Path) -> None:

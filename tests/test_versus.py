@@ -300,7 +300,7 @@ def test_verify_notices_a_decision_that_the_rows_do_not_bear(tmp_path: Path):
 def test_decisions_follow_from_the_ends_of_an_interval():
     compare = Comparison(margin=0.1)
     lower, upper = np.array([0.51, 0.3, 0.46, 0.5, 0.44]), np.array([0.6, 0.49, 0.55, 0.7, 0.52])
-    assert compare.decisions(lower, upper) == ["better", "worse", "within", None, None]
+    assert compare.decisions(lower, upper) == ["better", "worse", "within", "open", "open"]
     least, most = compare.differences(lower, upper)
     np.testing.assert_allclose(least, [0.02, -0.4, -0.08, 0, -0.12])
     np.testing.assert_allclose(most, [0.2, -0.02, 0.1, 0.4, 0.04])

@@ -12,6 +12,7 @@ from ..engine.audit_key import same_key
 from ..engine.audit_parts import assembled
 from ..engine.belief import Belief
 from ..engine.call_queue import Call as Call
+from ..engine.checks import check_cost, check_model
 from ..engine.estimates import interval_rows
 from ..engine.options import Limits as Limits
 from ..engine.options import Sampling as Sampling
@@ -19,7 +20,7 @@ from ..engine.options import Shorthands, grouped
 from ..engine.run_loop import Progress as Progress
 from ..engine.run_loop import progress_of, run_model
 from ..engine.selector import Draw
-from ..engine.settings import check_cost, check_model, describe_space, same_audit
+from ..engine.settings import describe_space, same_audit
 from ..errors import JournalError, OrderError
 from ..journal import JournalSource, answered, opened, recall
 from ..journal.facts import begun_facts, read_lost
@@ -51,7 +52,7 @@ class Audit:
     - ``limits``: when the audit ends, besides (``Limits``). Default: when all was asked.
     - ``journal``: a path (created, or continued if an audit with the same settings stands
       there), a Journal, or what opens one. Default None: memory.
-    - ``notes``: anything JSON can hold, kept in a new journal. Default None: nothing.
+    - ``notes``: anything JSON can hold, by name, kept in the journal. Default None: nothing.
     - ``device``: where the GPs live: "cpu", "cuda" or "auto", CUDA where there is one.
       Default "auto".
     - ``clock``: gives seconds; for tests. Default ``time.monotonic``.
@@ -356,12 +357,18 @@ class Audit:
                 **notes,
             )
             return
+        other_width = self.certify.changes_width(facts.certificate)
+        if certificate and other_width and facts.certificate:
+            certificate["half_width"] = facts.certificate.half_width
         begun = {**settings, "certificate": certificate}
         same_audit(facts, self.space, begun, partial(answered, self.journal))
         same_key(facts, key=origin.key)
         self._replay()
         changes = {**origin.changes(facts), **self._parts.proxies.changes(facts)}
-        told = {**self._stops(), **changes, **self._budget.facts()}
+        told = {**self._stops(), **changes, **self._budget.facts(), **notes}
+        if certifier and other_width and self.certify.half_width is not None:
+            certifier.aim_at(self.certify.half_width, len(self._draw_order.calls))
+            told["certificate"] = self.certify.describe(certifier)
         self.journal.set_facts(ended=None, intervals=None, **told)
 
     def _stops(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..audit import Audit, Progress
 from ..datasets.base import CompleteDataset
-from ..engine.settings import check_cost
+from ..engine.checks import check_cost
 from ..errors import InputError
 from ..models.base import ModelDefaults, ModelUnderTest, adapted_model
 from ..oracles import Case, Heard, Oracle, OracleDefaults, Outcome, Version
@@ -65,7 +65,7 @@ def rehearse(
             with Audit(space, _Nobody(known), **options) as audit:
                 result = audit.run(_steps(progress))
             price = result.cost if known.prices_known else None
-            certified = bool(len(result.targets)) and bool(result.targets["certified"].all())
+            certified = bool(len(result.targets)) and bool(result.reached.all())
             likely = None if price is None else price / known.most_attempts
             reason = result.reason or ""
             found.append(Estimate(loss, result.calls, price, likely, certified, reason))

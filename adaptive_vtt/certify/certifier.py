@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from ..space import QuestionSpace
 from ..types import Bools, CallMode, Floats, Indices
+from .comparison import OPEN
 from .game import Game
 from .game import Move as Move
 from .rules import Rules
@@ -82,7 +83,6 @@ class Certifier(Game):
         self.space = space
         self.targets = targets
         self.answers = answers
-        self.half_width = self.rules.aim
         self.largest = np.array([largest(space, t, answers) for t in targets], float)
         self.calls = np.array([calls(space, t, answers) for t in targets], float)  # M
         self.first_calls = np.maximum(self.calls, 1)
@@ -110,6 +110,17 @@ class Certifier(Game):
             self.strata = strata
 
     @property
+    def half_width(self) -> float:
+        """What is aimed at now."""
+        return self.rules.aim
+
+    def aim_at(self, half_width: float, draw: int) -> None:
+        """From ``draw``, which has not been made, on, another half-width is aimed at; see
+        ``Rules.aiming``."""
+        self.rules = self.rules.aiming(half_width, draw)
+        self._aim()
+
+    @property
     def certified(self) -> Bools:
         """(K,): whether each interval is as narrow as asked, and the draws agree with it; where
         only a decision was asked for, whether each target is decided instead.
@@ -127,10 +138,22 @@ class Certifier(Game):
 
     @property
     def settled(self) -> Bools:
-        """(K,): whether nothing more is asked of each target: certified, and decided."""
-        if self.decisions is None:
-            return self.certified
-        return self.certified & self.decisions.decided
+        """(K,): whether nothing more is asked of each target: certified, and decided, or
+        abandoned."""
+        done = self.certified if self.decisions is None else self.certified & self.decisions.decided
+        return done | self.abandoned
+
+    @property
+    def abandoned(self) -> Bools:
+        """(K,): whether a target is given up, as nothing is left of its interval, while the audit
+        goes on for the others.
+
+        Only where each of several intervals holds by itself: chance may empty each with probability
+        alpha, which says nothing of the others. Where all hold at once, that one emptied has
+        probability alpha in all, and the audit ends (``stopping.contradicted``).
+        """
+        alone = self.rules.guarantee == "each" and len(self.targets) > 1
+        return self.sequences.emptied & alone
 
     @property
     def doubtful(self) -> Bools:
@@ -145,6 +168,7 @@ class Certifier(Game):
             "upper": sequences.upper,
             "emptied": sequences.emptied,
             "doubtful": self.doubtful,
+            "abandoned": self.abandoned,
         }
         if self.rules.compare is not None:
             found["compared"] = self.certified
@@ -275,12 +299,12 @@ class Certifier(Game):
             for k, target in enumerate(self.targets)
         ]
 
-    def _decided(self, k: int) -> dict[str, str | None]:
+    def _decided(self, k: int) -> dict[str, str]:
         """What was found of target ``k`` beside its interval."""
         if self.rules.compare is not None:
             bounds = self.sequences.lower, self.sequences.upper
             side = self.rules.compare.decisions(*bounds)[k]
-            return {"decision": None if self.doubtful[k] else side}
+            return {"decision": OPEN if self.doubtful[k] else side}
         return {} if self.decisions is None else {"decided": self.decisions.side(k)}
 
     def stakes(self, inside: Bools, unit: Indices, units: int, variance: Floats) -> Floats:

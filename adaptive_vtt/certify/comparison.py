@@ -21,7 +21,7 @@ MOST_AIM = 0.1
 EDGE = 1e-9
 """Differences nearer to 0, or to the margin, than this are rounding: an interval often ends at a
 pivot, which lies on the grid."""
-BETTER, WORSE, WITHIN = "better", "worse", "within"
+BETTER, WORSE, WITHIN, OPEN = "better", "worse", "within", "open"
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,16 @@ class Comparison:
         ends = np.sort(self.scale * (np.stack([lower, upper]) - np.array(self.pivot)), axis=0)
         return ends[0], ends[1]
 
-    def decisions(self, lower: Floats, upper: Floats) -> list[str | None]:
-        """Per target "better", "worse" or "within"; None while it is open."""
+    def decisions(self, lower: Floats, upper: Floats) -> list[str]:
+        """Per target "better", "worse", "within" or "open"."""
         least, most = self.differences(lower, upper)
         inside = np.maximum(-least, most) <= self.margin + EDGE
         found = zip(least > EDGE, most < -EDGE, inside, strict=True)
-        return [BETTER if b else WORSE if w else WITHIN if i else None for b, w, i in found]
+        return [BETTER if b else WORSE if w else WITHIN if i else OPEN for b, w, i in found]
 
     def decided(self, lower: Floats, upper: Floats) -> Bools:
         """(K,)"""
-        return np.array([d is not None for d in self.decisions(lower, upper)], np.bool_)
+        return np.array([d != OPEN for d in self.decisions(lower, upper)], np.bool_)
 
     def aims(self, centre: Floats) -> Floats:
         """(K,): the half-widths at which targets of these rates would be decided."""

@@ -63,11 +63,11 @@ class Decisions:
             there = np.nan_to_num(self.most / self.needed()).max(axis=0)
         return np.where(self.decided, 0.0, 1 - np.clip(there, 0, 1))
 
-    def side(self, k: int) -> str | None:
-        """ "above" or "at most" the limit; None while target ``k`` is not decided."""
+    def side(self, k: int) -> str:
+        """ "above" the limit or "below" (at most at) it; "open" while target ``k`` is undecided."""
         if self.above[k]:
             return "above"
-        return "at most" if self.below[k] else None
+        return "below" if self.below[k] else "open"
 
     def needed(self) -> Floats:
         """2 x K: log K+ and log K- at which a target passes now."""

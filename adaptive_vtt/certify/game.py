@@ -68,7 +68,7 @@ class Game:
         self.sizes = sizes
         self.rules = rules
         self.sequences = Sequences(np.full(count, rules.aim), rules.alphas(count), rules.bets)
-        self.sequences.aims = rules.aims(self.sequences.centre)
+        self._aim()
         self.decisions = rules.decisions(count)
         self.waiting = sizes.copy()  # questions not answered
         self.least = np.zeros(len(sizes))  # S, unanswered losses as 0
@@ -103,7 +103,7 @@ class Game:
                 *self.sequences.growth(step, np.arange(len(self.sizes)), everywhere)
             )
         self.sequences.move(step)
-        self.sequences.aims = self.rules.aims(self.sequences.centre)
+        self._aim()
         self.least += low
         self.most += high
         self.waiting -= count
@@ -112,6 +112,10 @@ class Game:
         self.sequences.bound(least, most)
         if self.decisions is not None:
             self.decisions.settle(least, most)
+
+    def _aim(self) -> None:
+        """Sets what the bets on the next draw aim at."""
+        self.sequences.aims = self.rules.aims(self.sequences.centre, self.sequences.moves)
 
     @property
     def estimate(self) -> Floats:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from ..journal.facts import BetFacts, CertificateFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
-from ..stopping import Certified, Compared, Decided, StoppingRule
-from ..surrogates import Named as NamedSurrogate
+from ..stopping import Certified, Compared, Decided, StoppingRule, check_half_width
 from ..types import CallMode, Guarantee
 from .certifier import Certifier
 from .comparison import MOST_AIM, Comparison
@@ -20,14 +19,16 @@ from .rules import Rules, by_size, shares
 from .sequences import BETS
 from .targets import Target, calls, fingerprint, largest, named_targets
 
+if TYPE_CHECKING:
+    from ..surrogates import Named as NamedSurrogate
+
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
 """Where only a decision is asked for, bets aim at intervals no wider than this to either side."""
-
-
 FINE_CELL = 0.0005
 """Between the means that bets are about where models are compared: a difference is two of them."""
-
+DEFAULT_FLOOR = 0.2
+"""The even share of the law where targets are certified."""
 DEFAULT_TARGETS = ("concepts", "relations")
 
 
@@ -37,8 +38,9 @@ class Certify:
 
     With neither ``half_width`` nor ``at_most`` nothing is certified, and the rest has no effect.
 
-    - ``half_width``: in (0, 1). The audit ends when every interval reaches this far, or less, to
-      either side. Default None: intervals may be as wide as they are.
+    - ``half_width``: in (0, 0.5). The audit ends when every interval reaches this far, or less, to
+      either side. Default None: intervals may be as wide as they are. An audit that is gone on with
+      may be given another, narrower or wider: see ``rules.Rules.aiming``.
     - ``at_most``: in (0, 1), a mean loss. The audit ends when every target is decided to lie above
       it, or not (``certify.decisions``). Default None: nothing is decided.
     - ``confidence``: in (0, 1), the probability that what is certified holds at all times.
@@ -76,7 +78,7 @@ class Certify:
     targets: Sequence[str] = DEFAULT_TARGETS
     where: Filters | None = None
     unanswered: Literal["loss", "both"] = "loss"
-    surrogate: bool | str | NamedSurrogate = True
+    surrogate: "bool | str | NamedSurrogate" = True
     proxies: Mapping[str, ProxySource] | None = None
     self_taught: bool | Literal["auto"] = "auto"
     prior_journal: PriorSource | None = None
@@ -91,9 +93,10 @@ class Certify:
 
     def check(self, floor: float) -> None:
         """Raises InputError for anything out of range."""
-        for name, value in (("half_width", self.half_width), ("at_most", self.at_most)):
-            if value is not None and not 0 < value < 1:
-                raise InputError(f"{name}: expected a number between 0 and 1, got {value}")
+        if self.half_width is not None:
+            check_half_width(self.half_width)
+        if self.at_most is not None and not 0 < self.at_most < 1:
+            raise InputError(f"at_most: expected a number between 0 and 1, got {self.at_most}")
         if not 0 < self.confidence < 1:
             raise InputError(
                 f"confidence: expected a number between 0 and 1, got {self.confidence}"
@@ -155,16 +158,20 @@ class Certify:
         targets = named_targets(space, self.targets, self.where)
         by_bets = self.at_most is not None and (begun is None or begun.decides)
         rules = Rules(
-            self.half_width or (DECISION_WIDTH if self.compare is None else MOST_AIM),
+            self._first_aim() if begun is None else begun.aim,
             1 - self.confidence,
             self.guarantee,
             self._shares(space, targets, answers, begun, even),
             self.at_most if by_bets else None,
             by_bets and self.half_width is None,
             self._bets() if begun is None else begun.bets,
+            () if begun is None else begun.aims,
             self.compare,
         )
         return Certifier(space, targets, answers=answers, rules=rules)
+
+    def _first_aim(self) -> float:
+        return self.half_width or (DECISION_WIDTH if self.compare is None else MOST_AIM)
 
     def _bets(self) -> BetFacts:
         if self.compare is None:
@@ -198,8 +205,7 @@ class Certify:
         """For the journal: what is certified, to what, and how sure."""
         if certifier is None:
             return None
-        weights = certifier.rules.weights
-        compared = {} if self.compare is None else {"versus": self.compare.describe()}
+        weights, changes = certifier.rules.weights, certifier.rules.changes
         return {
             "half_width": self.half_width,
             "at_most": self.at_most,
@@ -214,5 +220,11 @@ class Certify:
             "sizes": [int(n) for n in certifier.sizes],
             "subsets": fingerprint(certifier.targets),
             "bets": certifier.rules.bets.model_dump(),
-            **compared,
+            **({} if self.compare is None else {"versus": self.compare.describe()}),
+            **({"aims": [list(change) for change in changes]} if changes else {}),
         }
+
+    def changes_width(self, begun: CertificateFacts | None) -> bool:
+        """Whether an audit begun with one half-width is gone on with to another."""
+        widths = (self.half_width, None if begun is None else begun.half_width)
+        return None not in widths and widths[0] != widths[1]

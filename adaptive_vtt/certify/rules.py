@@ -1,7 +1,7 @@
 """What the betting game of K targets is played for: fixed before the first bet."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +34,8 @@ class Rules:
       decisions. ``by_distance``: nothing else is asked for, so bets aim at the distance of the
       centre from the limit, where that is less than ``aim``.
     - ``bets``: the game's constants.
+    - ``changes``: (draw, half-width) pairs in the order of their draws, the first of them 0: from
+      that draw on, bets aim at that half-width. Empty: all of them at ``aim``.
     - ``compare``: what decides which of two models is better. None: nothing is compared.
     """
 
@@ -44,6 +46,7 @@ class Rules:
     limit: float | None = None
     by_distance: bool = False
     bets: BetFacts = BETS
+    changes: tuple[tuple[int, float], ...] = ()
     compare: Comparison | None = None
 
     @classmethod
@@ -58,8 +61,22 @@ class Rules:
             certificate.at_most if by_bets else None,
             by_bets and certificate.half_width is None,
             certificate.bets,
+            certificate.aims,
             None if certificate.versus is None else Comparison.of(certificate.versus),
         )
+
+    def aiming(self, aim: float, draw: int) -> "Rules":
+        """These rules, but that bets on ``draw`` and those after it aim at another half-width.
+
+        What holds stays so. A sequence holds whatever its bets are, as long as each is fixed before
+        the outcome that it is about is known. Whoever changes the aim may have seen every answer
+        that came back, so ``draw`` must be one that has not been made yet; bets on draws whose
+        answers are still waited for, or not learnt yet, stay as they were. Intervals hold at every
+        moment, so also at the one at which a wider or a narrower aim ends the audit. ``alpha`` and
+        its shares were fixed before the first bet and are not touched.
+        """
+        before = [change for change in self.changes or ((0, self.aim),) if change[0] < draw]
+        return replace(self, aim=aim, changes=(*before, (draw, aim)))
 
     def alphas(self, count: int) -> Floats:
         """(K,): the probability with which each target's interval may fail."""
@@ -69,13 +86,16 @@ class Rules:
             return np.full(count, self.alpha / count)
         return self.alpha * np.array(self.weights)
 
-    def aims(self, centre: Floats) -> Floats:
-        """(K,): the half-widths that the next bets aim at, with rates expected about ``centre``."""
+    def aims(self, centre: Floats, draw: int) -> Floats:
+        """(K,): the half-widths that bets on a draw, counted from 0, aim at, with rates expected
+        about ``centre``."""
         if self.compare is not None:
             return self.compare.aims(centre)
+        reached = [aim for first, aim in self.changes if first <= draw]
+        aim = reached[-1] if reached else self.aim
         if self.limit is None or not self.by_distance:
-            return np.full(len(centre), self.aim)
-        return np.clip(np.abs(centre - self.limit), LEAST_AIM, self.aim)
+            return np.full(len(centre), aim)
+        return np.clip(np.abs(centre - self.limit), LEAST_AIM, aim)
 
     def decisions(self, count: int) -> Decisions | None:
         """Those of an audit that has not begun; None where nothing is to be decided."""

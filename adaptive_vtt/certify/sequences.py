@@ -143,8 +143,11 @@ class Sequences:
 
     @property
     def mean_variance(self) -> Floats:
-        """(K,): of ``mean``, as far as the pseudo-outcomes tell."""
-        return np.asarray(self.stray / np.maximum(self._precision, TINY))
+        """(K,): of ``mean``, as far as the pseudo-outcomes tell.
+
+        ``mean`` divides by the share that counts, so its error is that much larger than theirs.
+        """
+        return np.asarray(self.stray / np.maximum(self._precision * self.share**2, TINY))
 
     @property
     def centre(self) -> Floats:

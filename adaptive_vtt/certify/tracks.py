@@ -24,7 +24,8 @@ class Track:
     """One target after 0 ... T answered draws: ``lower``, ``upper``, ``questions`` (T + 1,).
 
     ``mean`` is that of the losses seen, NaN before any. ``decided`` (T + 1,): 1 where the target
-    was decided to lie above the limit by then, -1 for at most, else 0.
+    was decided to lie above the limit by then, -1 for below, else 0. ``emptied``: whether nothing
+    was left of the interval at some moment.
     """
 
     lower: Floats
@@ -33,6 +34,7 @@ class Track:
     decided: Counts
     estimate: float
     mean: float
+    emptied: bool
 
     @property
     def half_width(self) -> Floats:
@@ -67,10 +69,19 @@ def tracks(
     estimate = game.estimate
     with np.errstate(invalid="ignore"):
         mean = (game.least + game.most) / 2 / (questions[-1] - game.out)
+    emptied = game.sequences.emptied
     ends, sides = np.array([lower, upper]), np.stack(decided, axis=1)
     counts = np.stack(questions, axis=1)
     return [
-        Track(ends[0, :, k], ends[1, :, k], counts[k], sides[k], float(estimate[k]), float(mean[k]))
+        Track(
+            ends[0, :, k],
+            ends[1, :, k],
+            counts[k],
+            sides[k],
+            float(estimate[k]),
+            float(mean[k]),
+            bool(emptied[k]),
+        )
         for k in range(len(sizes))
     ]
 

@@ -36,7 +36,7 @@ AGREE = 1e-7
 
 @dataclass(frozen=True)
 class Interval:
-    """What one target's rows come to."""
+    """What one target's rows come to; ``decided``: None where nothing is to be decided."""
 
     target: str
     lower: float
@@ -81,6 +81,7 @@ def recompute(
     if certificate is None:
         return []
     levels = _levels(certificate)
+    _check_aims(certificate, len(draws))
     losses = _losses(calls, certificate)
     there = {c.call for c in calls}
     answered = []
@@ -102,14 +103,14 @@ def recompute(
 
 def _sides(
     games: list["_Game"], levels: list[float], limit: float, draws: int, shared: bool
-) -> list[str | None]:
+) -> list[str]:
     """On which side of the limit each target was decided to lie, going through the draws."""
-    sides: list[str | None] = [None] * len(games)
+    sides = ["open"] * len(games)
     for t in range(draws):
         for k, game in enumerate(games):
             _, _, least, most = game.evidence[t]
-            if sides[k] is None and (least > limit or most <= limit):
-                sides[k] = "above" if least > limit else "at most"
+            if sides[k] == "open" and (least > limit or most <= limit):
+                sides[k] = "above" if least > limit else "below"
         again = True
         while again:
             again = False
@@ -117,15 +118,13 @@ def _sides(
             for k, game in enumerate(games):
                 up, down, _, _ = game.evidence[t]
                 above, below = up >= thresholds[k][0], down >= thresholds[k][1]
-                if sides[k] is None and (above or below):
-                    sides[k] = "above" if above else "at most"
+                if sides[k] == "open" and (above or below):
+                    sides[k] = "above" if above else "below"
                     again = True
     return sides
 
 
-def _thresholds(
-    sides: list[str | None], levels: list[float], k: int, shared: bool
-) -> tuple[float, float]:
+def _thresholds(sides: list[str], levels: list[float], k: int, shared: bool) -> tuple[float, float]:
     """The log-wealth at which target ``k`` is decided to be above, and at most."""
     if levels[k] == 0:
         return math.inf, math.inf
@@ -134,7 +133,7 @@ def _thresholds(
     half = sum(levels) / 2
     left = [
         sum(level for level, side in zip(levels, sides, strict=True) if side != direction)
-        for direction in ("above", "at most")
+        for direction in ("above", "below")
     ]
     up, down = (math.log(rest / (half * levels[k])) if rest else -math.inf for rest in left)
     return up, down
@@ -151,6 +150,24 @@ def _levels(certificate: "CertificateFacts") -> list[float]:
             f"verify: expected weights of {count} targets, 0 or more and 1 in all, got {weights}"
         )
     return [alpha * weight for weight in weights]
+
+
+def _check_aims(certificate: "CertificateFacts", draws: int) -> None:
+    """Raises JournalError where a change of what bets aim at cannot be one that was made between
+    two of the ``draws``, each later than the one before."""
+    aims = certificate.aims or ((0, certificate.aim),)
+    since = [first for first, _ in aims]
+    if (
+        since[0] != 0
+        or since != sorted(set(since))
+        or since[-1] > draws
+        or aims[-1][1] != certificate.aim
+        or not all(0 < aim < 1 for _, aim in aims)
+    ):
+        raise JournalError(
+            f"verify: expected the half-widths aimed at from draw 0 on, in order, the last of them "
+            f"{certificate.aim} and of one of {draws} draws, got {list(certificate.aims)}"
+        )
 
 
 def _losses(
@@ -209,7 +226,8 @@ class _Game:
 
     def __init__(self, certificate: "CertificateFacts", k: int, alpha: float) -> None:
         bets = certificate.bets
-        self.size, self.aim, self.alpha = certificate.sizes[k], certificate.aim, alpha
+        self.size, self.alpha = certificate.sizes[k], alpha
+        self.aims = certificate.aims or ((0, certificate.aim),)
         self.limit = certificate.at_most if certificate.decides else None
         self.by_distance = self.limit is not None and certificate.half_width is None
         self.versus, self.place = certificate.versus, k
@@ -293,11 +311,13 @@ class _Game:
         return self.eagerness * self._aim() * self.share() / (variance * skew)
 
     def _aim(self) -> float:
+        """What the bet on this draw aims at: the last aim that was set before it was made."""
         if self.versus is not None:
             return verify_versus.aim(self.versus, self.place, self.centre())
+        aim = next(aim for first, aim in reversed(self.aims) if first <= self.plays)
         if not self.by_distance or self.limit is None:
-            return self.aim
-        return min(max(abs(self.centre() - self.limit), LEAST_AIM), self.aim)
+            return aim
+        return min(max(abs(self.centre() - self.limit), LEAST_AIM), aim)
 
     def witness(self, seen: int) -> None:
         """Keeps what a decision after this draw goes by."""
@@ -393,10 +413,10 @@ def _compare(
             ours["decided"] = found.decided
         if certificate.versus is not None:
             side = verify_versus.decision(certificate.versus, k, found.lower, found.upper)
-            ours["decision"] = side if sound else None
-            ours["certified"] = side is not None and sound
+            ours["decision"] = side if sound else "open"
+            ours["certified"] = side != "open" and sound
         elif decides and certificate.half_width is None:
-            ours["certified"] = found.decided is not None and sound
+            ours["certified"] = found.decided != "open" and sound
         elif abs(width - aim) > AGREE:  # else rounding decides
             ours["certified"] = width <= aim and sound
         wrong = [name for name, value in ours.items() if not _agrees(value, row.get(name))]

@@ -14,8 +14,8 @@ def pivot(versus: "VersusFacts", k: int) -> float:
     return versus.pivot[k] if len(versus.pivot) > 1 else versus.pivot[0]
 
 
-def decision(versus: "VersusFacts", k: int, lower: float, upper: float) -> str | None:
-    """Which model the interval of target ``k`` shows to be better; None where it shows nothing."""
+def decision(versus: "VersusFacts", k: int, lower: float, upper: float) -> str:
+    """Which model the interval of target ``k`` shows to be better; "open": it shows nothing."""
     low, high = (versus.scale * (end - pivot(versus, k)) for end in (lower, upper))
     if versus.scale < 0:
         low, high = high, low
@@ -23,7 +23,7 @@ def decision(versus: "VersusFacts", k: int, lower: float, upper: float) -> str |
         return "better"
     if high < -ROUNDING:
         return "worse"
-    return "within" if max(-low, high) <= versus.margin + ROUNDING else None
+    return "within" if max(-low, high) <= versus.margin + ROUNDING else "open"
 
 
 def aim(versus: "VersusFacts", k: int, centre: float) -> float:

@@ -5,77 +5,167 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, Out, names
+from .options import Json, Open, Out, names
 from .signals import interruptible
+
+ENDS, CERTIFIES, ASKS = "When to end", "What to certify", "How to ask"
+"""Headings of the options in ``avtt audit --help``."""
 
 
 def audit(  # noqa: PLR0913, PLR0917 - a command's options
     spec: Annotated[
         Path | None,
-        typer.Argument(help="What to audit; 'avtt init' writes one.", metavar="SPEC.toml"),
+        typer.Argument(
+            help="What to audit: images, model, questions. 'avtt init DIR' writes one.",
+            metavar="SPEC.toml",
+        ),
     ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Audit the bundled model.")] = False,
-    budget: Annotated[int | None, typer.Option(help="At most so many calls.")] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(help="At most so much money, in the unit of the prices.")
-    ] = None,
-    strategy: Annotated[
-        str | None, typer.Option(help="Which questions come next: see 'avtt list strategies'.")
-    ] = None,
-    explore: Annotated[
-        bool, typer.Option("--explore", help="Certify nothing: the paper's loop.")
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Audit the bundled model on bundled images instead.")
     ] = False,
-    uncertainty: Annotated[
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            help="A limit: calls of the model, at most. Default: the spec's, else none.",
+            metavar="CALLS",
+            rich_help_panel=ENDS,
+        ),
+    ] = None,
+    max_cost: Annotated[
         float | None,
-        typer.Option(help="Stop at this share of the prior uncertainty, and certified if asked."),
+        typer.Option(
+            help="A limit: money, at most, in the unit of the model's prices.",
+            metavar="MONEY",
+            rich_help_panel=ENDS,
+        ),
     ] = None,
     half_width: Annotated[
-        float | None, typer.Option(help="Stop when every target is known to this, either way.")
+        float | None,
+        typer.Option(
+            help="A goal: every target's rate is known to plus or minus this share; 0.05 is 5 "
+            "percentage points.",
+            metavar="SHARE",
+            rich_help_panel=ENDS,
+        ),
     ] = None,
     at_most: Annotated[
-        float | None, typer.Option(help="Stop when every target is surely on one side of this.")
+        float | None,
+        typer.Option(
+            help="A goal: of every target's rate it is sure whether it lies above this share.",
+            metavar="SHARE",
+            rich_help_panel=ENDS,
+        ),
     ] = None,
-    confidence: Annotated[
-        float | None, typer.Option(help="Probability that intervals hold at all times.")
-    ] = None,
-    guarantee: Annotated[
-        str | None,
-        typer.Option(help="What holds with that probability: all intervals at once, or each."),
+    uncertainty: Annotated[
+        float | None,
+        typer.Option(
+            help="A goal: the model's mean uncertainty fell to this share of what it was at first.",
+            metavar="SHARE",
+            rich_help_panel=ENDS,
+        ),
     ] = None,
     targets: Annotated[
         str | None,
-        typer.Option(help="overall, concepts, relations, group:COLUMN ...; commas; see SPEC.toml."),
+        typer.Option(
+            help="Groups of questions whose rates are certified, separated by commas: overall, "
+            "concepts, concept:NAME, relations, severities, group:COLUMN ... Default: "
+            "concepts,relations.",
+            metavar="NAMES",
+            rich_help_panel=CERTIFIES,
+        ),
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            help="Probability that the intervals hold, at every moment. Default: 0.95.",
+            metavar="SHARE",
+            rich_help_panel=CERTIFIES,
+        ),
+    ] = None,
+    guarantee: Annotated[
+        str | None,
+        typer.Option(
+            help="What holds with it: all intervals at once (all), or each by itself (each). "
+            "Default: all.",
+            metavar="all|each",
+            rich_help_panel=CERTIFIES,
+        ),
+    ] = None,
+    explore: Annotated[
+        bool,
+        typer.Option(
+            "--explore",
+            help="Certify nothing: look for what is uncertain, as the paper does.",
+            rich_help_panel=CERTIFIES,
+        ),
+    ] = False,
+    require_certified: Annotated[
+        bool,
+        typer.Option(
+            "--require-certified",
+            help="Exit with 3 where a target is open or contradicted in the end, for scripts.",
+            rich_help_panel=CERTIFIES,
+        ),
+    ] = False,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            help="How the next question is chosen; 'avtt list strategies' has all. Default: "
+            "certify where there is a half-width or at-most.",
+            metavar="NAME",
+            rich_help_panel=ASKS,
+        ),
     ] = None,
     self_taught: Annotated[
         bool | None,
         typer.Option(
             "--self-taught/--no-self-taught",
-            help="Predict failures with small nets taught with the labelled images.",
+            help="Predict failures with small nets taught with the labelled images. Default: "
+            "where labels are enough.",
+            rich_help_panel=ASKS,
         ),
     ] = None,
-    require_certified: Annotated[
-        bool, typer.Option("--require-certified", help="Exit with 3 if a target is not certified.")
-    ] = False,
-    seed: Annotated[
-        int | None, typer.Option(help="Same seed, same audit; by default a new one each time.")
-    ] = None,
     canaries: Annotated[
-        int | None, typer.Option(help="Answered questions asked again, to notice a changed model.")
+        int | None,
+        typer.Option(
+            help="Answered questions that are asked again, to notice a model that changes. "
+            "Default: 0.",
+            metavar="CALLS",
+            rich_help_panel=ASKS,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Same seed, same audit. Default: a new one each time, journaled.",
+            metavar="NUMBER",
+            rich_help_panel=ASKS,
+        ),
     ] = None,
     device: Annotated[
-        str | None, typer.Option(help="Where the GPs live: auto (CUDA if there is one), cpu, cuda.")
+        str | None,
+        typer.Option(
+            help="Where predictions are computed: cpu, cuda, or auto, CUDA if there is one. "
+            "Default: auto.",
+            metavar="NAME",
+            rich_help_panel=ASKS,
+        ),
     ] = None,
     plan: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it may take and cost; ask nothing.")
+        bool, typer.Option("--dry-run", help="Say at once what it may take and cost; ask nothing.")
+    ] = False,
+    play: Annotated[
+        bool, typer.Option("--rehearse", help="Play it through on coins, in minutes; ask nothing.")
     ] = False,
     out: Out = Path("runs/audit"),
+    open_it: Open = False,
     as_json: Json = False,
 ) -> None:
     """Ask a model until a stopping rule is met, and leave a report.
 
     A SPEC.toml is a program, as a Makefile is: the model it names is run.
-    --dry-run checks it and imports none of its models and proxies, only what
-    the space and the strategy are made of.
+    --dry-run and --rehearse check it and import none of its models and proxies,
+    only what the space and the strategy are made of.
 
     --half-width, --at-most and --uncertainty are goals: the audit ends when
     all that are given are reached, or at a limit, such as --budget.
@@ -98,14 +188,24 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         "device": device,
     }
     with interruptible(out):
-        from .run_folder import begin, read, run_and_report
+        from .spec_changes import one_too_many, read
 
+        if explore and require_certified:
+            raise one_too_many("require_certified")
         chosen, base = read(spec, demo, changes, explore)
+        if play:
+            from .rehearse import rehearsal
+
+            return rehearsal(chosen, base, as_json)
         if plan:
             from .dry_run import dry_run
 
             return dry_run(chosen, base, as_json)
-        result = run_and_report(begin(chosen, base, out), out, as_json, require_certified)
+        from .run_folder import begin, run_and_report
+
+        result = run_and_report(
+            begin(chosen, base, out), out, as_json, require_certified, open_it=open_it
+        )
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not as_json and reached and result.calls:
             from .uniform_baseline import compare_with_uniform

@@ -5,33 +5,55 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, Out, names
+from .options import Json, names
 
 
 def compare(
-    spec: Annotated[Path | None, typer.Argument(help="What to audit.", metavar="SPEC.toml")] = None,
+    spec: Annotated[
+        Path | None,
+        typer.Argument(help="What to audit; its model must cost nothing.", metavar="SPEC.toml"),
+    ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Compare on the bundled model.")] = False,
     strategies: Annotated[
         str | None,
         typer.Option(
-            help="Names, separated by commas; baselines: all there is to compare; by default "
-            "random and the strategy that an audit would take."
+            help="Names, separated by commas; 'baselines' stands for all there are. Default: "
+            "random, and the one that an audit would take.",
+            metavar="NAMES",
         ),
     ] = None,
-    repeats: Annotated[int, typer.Option(help="Audits per strategy, each with its seed.")] = 3,
+    repeats: Annotated[
+        int, typer.Option(help="Audits per strategy, with the seeds 0, 1, 2 ...")
+    ] = 3,
     half_width: Annotated[
-        float | None, typer.Option(help="Certify every target to this, against uniform questions.")
+        float | None,
+        typer.Option(
+            help="Certify every target to plus or minus this share (0.05: 5 percentage points), "
+            "and count the calls. Default: the spec's, else nothing is certified.",
+            metavar="SHARE",
+        ),
     ] = None,
     targets: Annotated[
         str | None,
-        typer.Option(help="overall, concepts, relations, group:COLUMN ...; commas; see SPEC.toml."),
+        typer.Option(
+            help="What is certified, separated by commas: overall, concepts, relations, "
+            "group:COLUMN ... Default: the spec's.",
+            metavar="NAMES",
+        ),
     ] = None,
-    budget: Annotated[int | None, typer.Option(help="At most so many calls each.")] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(help="Calls of each audit, at most. Default: the spec's.", metavar="CALLS"),
+    ] = None,
     exhaust: Annotated[
         bool,
-        typer.Option("--exhaust", help="Ask the model everything once, to know the truth."),
+        typer.Option(
+            "--exhaust", help="Ask the model everything once, to compare estimates with the truth."
+        ),
     ] = False,
-    out: Out = Path("runs/compare"),
+    out: Annotated[
+        Path, typer.Option(help="Folder to write compare.html and compare.json into.")
+    ] = Path("runs/compare"),
     as_json: Json = False,
 ) -> None:
     """Run several strategies on the same space and show how fast each one learns.
@@ -40,7 +62,7 @@ def compare(
     """
     from ..strategies import default
     from .comparison import compare as run_compare
-    from .run_folder import read
+    from .spec_changes import read
 
     changes = {"budget": budget, "half_width": half_width, "targets": names(targets)}
     chosen, base = read(spec, demo, changes)

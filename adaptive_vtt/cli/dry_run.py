@@ -1,59 +1,207 @@
 """``avtt audit --dry-run``: what would be asked and what it may cost; nothing is asked."""
 
 import json
-from dataclasses import asdict
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.table import Table
 
-from ..benchmark.rehearsal import Estimate, rehearse
-from ..models import adapted_model
+from ..certify.forecast import Forecast, forecasts
+from ..certify.plan import DEFAULT_FLOOR, Certify
+from ..engine.checks import check_budget, check_cost, check_model
+from ..engine.source_calls import SourceCalls
+from ..models import ModelDefaults, adapted_model
+from ..space import QuestionSpace
 from ..spec import Spec
-from ..spec.building import NotImported, build_parts
-from ..stopping import SURELY_HARD
-from ..surrogates import lowest_with_hard_answers
+from ..spec.space_and_model import NotImported, build_space, model_of
+
+ASSUMED = (0.1, 0.3)
+"""Loss rates that "likely" is said for."""
+SHOWN = 12
+"""Targets that are listed, at most."""
+NO_PROXIES = {"proxies", "prior_journal", "features", "surrogate"}
+"""Fields of [certify] about predictions: a plan knows nothing of them."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an audit may take, in calls about follow-ups, source images and canaries together.
+
+    ``targets``: of each by itself; ``together``: of all, None where nothing is certified;
+    ``total``: the calls that there are. ``worst`` and ``usual``: the price of a call with all
+    retries and with none, at the longest prompt and reply; None where prices are not known.
+    """
+
+    questions: int
+    total: int
+    targets: list[Forecast]
+    together: Forecast | None
+    worst: float | None
+    usual: float | None
 
 
 def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
-    """Prints the plan, and how many calls it takes where failures are coin tosses."""
-    space, model, options = build_parts(spec, base, code=False)
-    if isinstance(model, NotImported):
-        options["max_cost"] = None  # its prices are not known before it is imported
-    console = Console(stderr=True, quiet=as_json, highlight=False)
-    console.print(repr(space), markup=False)
-    with console.status("rehearsing") as status:
-        found = rehearse(
-            space,
-            model,
-            options,
-            progress=lambda calls: status.update(f"rehearsing: {calls} calls"),
-        )
-    told = _of_uncertainty(spec, adapted_model(model).hard_answers)
+    """Prints the plan: bounds worked out from the targets, at once, without importing PyTorch."""
+    space = build_space(spec, base)
+    model = adapted_model(model_of(spec, base, space, code=False))
+    plan = planned(spec, base, space, model)
+    notes = [*_of_limits(spec, plan), *_of_uncertainty(spec, model.hard_answers)]
+    notes += _of_model(model)
     if as_json:
-        plan = {"questions": space.size, "estimates": [asdict(e) for e in found], "notes": told}
-        typer.echo(json.dumps(plan, indent=1))
+        typer.echo(json.dumps({**asdict(plan), "notes": notes}, indent=1))
         return
-    for estimate in found:
-        typer.echo(_sentence(estimate, spec.certify.certifies))
-    for sentence in told:
-        typer.echo(sentence)
-    if isinstance(model, NotImported):
-        what = "every concept of an image" if model.answers == "all" else "one question"
-        typer.echo(
-            f"no model was imported: a call is taken to answer {what} (model.per_call), and "
-            "proxies that are code to say nothing"
+    console = Console(highlight=False)
+    console.print(_sentence(space, plan), markup=False)
+    if plan.together is not None:
+        console.print(_table(plan, plan.together))
+    for note in (*notes, "nothing was asked; --rehearse plays it through on coins, in minutes"):
+        console.print(note, markup=False)
+
+
+def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) -> Plan:
+    """The plan of a spec's audit. Raises InputError for what the audit would refuse."""
+    priced = not isinstance(model, NotImported)
+    check_model(model, space)
+    if priced:
+        check_cost(model, spec.audit.max_cost)
+    certify = Certify(**spec.certify.model_dump(exclude=NO_PROXIES))
+    floor = spec.audit.floor
+    if floor is None:
+        floor = DEFAULT_FLOOR if certify.certifies else 0.0
+    certify.check(floor)
+    with_sources = _with_sources(space, model, spec.audit.canaries)
+    sources = SourceCalls(space, model.answers)
+    check_budget(spec.audit.budget, 1 + spec.audit.canaries + sources.most * bool(sources.count))
+    strategy = _checked_strategy(spec, base)
+    floor, even = 1.0 if strategy == "random" else floor, strategy not in {None, "certify"}
+    certifier = certify.certifier(space, model.answers, even=even)
+    rows: list[Forecast] = []
+    together: Forecast | None = None
+    if certifier is not None:
+        both = certify.unanswered == "both"
+        rows, together = forecasts(certifier, floor, both, ASSUMED)
+        rows, together = [with_sources(row) for row in rows], with_sources(together)
+    known = priced and model.prices_known
+    worst = float(model.most_cost or 0.0) if known else None
+    usual = None if worst is None else worst / model.most_attempts
+    draws = space.size if model.answers == "one" else space.images
+    total = draws + sources.count * sources.most + spec.audit.canaries
+    return Plan(space.size, total, rows, together, worst, usual)
+
+
+def _checked_strategy(spec: Spec, base: Path) -> str | None:
+    """The strategy's name; raises InputError for one that there is not."""
+    if spec.audit.strategy is not None:
+        from ..strategies import named  # imports PyTorch, so only where there is one to check
+
+        named(spec.audit.strategy, spec.audit.strategy_options, base)
+    return spec.audit.strategy
+
+
+def _with_sources(
+    space: QuestionSpace, model: ModelDefaults, canaries: int
+) -> Callable[[Forecast], Forecast]:
+    """What turns draws into calls: source images are asked about once each, before follow-ups of
+    theirs, and canaries last."""
+    sources = SourceCalls(space, model.answers)
+    follow_ups = max(1, len(space.variants))
+
+    def often(draws: int) -> int:
+        """Sources that so many uniform draws are about."""
+        if not sources.count:
+            return 0
+        return math.ceil(sources.count * -math.expm1(-draws / sources.count))
+
+    def calls(row: Forecast) -> Forecast:
+        first = math.ceil(row.at_least / follow_ups) if sources.count else 0
+        return Forecast(
+            row.target,
+            row.at_least + first + canaries,
+            {loss: draws + often(draws) + canaries for loss, draws in row.likely.items()},
+            row.at_most + sources.count * sources.most + canaries,
         )
-    typer.echo("nothing was asked; a model whose failures have a pattern takes fewer calls")
+
+    return calls
+
+
+# -- in words ---------------------------------------------------------------------------------
+
+
+def _sentence(space: QuestionSpace, plan: Plan) -> str:
+    cost = ""
+    if plan.worst:
+        cost = f", {plan.usual:.3g} each, {plan.worst:.3g} at most"
+    return f"{space.dataset.name}: {plan.questions:,} questions; {plan.total:,} calls{cost}"
+
+
+def _table(plan: Plan, together: Forecast) -> Table:
+    """Calls until each target is certified, those that take most first; and money."""
+    rows = sorted(plan.targets, key=lambda row: -max(row.likely.values()))
+    title = "calls until certified"
+    if len(rows) > SHOWN:
+        title += f", {SHOWN} of {len(rows)} targets"
+    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("target", overflow="fold")
+    likely = [f"{loss:.0%} fail" for loss in ASSUMED]
+    for column in ("at least", *likely, "at most"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows[:SHOWN]:
+        table.add_row(row.target, *(f"{n:,}" for n in _calls(row)))
+    table.add_section()
+    name = "all targets" if len(rows) > 1 else "in all"
+    table.add_row(name, *(f"{n:,}" for n in _calls(together)))
+    if plan.usual and plan.worst:
+        prices = [plan.usual] * (len(ASSUMED) + 1) + [plan.worst]
+        money = [f"{n * p:.3g}" for n, p in zip(_calls(together), prices, strict=True)]
+        table.add_row("cost", *money)
+    return table
+
+
+def _calls(row: Forecast) -> list[int]:
+    return [row.at_least, *(row.likely[loss] for loss in ASSUMED), row.at_most]
+
+
+def _of_limits(spec: Spec, plan: Plan) -> list[str]:
+    """Which limit ends the audit, and whether before its goal."""
+    budget, cap = spec.audit.budget, spec.audit.max_cost
+    limits: list[tuple[int, str]] = []
+    if budget is not None:
+        limits.append((min(budget, plan.total), f"the budget of {budget:,} calls"))
+    if cap is not None and plan.usual:
+        limits.append((int(cap / plan.usual), f"the cap of {cap:g} on cost"))
+    if plan.together is None:
+        calls, end = min([*limits, (plan.total, "the last question")])
+        return [f"explores, and certifies nothing: {end} ends it, after at most {calls:,} calls"]
+    if not limits:
+        return []
+    calls, end = min(limits)
+    low, high = plan.together.likely[ASSUMED[0]], plan.together.likely[ASSUMED[-1]]
+    likely = "is likely to be enough"
+    if calls < plan.together.at_least:
+        likely = "ends it before anything so narrow can be certified"
+    elif calls < low:
+        likely = "is likely to end it before all is certified; 'avtt resume' can raise it"
+    elif calls < high:
+        likely = f"is enough where few fail, not where {ASSUMED[-1]:.0%} do"
+    about = "" if end.startswith("the budget") else f" (about {calls:,} calls)"
+    return [f"{end}{about} {likely}"]
 
 
 def _of_uncertainty(spec: Spec, hard: bool) -> list[str]:
     """Whether the uncertainties that are asked for can be reached; ``hard``: answers are 0 or 1."""
-    lowest = lowest_with_hard_answers(spec.audit.form)
     asked = [tau for tau in (spec.stop.uncertainty, spec.stop.max_uncertainty) if tau is not None]
     if not asked:
         return []
-    told = ["until when uncertainty falls as far as [stop] asks was not rehearsed"]
+    from ..stopping import SURELY_HARD
+    from ..surrogates import lowest_with_hard_answers
+
+    lowest = lowest_with_hard_answers(spec.audit.form)
+    told = ["when uncertainty falls as far as [stop] asks was not worked out"]
     if min(asked) >= lowest:
         return told
     if hard:
@@ -67,11 +215,9 @@ def _of_uncertainty(spec: Spec, hard: bool) -> list[str]:
     ]
 
 
-def _sentence(estimate: Estimate, certifies: bool) -> str:
-    cost = "prices unknown"
-    if estimate.cost is not None:
-        cost = f"about {estimate.likely:.3g}, at most {estimate.cost:.3g}"
-    end = "all targets certified" if estimate.certified else f"not all certified: {estimate.reason}"
-    if not certifies:
-        end = f"nothing to certify: {estimate.reason}"
-    return f"if {estimate.loss:.0%} of questions fail: {estimate.calls:,} calls ({cost}), {end}"
+def _of_model(model: ModelDefaults) -> list[str]:
+    found = ["where failures have a pattern, or proxies foresee them, it takes fewer calls"]
+    if isinstance(model, NotImported):
+        what = "every concept of an image" if model.answers == "all" else "one question"
+        found.append(f"no model was imported: a call is taken to answer {what}")
+    return found

@@ -22,13 +22,16 @@ OTHERWISE = (
 def export(
     directory: RunDir,
     failures: Annotated[
-        Path, typer.Option("--failures", help="Folder to write; new, or empty.", metavar="OUT")
+        Path, typer.Option("--failures", help="Folder to write into; new, or empty.", metavar="OUT")
     ],
     least_loss: Annotated[
-        float, typer.Option(help="What counts as a failure: this loss or more (0 to 1).")
+        float, typer.Option(help="The least loss that counts as a failure, 0 to 1.")
     ] = 0.5,
     run_code: Annotated[
-        bool, typer.Option("--run-code", help="Import datasets, relations and oracles of others.")
+        bool,
+        typer.Option(
+            "--run-code", help="Run datasets, relations and oracles of the spec that are code."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:

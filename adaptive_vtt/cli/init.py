@@ -1,5 +1,6 @@
-"""``avtt init``: a folder that runs as it is."""
+"""``avtt init``: a folder that runs as it is, or a SPEC.toml for images that are there."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -8,11 +9,28 @@ import typer
 
 def init(
     directory: Annotated[Path, typer.Argument(help="Folder to write into.", metavar="DIR")],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Your images: a folder, or a table of labels. Default: those in DIR."),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Every field that there is, described, with defaults.")
+    ] = False,
 ) -> None:
-    """Write a commented SPEC.toml, a model stub and a few images that run as they are.
+    """Write a SPEC.toml and a model stub: for your images, or a few to try.
+
+    Class folders, images beside masks, a CSV or Parquet table of labels
+    beside images, and images alone are recognised.
 
     Example: avtt init my-audit && avtt audit my-audit/SPEC.toml
     """
-    from .start_folder import write_start
+    from .start_folder import write_first
 
-    typer.echo(f"wrote {write_start(directory)}\nnext: avtt audit {directory / 'SPEC.toml'}")
+    written = write_first(directory, data, full)
+    spec, model = (shlex.quote(str(written.spec.with_name(n))) for n in ("SPEC.toml", "model.py"))
+    if written.found is None:
+        typer.echo(f"wrote {written.spec}, a model and images to try it on\nnext:")
+    else:
+        typer.echo(f"found {written.found}\nwrote {written.spec}\nnext:")
+        typer.echo(f"  make predict in {model} call your model")
+    typer.echo(f"  avtt audit {spec} --dry-run    # what it may take\n  avtt audit {spec}")

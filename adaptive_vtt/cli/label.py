@@ -10,12 +10,17 @@ from .options import Json, RunDir
 
 def label(
     directory: RunDir,
-    inspector: Annotated[str | None, typer.Option(help="Who labels.", metavar="NAME")] = None,
+    inspector: Annotated[
+        str | None,
+        typer.Option(help="Who labels; each inspector's labels are kept apart.", metavar="NAME"),
+    ] = None,
     sample: Annotated[
         int | None,
-        typer.Option(help="Beside all violations, everything in so many random follow-ups."),
+        typer.Option(help="Also everything in so many follow-ups drawn at random. Default: 0."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="The same of all follow-ups.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also everything in all follow-ups.")
+    ] = False,
     html: Annotated[
         bool, typer.Option("--html", help="Write a page to label on, instead of asking here.")
     ] = False,
@@ -23,7 +28,8 @@ def label(
         Path | None, typer.Option(help="Add labels that such a page saved.", metavar="FILE")
     ] = None,
     summary: Annotated[
-        bool, typer.Option("--summary", help="Precision, recall, error types and agreement.")
+        bool,
+        typer.Option("--summary", help="Say precision, recall, error types and agreement so far."),
     ] = False,
     as_json: Json = False,
 ) -> None:

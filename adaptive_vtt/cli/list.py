@@ -19,7 +19,7 @@ def list_parts(
     kind: Annotated[str, typer.Argument(help=", ".join(KINDS), metavar="KIND")],
     as_json: Json = False,
 ) -> None:
-    """Name what there is of a kind, in a line each; of installed packages, with their version.
+    """Name all parts of a kind, in a line each, those of installed packages with their version.
 
     Example: avtt list strategies
     """

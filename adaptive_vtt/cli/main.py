@@ -1,10 +1,12 @@
 """``avtt``: the commands, each in a file of its name. Errors are one line, exit code 2."""
 
 import sys
-from typing import NoReturn
+from itertools import pairwise
+from typing import Annotated, NoReturn
 
 import typer
 
+from .. import __version__
 from ..errors import AvttError
 from . import relations
 from .audit import audit
@@ -24,12 +26,32 @@ from .view import view
 
 app = typer.Typer(
     name="avtt",
-    help="Audit an expensive vision model with few calls.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"adaptive-vtt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def avtt(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Say the version."),
+    ] = False,
+) -> None:
+    """Audit an expensive vision model with few calls.
+
+    Begin with 'avtt audit --demo', or with 'avtt init DIR' for images of your
+    own. 'avtt COMMAND --help' says more.
+    """
+
+
 for command in (
     audit,
     resume,
@@ -63,7 +85,15 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        _fail(error.format_message(), 2)  # an option or argument typer could not use
+        # an option or argument typer could not use
+        _fail(f"{error.format_message()}{_given(error, arguments or sys.argv[1:])}", 2)
+
+
+def _given(error: Exception, arguments: list[str]) -> str:
+    """What was given for the option that an error is about, which typer does not say."""
+    names = getattr(getattr(error, "param", None), "opts", ())
+    values = [value for name, value in pairwise(arguments) if name in names]
+    return f", got {values[0]!r}" if values else ""
 
 
 def _fail(message: str, code: int) -> NoReturn:

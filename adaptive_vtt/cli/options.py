@@ -5,9 +5,18 @@ from typing import Annotated
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else.")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for journal, result and report.")]
-RunDir = Annotated[Path, typer.Argument(help="Folder an audit wrote.", metavar="DIR")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+Out = Annotated[
+    Path,
+    typer.Option("--out", help="Folder to write journal.db, result.json and report.html into."),
+]
+RunDir = Annotated[
+    Path, typer.Argument(help="Folder that an audit wrote (its --out).", metavar="DIR")
+]
+
+Open = Annotated[
+    bool, typer.Option("--open", help="Open the report in the browser once it is written.")
+]
 
 
 def names(text: str | None) -> list[str] | None:

@@ -7,8 +7,10 @@ import typer
 
 
 def pictures(
-    spec: Annotated[Path, typer.Argument(help="What to audit.", metavar="SPEC.toml")],
-    out: Annotated[Path, typer.Option("--out", help="Folder to write; new, or empty.")],
+    spec: Annotated[
+        Path, typer.Argument(help="Whose questions: nothing is asked.", metavar="SPEC.toml")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write into; new, or empty.")],
 ) -> None:
     """Write every picture an audit may ask about, with a table for a model's answers.
 

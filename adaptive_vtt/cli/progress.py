@@ -6,18 +6,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
 import pandas as pd
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID
 from rich.table import Table
+from rich.text import Text
 
 from ..audit import Audit
 from ..audit import Progress as Step
+from ..certify.plan import Certify
+from ..journal.facts import goal_reached
 from ..results import Result
+from .progress_line import clock, fitted, share_done, still_open, time_left
 
-REFRESH = 0.1
-"""Seconds between redraws; the audit itself may be far quicker."""
+BAR = 10
+"""Columns of the bar, in a terminal that is wide enough for one."""
+WIDE = 60
+FIRST, LONGEST = 10.0, 300.0
+"""Seconds until the first plain line where there is no terminal, and the longest pause between two;
+each pause is twice the one before."""
 NOTHING_CHECKED = (
     "so no rule could be broken: objects have to be located, by annotated boxes or a [detector] "
     "section, and by names that are understood"
@@ -27,31 +34,43 @@ SHOWN = 12
 
 
 class Live:
-    """A progress bar with calls, questions, cost, elapsed time, and what is still open."""
+    """A line that shows how far an audit is: a bar, percent, calls, cost, time, what is open.
 
-    def __init__(self, audit: Audit, *, quiet: bool) -> None:
+    In a terminal it is redrawn, else a new line is written now and then. ``what`` stands before
+    it.
+    """
+
+    def __init__(self, audit: Audit, *, quiet: bool, what: str = "") -> None:
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
-        self._audit = audit
-        self._last = 0.0
+        self._audit, self._what = audit, what
+        self._step: Step | None = None
+        self._began: float | None = None  # the share of the way where this run goes on
+        self._since = time.monotonic()
+        self._next = FIRST
         self._told = False
+        self._redrawn = self.console.is_terminal and not self.console.is_dumb_terminal
+        columns = [BarColumn(bar_width=BAR)] if self.console.width >= WIDE else []
         self._bar = Progress(
-            SpinnerColumn(),
-            BarColumn(bar_width=14),
-            TextColumn("{task.fields[status]}"),
-            console=self.console,
-            transient=True,
+            *columns, _Line(self), console=self.console, transient=True, disable=not self._redrawn
         )
         self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
-        rules = " or ".join(self._audit.rules) or "every question is asked"
-        self.console.print(repr(self._audit.space), markup=False)
-        if self._audit.prepared is not None:
-            self.console.print(self._audit.prepared, markup=False)
-        self.console.print(f"stops at: {rules}", markup=False)
+        if not self._what:
+            self._introduce()
         self._bar.start()
-        self._task = self._bar.add_task("asking", total=self._audit.limits.budget, status="")
+        self._task = self._bar.add_task("asking", total=None)
         return self
+
+    def _introduce(self) -> None:
+        space = self._audit.space
+        lines = [
+            f"{space.size:,} questions about {len(space.dataset):,} images of {space.dataset.name}",
+            self._audit.prepared or "",
+            f"stops at: {' or '.join(self._audit.rules) or 'every question is asked'}",
+        ]
+        for line in filter(None, lines):
+            self.console.print(line, markup=False)
 
     def __exit__(
         self,
@@ -62,34 +81,47 @@ class Live:
         self._bar.stop()
 
     def update(self, step: Step) -> None:
-        """Redraws, at most every REFRESH seconds."""
-        now = time.monotonic()
-        if self._task is None or now - self._last < REFRESH:
-            return
-        self._last = now
-        state = step.state
+        """Takes note of where the audit stands; writes a line where that is due."""
         self._tell_malformed()
-        status = f"{state.calls} calls, {state.questions} questions, {state.elapsed:.0f} s"
-        if step.cost:
-            status += f", cost {step.cost:g}"
-        self._bar.update(self._task, completed=state.calls, status=f"{status}; {self._open(step)}")
+        self._step = step
+        share = self._share(step)
+        self._began = share if self._began is None else self._began
+        if self._redrawn and self._task is not None:
+            self._bar.update(self._task, completed=share or 0, total=None if share is None else 1)
+        elif (passed := time.monotonic() - self._since) >= self._next:
+            self._next += min(self._next, LONGEST)
+            self.console.print(self.line(10**6, passed), markup=False, soft_wrap=True)
 
-    def _open(self, step: Step) -> str:
+    def line(self, width: int, passed: float | None = None) -> str:
+        """How far the audit is, in at most ``width`` columns, ``passed`` seconds from the start."""
+        passed = time.monotonic() - self._since if passed is None else passed
+        if self._step is None:
+            return fitted([self._what, "asking"], "", width)
+        step, share = self._step, self._share(self._step)
+        open_ = still_open(step.state, self._audit.certify)
+        parts = [
+            self._what,
+            "" if share is None else f"{share:.0%}",
+            f"{step.state.calls:,} calls",
+            f"cost {step.cost:.4g}" if step.cost else "",
+            clock(passed),
+            time_left(share, self._began or 0.0, passed),
+            open_[0] if open_ else "",
+        ]
+        return fitted(parts, self._widest(step, open_[1] if open_ else None), width)
+
+    def _share(self, step: Step) -> float | None:
+        return share_done(step.state, step.cost, self._audit.certify, self._audit.limits)
+
+    def _widest(self, step: Step, target: int | None) -> str:
         """What keeps the audit going."""
-        state, certify = step.state, self._audit.certify
-        if state.lower is None or state.upper is None:
+        state = step.state
+        if target is None or state.lower is None or state.upper is None:
             side = "present" if step.side else "absent"
             return f"uncertainty {state.mean:.2f}, most at {step.concept} ({side})"
-        widths = (state.upper - state.lower) / 2
-        widest = int(np.argmax(widths))
-        names = self._audit.targets
-        if state.above is not None and state.below is not None:
-            done = int((state.above | state.below).sum())
-            return f"{done}/{len(widths)} decided, widest +-{widths[widest]:.3f} {names[widest]}"
-        if certify.half_width is None:
-            return f"widest +-{widths[widest]:.3f} {names[widest]}"
-        done = int((widths <= certify.half_width).sum())
-        return f"{done}/{len(widths)} certified, widest +-{widths[widest]:.3f} {names[widest]}"
+        sign = "±" if "utf" in self.console.encoding.lower() else "+-"
+        half_width = (state.upper[target] - state.lower[target]) / 2
+        return f"widest {sign}{half_width:.3f} {self._audit.targets[target]}"
 
     def _tell_malformed(self) -> None:
         """What was wrong with the first malformed reply, once: a path may be mistaken."""
@@ -101,11 +133,11 @@ class Live:
     def finish(self, result: Result, out: Path) -> None:
         """Why it stopped, the targets that matter most, and where the report is."""
         console = Console(highlight=False)
-        console.print(
-            f"stopped: {result.reason} - {result.calls} calls, {result.questions} questions, "
-            f"cost {result.cost:g}",
-            markup=False,
-        )
+        console.print(f"stopped: {result.reason}", markup=False)
+        took = [f"{result.calls:,} calls", f"{result.questions:,} questions"]
+        took += [f"cost {result.cost:g}"] if result.cost else []
+        took.append(clock(time.monotonic() - self._since))
+        console.print(", ".join(took), markup=False)
         console.print(_table(result.targets))
         if result.guarantee is not None:
             console.print(result.guarantee, markup=False)
@@ -113,8 +145,8 @@ class Live:
             console.print(str(result.captions), markup=False)
             if not result.captions.comparable:
                 console.print(NOTHING_CHECKED, markup=False)
-        if "more_calls" in result.targets and not result.targets["certified"].all():
-            console.print(_not_certified(result.targets), markup=False)
+        if "more_calls" in result.targets and not result.reached.all():
+            console.print(_still_open(result, self._audit.certify), markup=False)
         if result.canaries is not None:
             again = result.canaries
             console.print(
@@ -126,6 +158,18 @@ class Live:
         for warning in result.warnings:
             console.print(f"warning: {warning}", markup=False)
         console.print(f"report: {out / 'report.html'}", markup=False)
+
+
+class _Line(ProgressColumn):
+    """The live line, cut to what the bar leaves of the terminal."""
+
+    def __init__(self, live: Live) -> None:
+        super().__init__()
+        self._live = live
+
+    def render(self, task: Task) -> Text:
+        width = self._live.console.width
+        return Text(self._live.line(width - 1 - (BAR + 1 if width >= WIDE else 0)), no_wrap=True)
 
 
 def _table(targets: pd.DataFrame) -> Table:
@@ -144,17 +188,29 @@ def _table(targets: pd.DataFrame) -> Table:
             str(row["target"]),
             f"{row['estimate']:.3f}",
             *interval,
-            *(row[name] if isinstance(row[name], str) else "not yet" for name in decided),
+            *(str(row[name]) for name in decided),
             str(row["questions"]),
         )
     return table
 
 
-def _not_certified(targets: pd.DataFrame) -> str:
-    open_ = targets[~targets["certified"].astype(bool)]
+def unreached(result: Result, certify: Certify) -> str:
+    """Of how many targets all that was asked is not known."""
+    done = goal_reached(certify.half_width, certify.at_most)
+    return f"{int((~result.reached).sum())} of {len(result.targets)} targets are not {done}"
+
+
+def _still_open(result: Result, certify: Certify) -> str:
+    """How many targets are open, and what the furthest would take; contradicted ones apart."""
+    open_ = result.targets[~result.reached & ~result.targets["emptied"].astype(bool)]
+    told = unreached(result, certify)
+    if open_.empty:
+        return f"{told}, but contradicted"
     worst = open_.sort_values("more_calls", ascending=False).iloc[0]
+    where = f"at +-{worst['half_width']:.3f}"
+    if certify.half_width is None:
+        where = f"between {worst['lower']:.3f} and {worst['upper']:.3f}"
     return (
-        f"{len(open_)} of {len(targets)} targets are not certified; the furthest, "
-        f"{worst['target']!r}, is at +-{worst['half_width']:.3f} and would take about "
+        f"{told}; the furthest, {worst['target']!r}, is {where} and would take about "
         f"{worst['more_calls']} more calls"
     )

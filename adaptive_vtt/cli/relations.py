@@ -30,7 +30,7 @@ def list_relations(
 
 @app.command()
 def preview(
-    image: Annotated[Path, typer.Argument(help="Any image.", metavar="IMAGE")],
+    image: Annotated[Path, typer.Argument(help="File of any image.", metavar="IMAGE")],
     out: Annotated[Path, typer.Option(help="Where to write the sheet (.png or .html).")] = Path(
         "preview.png"
     ),
@@ -39,7 +39,11 @@ def preview(
         typer.Option(help="Names and families, separated by commas (default: the graded ones)."),
     ] = None,
     mask: Annotated[
-        Path | None, typer.Option(help="What relations keep off, white on black.", metavar="MASK")
+        Path | None,
+        typer.Option(
+            help="Image of the size of IMAGE, white on black; relations leave the white alone.",
+            metavar="MASK",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same sheet.")] = 0,
 ) -> None:

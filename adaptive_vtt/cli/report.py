@@ -2,14 +2,18 @@
 
 import typer
 
-from .options import RunDir
+from .browser import open_report
+from .options import Open, RunDir
 
 
-def report(directory: RunDir) -> None:
+def report(directory: RunDir, open_it: Open = False) -> None:
     """Write report.html and result.json anew, from the journal alone.
 
     Example: avtt report runs/first
     """
     from .run_folder import rewrite
 
-    typer.echo(f"wrote {rewrite(directory)}")
+    page = rewrite(directory)
+    typer.echo(f"wrote {page}")
+    if open_it:
+        open_report(page)

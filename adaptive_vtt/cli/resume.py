@@ -1,19 +1,69 @@
-"""``avtt resume``: going on with an interrupted audit."""
+"""``avtt resume``: going on with an audit, under other limits if that is wanted."""
 
-from .options import Json, RunDir
+from typing import Annotated, Any
+
+import typer
+
+from .options import Json, Open, RunDir
 from .signals import interruptible
 
 
-def resume(directory: RunDir, as_json: Json = False) -> None:
-    """Go on with an audit that was interrupted; no answer that came back is paid for twice.
+def resume(
+    directory: RunDir,
+    budget: Annotated[
+        int | None,
+        typer.Option(help="Calls of the model, at most, with those made.", metavar="CALLS"),
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Money, at most, with what was spent.", metavar="MONEY")
+    ] = None,
+    half_width: Annotated[
+        float | None,
+        typer.Option(
+            help="Certify every target to plus or minus this share; 0.05 is 5 percentage points.",
+            metavar="SHARE",
+        ),
+    ] = None,
+    questions: Annotated[
+        int | None, typer.Option(help="Answered questions, at most, in all.", metavar="COUNT")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Seconds of audit, at most, in all.", metavar="SECONDS")
+    ] = None,
+    open_it: Open = False,
+    as_json: Json = False,
+) -> None:
+    """Go on with an audit that was interrupted, or reached a limit.
+
+    No answer that came back is paid for twice. Limits given here take the
+    place of those before, and stay: raise them, or lower them to what was
+    spent. A half-width may become narrower or wider. Intervals hold at every
+    moment, so they hold whatever ends the audit.
 
     A run folder is a program, as a Makefile is: the model its journal names is
     run, once space and settings were found to be those of the audit. report,
     verify, export and label run nothing of it.
 
-    Example: avtt resume runs/first
+    Example: avtt resume runs/first --budget 500
     """
+    limits: dict[str, Any] = {
+        "budget": budget,
+        "max_cost": max_cost,
+        "half_width": half_width,
+        "questions": questions,
+        "seconds": seconds,
+    }
     with interruptible(directory):
-        from .run_folder import go_on, run_and_report
+        from ..spec.going_on import resume as go_on
+        from .run_folder import run_and_report
 
-        run_and_report(go_on(directory), directory, as_json)
+        audit = go_on(directory, **limits)
+        if not as_json and any(limit is not None for limit in limits.values()):
+            typer.echo(_said(limits, bool(audit.targets)), err=True)
+        run_and_report(audit, directory, as_json, open_it=open_it)
+
+
+def _said(limits: dict[str, Any], certifies: bool) -> str:
+    told = ", ".join(f"{n.replace('_', '-')} {v:g}" for n, v in limits.items() if v is not None)
+    holds = "\nthe guarantee stays as it was: intervals hold at every moment" if certifies else ""
+    return f"goes on with {told}{holds}"

@@ -12,6 +12,7 @@ from ..certify.verify_draws import unchecked
 from ..errors import JournalError
 from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
+from ..journal.old_facts import decided_in_todays_words
 from ..results import summarise
 from ..types import TargetId
 from .run_folder import JOURNAL
@@ -76,6 +77,7 @@ def _check_result(journal: Journal, path: Path) -> None:
     if "schema_version" not in stated:
         del found["schema_version"]  # the version that wrote it had none
     _say_as_before(journal, found, stated)
+    stated["targets"] = decided_in_todays_words(stated["targets"])
     if "journal_head" in stated:
         remedy = "; 'avtt report' writes the result anew"
         _check_head(journal, str(stated["journal_head"]), f"{path}: journal_head", remedy)

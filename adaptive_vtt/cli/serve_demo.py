@@ -12,21 +12,31 @@ def serve_demo(
             "--captions", help="Describe drawn scenes; --error-rate is then what is left out."
         ),
     ] = False,
-    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free one.")] = 8008,
+    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 8008,
     key_env: Annotated[
-        str | None, typer.Option(help="Ask for the key this variable holds.", metavar="NAME")
+        str | None,
+        typer.Option(
+            help="Environment variable with a key to ask for. Default: none is asked.",
+            metavar="NAME",
+        ),
     ] = None,
-    latency: Annotated[float, typer.Option(help="Seconds until an answer, median.")] = 0.2,
-    error_rate: Annotated[float, typer.Option(help="Mean share of wrong answers.")] = 0.1,
-    worse: Annotated[float, typer.Option(help="Added to it where most perturbed.")] = 0.3,
+    latency: Annotated[float, typer.Option(help="Seconds until an answer, in the median.")] = 0.2,
+    error_rate: Annotated[
+        float, typer.Option(help="Share of wrong answers, in the mean over concepts.")
+    ] = 0.1,
+    worse: Annotated[
+        float, typer.Option(help="Added to that share for the most perturbed images.")
+    ] = 0.3,
     faults: Annotated[
-        float, typer.Option(help="Share of 429s, 5xx, hangs and cut answers, together.")
+        float, typer.Option(help="Share of failed calls: 429, 5xx, hangs, cut answers.")
     ] = 0.05,
     refusals: Annotated[float, typer.Option(help="Share of questions refused.")] = 0.01,
-    rambling: Annotated[float, typer.Option(help="Share of answers buried in words.")] = 0.1,
+    rambling: Annotated[
+        float, typer.Option(help="Share of answers that are buried in words.")
+    ] = 0.1,
     seed: Annotated[int, typer.Option(help="Same seed, same frames and answers.")] = 0,
-    count: Annotated[int, typer.Option(help="Synthetic frames it knows.")] = 200,
-    size: Annotated[int, typer.Option(help="Their side in pixels.")] = 256,
+    count: Annotated[int, typer.Option(help="How many synthetic frames it knows.")] = 200,
+    size: Annotated[int, typer.Option(help="Side of the frames in pixels.")] = 256,
 ) -> None:
     """Serve a model on this machine that is asked like a paid one, to try an audit on.
 

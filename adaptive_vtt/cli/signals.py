@@ -19,6 +19,11 @@ class Interrupted(AvttError):
         super().__init__(message)
         self.exit_code = 128 + number
 
+    @classmethod
+    def by(cls, interrupt: KeyboardInterrupt, message: str) -> "Interrupted":
+        """Of Ctrl-C, or of another signal treated as that."""
+        return cls(message, int(getattr(interrupt, "number", signal.SIGINT)))
+
 
 class _Signalled(KeyboardInterrupt):
     """Another signal, treated as Ctrl-C is: answers on their way are waited for and kept."""
@@ -41,8 +46,7 @@ def interruptible(out: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        number = getattr(interrupt, "number", signal.SIGINT)
-        raise Interrupted(_sentence(out), int(number)) from None
+        raise Interrupted.by(interrupt, _sentence(out)) from None
     finally:
         for number in taken:
             signal.signal(number, before[number])

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin
@@ -10,6 +11,8 @@ import numpy as np
 import pandas as pd
 from pydantic.fields import FieldInfo
 
+from ..datasets.recognition import TABLES, Layout, recognised
+from ..datasets.scanning import ENDINGS
 from ..errors import InputError
 from ..spec import Spec
 from ..spec.section import Section, kind_name, kinds_of
@@ -38,7 +41,7 @@ def predict(images):
         answers[row, 1] = 1 / (1 + np.exp(25 * (filled - 0.89)))
     return answers
 '''
-SET = {
+SET: dict[tuple[str, str], Any] = {
     ("dataset", "labels"): "labels.csv",
     ("dataset", "images"): "images",
     ("model", "target"): "model.py:predict",
@@ -59,11 +62,54 @@ CODE = "file.py:name"
 """Stands for kinds that are other people's code."""
 
 
-def write_start(directory: Path) -> Path:
-    """Writes SPEC.toml, model.py, labels.csv and images/; refuses to overwrite any."""
-    for name in ("SPEC.toml", "model.py", "labels.csv", "images"):
+@dataclass(frozen=True)
+class Written:
+    """What ``write_start`` wrote: ``found`` says which images of the user's it is about, None where
+    it made some."""
+
+    spec: Path
+    found: str | None
+
+
+def write_first(directory: Path, data: Path | None = None, full: bool = False) -> Written:
+    """SPEC.toml and model.py about the images in ``data`` or, without it, in ``directory``; where
+    that holds none, as ``write_start``. Files that are there already are not overwritten.
+
+    Raises InputError where a SPEC.toml is there, and for images whose layout nobody knows.
+    """
+    _refuse_existing(directory, "SPEC.toml")
+    if data is None and not _holds_data(directory):
+        return Written(write_start(directory, full), None)
+    from .first_spec import first
+
+    written = first(recognised(directory if data is None else data), directory)
+    text = written.spec
+    if full:
+        text += "\n# Every field there is, with its default.\n" + commented_spec({})
+    write_text(directory / "SPEC.toml", text)
+    if not (directory / "model.py").exists():
+        write_text(directory / "model.py", written.model)
+    return Written(directory / "SPEC.toml", written.found)
+
+
+def _refuse_existing(directory: Path, *names: str) -> None:
+    for name in names:
         if (directory / name).exists():
             raise InputError(f"{directory / name}: stands there already; nothing was written")
+
+
+def _holds_data(directory: Path) -> bool:
+    """Whether there is an image or a table of labels in the folder or below."""
+    endings = {*ENDINGS, *TABLES}
+    return any(path.suffix.lower() in endings for path in directory.rglob("*"))
+
+
+def write_start(directory: Path, full: bool = False) -> Path:
+    """Writes SPEC.toml, model.py, labels.csv and images/; refuses to overwrite any.
+
+    ``full``: with every field that there is, described.
+    """
+    _refuse_existing(directory, "SPEC.toml", "model.py", "labels.csv", "images")
     labels = []
     for number in range(SAMPLES):
         rng = generator(0, "init", number)
@@ -73,20 +119,28 @@ def write_start(directory: Path) -> Path:
         labels.append({"id": name, "bright": int(bright), "round": int(disc)})
     write_text(directory / "labels.csv", csv_text(pd.DataFrame(labels)))
     write_text(directory / "model.py", MODEL)
-    write_text(directory / "SPEC.toml", commented_spec())
+    write_text(directory / "SPEC.toml", commented_spec(SET) if full else _short(directory))
     return directory / "SPEC.toml"
 
 
-def commented_spec() -> str:
-    """SPEC.toml with every field described; those left at their default are commented out."""
+def _short(directory: Path) -> str:
+    from .first_spec import first
+
+    layout = Layout("table", directory / "labels.csv", {"images": directory / "images"})
+    return first(layout, directory, budget=200, half_width=0.15).spec
+
+
+def commented_spec(chosen: Mapping[tuple[str, str], Any]) -> str:
+    """SPEC.toml with every field described; those that are not ``chosen``, by section and name, are
+    commented out."""
     parts = ["# What to audit, and how. Paths start at this file's folder.\n"]
     for section, info in Spec.model_fields.items():
         kinds = kinds_of(info.annotation)
-        head = f"[{section}]" if info.default is not None else f"# [{section}]"
+        head = f"[{section}]" if chosen and info.default is not None else f"# [{section}]"
         parts.append(f"\n# {SECTIONS.get(section) or kinds[0].__doc__}\n{head}\n")
         described: set[tuple[str, str | None]] = set()
         for kind in kinds:
-            values = {n: v for (s, n), v in SET.items() if s == section and kind is kinds[0]}
+            values = {n: v for (s, n), v in chosen.items() if s == section and kind is kinds[0]}
             parts.append(_kind(kind, values, described))
     return "".join(parts)
 

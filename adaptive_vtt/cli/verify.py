@@ -11,13 +11,17 @@ def verify(
     directory: RunDir,
     head: Annotated[
         str | None,
-        typer.Option(help="The journal's head as you kept it elsewhere.", metavar="HASH"),
+        typer.Option(
+            help="The journal's head as you kept it elsewhere: 32 hexadecimal digits.",
+            metavar="HASH",
+        ),
     ] = None,
 ) -> None:
-    """Check the journal's file, chain and rows; recompute every interval, with code of its own;
-    compare every field of result.json, and the report's head.
+    """Check that a run folder is as it was written, and that its figures follow from its journal.
 
-    This finds damage and careless edits. Whoever rewrites the whole journal can
+    The journal's file, chain and rows are checked, every interval is recomputed
+    with code of its own, and every field of result.json and the report's head
+    are compared. This finds damage and careless edits. Whoever rewrites the whole journal can
     make it fit itself: against that, keep the head (in result.json and the
     report) elsewhere, and give it as --head. Nothing is written, and an audit may
     be running.

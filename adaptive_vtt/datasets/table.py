@@ -26,6 +26,9 @@ class Rows(Protocol):
     def __getitem__(self, index: int, /) -> Any: ...
 
 
+WORDS = {"true": 1, "yes": 1, "false": 0, "no": 0}
+"""Words that may stand for labels, in letters of any size."""
+LEAVE_OUT = "broken = 'skip' in [dataset] leaves out files that cannot be read"
 ImageSource = Sequence[Any] | npt.NDArray[Any] | None
 MaskSource = Mapping[str, Sequence[Any]]
 
@@ -111,6 +114,12 @@ class TableDataset(DatasetDefaults):
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
         columns = [] if self.metadata is None else list(map(str, self.metadata.columns))
         if self.metadata is None or column not in columns:
+            if not columns:
+                raise InputError(
+                    f"dataset {self.name!r}: unknown metadata column {column!r}: expected one that "
+                    f'is declared, there is none; metadata = ["{column}"] in [dataset] (in Python '
+                    "metadata=) declares it"
+                )
             raise unknown("metadata column", column, columns, f"dataset {self.name!r}")
         return self.metadata[column].to_numpy(dtype=object)
 
@@ -126,7 +135,10 @@ class TableDataset(DatasetDefaults):
         source = self._images[index]
         where = f"sample {self._ids[index]!r}"
         if isinstance(source, str | Path):
-            return read_image(Path(source), where)
+            try:
+                return read_image(Path(source), where)
+            except InputError as error:
+                raise InputError(f"{error}; {LEAVE_OUT}") from None
         return as_image(source, where)
 
 
@@ -200,7 +212,7 @@ def from_table(
     if labels.shape[0] == 0 or labels.shape[1] == 0:
         raise InputError(
             f"labels: expected at least one sample and one concept, got {labels.shape[0]} x "
-            f"{labels.shape[1]}"
+            f"{labels.shape[1]}; a row is a sample, a column of 0 and 1 a concept"
         )
     ids = [str(i) for i in labels.index]
     concepts = [str(c) for c in labels.columns]
@@ -230,16 +242,21 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
     try:
         values = labels.to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError):
+        labels = labels.map(_from_word)
         values = labels.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float, copy=True)
         values[np.isnan(values) & labels.notna().to_numpy()] = np.inf
     wrong = ~(np.isnan(values) | (values == 0) | (values == 1))
     if wrong.any():
         row, column = map(int, np.argwhere(wrong)[0])
         raise InputError(
-            f"labels: expected 0, 1 or empty (unknown), got {labels.iat[row, column]!r} "
-            f"at sample {ids[row]!r}, concept {concepts[column]!r}"
+            f"labels: expected 0, 1 or empty (unknown), got "
+            f"{labels.iat[row, column]!r} at sample {ids[row]!r}, concept {concepts[column]!r}"
         )
     return np.where(np.isnan(values), UNKNOWN, values).astype(np.int8)
+
+
+def _from_word(cell: Any) -> Any:
+    return WORDS.get(cell.strip().lower(), cell) if isinstance(cell, str) else cell
 
 
 def _features(features: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -260,7 +277,10 @@ def _unique(names: Sequence[str], what: str, where: str) -> None:
     seen: set[str] = set()
     for row, name in enumerate(names):
         if name in seen:
-            raise InputError(f"{where}: {what} {name!r} stands twice, again at position {row}")
+            raise InputError(
+                f"{where}: {what} {name!r} stands twice, again at position {row}; each is to be "
+                "another"
+            )
         seen.add(name)
 
 

@@ -17,13 +17,14 @@ from .audit_key import Origin, seed_for
 from .budget import Budget
 from .call_queue import Call, CallQueue
 from .canaries import Canaries
+from .checks import check_budget
 from .draw_order import DrawOrder
 from .failing import Failing
 from .judge import Judge
 from .options import Limits, Sampling
 from .proxies import Proxies
 from .selector import Selector
-from .settings import check_budget, describe_settings, strategy_for
+from .settings import describe_settings, strategy_for
 from .source_queue import SourceQueue
 
 LAG = 2

@@ -69,7 +69,7 @@ class Failing:
         return ModelError(
             f"model {name_of(self._model)!r}: {self._reasons.total()} of {self._calls} calls "
             f"stayed unanswered (most often: {said}), {why}; what came back is kept: mend the "
-            "cause and go on with resume"
+            "cause and go on"
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict, TypeVar
 
-from ..certify.plan import Certify, Filters
+from ..certify.plan import DEFAULT_FLOOR, Certify, Filters
 from ..errors import InputError, unknown
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
@@ -14,9 +14,6 @@ from ..surrogates import Named as NamedSurrogate
 from ..types import Guarantee
 
 Group = TypeVar("Group")
-
-DEFAULT_FLOOR = 0.2
-"""The even share of the law where targets are certified."""
 
 
 @dataclass(frozen=True)

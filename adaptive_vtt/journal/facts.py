@@ -11,7 +11,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import JournalError
 from ..types import SIDES, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
-from .old_facts import CERTIFY, concepts_of_oracle, stakes_unnamed, stop_levels, target_ids
+from .old_facts import (
+    CERTIFY,
+    concepts_of_oracle,
+    decided_in_todays_words,
+    stakes_unnamed,
+    stop_levels,
+    target_ids,
+)
 
 
 class _Fact(BaseModel):
@@ -90,6 +97,13 @@ class BetFacts(_Fact):
     ratio: bool = False
 
 
+def goal_reached(half_width: float | None, at_most: float | None) -> str:
+    """What a target is called of which all is known that was asked of an audit with these."""
+    if at_most is None:
+        return "certified"
+    return "decided" if half_width is None else "certified and decided"
+
+
 class VersusFacts(_Fact):
     """What two models are compared by; see ``certify.comparison``."""
 
@@ -100,13 +114,15 @@ class VersusFacts(_Fact):
 
 class CertificateFacts(_Fact):
     """What is certified, to what, and how sure. Per target its name, its size (questions) and its
-    identity; ``aim`` is the half-width that bets aim at; ``weights``: shares of 1 - confidence per
-    target, None where they are even; ``decided``: how targets are found to lie on one side of
-    ``at_most``, by their intervals or as in ``certify.decisions``."""
+    identity; ``aim`` is the half-width that bets aim at, ``aims`` (draw, half-width) what they
+    aimed at from which draw on, where that was changed (``certify.rules``); ``weights``: shares of
+    1 - confidence per target, None where they are even; ``decided``: how targets are found to lie
+    on one side of ``at_most``, by their intervals or as in ``certify.decisions``."""
 
     half_width: float | None
     at_most: float | None
     aim: float
+    aims: tuple[tuple[int, float], ...] = ()
     confidence: float
     unanswered: Literal["loss", "both"]
     targets: tuple[str, ...]
@@ -137,6 +153,11 @@ class CertificateFacts(_Fact):
         return (
             f"{found}; {every} decision against {self.at_most:g} is right with the same probability"
         )
+
+    @property
+    def done(self) -> str:
+        """What a target is called of which all is known that was asked."""
+        return goal_reached(self.half_width, self.at_most)
 
     @property
     def decides(self) -> bool:
@@ -263,6 +284,7 @@ def _filled(raw: Mapping[str, Any]) -> dict[str, Any]:
         found["space"] = {**space, "concepts_are": concepts_of_oracle(settings)}
     if isinstance(certificate, dict) and "ids" not in certificate:
         found["certificate"] = {**certificate, "ids": target_ids(certificate, space, settings)}
+    found["intervals"] = decided_in_todays_words(raw.get("intervals"))
     found["stakes_unnamed"] = stakes_unnamed(raw)
     if found["stakes_unnamed"]:
         found["settings"] = {**settings, "strategy": CERTIFY, "strategy_options": {}}

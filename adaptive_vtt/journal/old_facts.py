@@ -18,6 +18,7 @@ CERTIFY = "certify"
 """What the law by stakes is called."""
 NAMES = 2
 """The fact "names" of journals that call it so; before, there was none."""
+_DECIDED = {"at most": "below", None: "open"}
 _STAKES = ("uncertainty+unpredictability", "Combined")
 
 
@@ -26,6 +27,18 @@ def stakes_unnamed(facts: Mapping[str, Any]) -> bool:
     settings = facts.get("settings") or {}
     old = "settings" in facts and "names" not in facts
     return old and bool(facts.get("certificate")) and settings.get("strategy") in _STAKES
+
+
+def decided_in_todays_words(intervals: Any) -> Any:
+    """The rows of targets, with the sides of a limit as they are called now."""
+    if not isinstance(intervals, list):
+        return intervals
+    return [
+        {**row, "decided": _DECIDED.get(row["decided"], row["decided"])}
+        if isinstance(row, dict) and "decided" in row and isinstance(row["decided"], str | None)
+        else row
+        for row in intervals
+    ]
 
 
 def concepts_of_oracle(settings: Mapping[str, Any]) -> str:

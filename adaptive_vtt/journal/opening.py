@@ -77,7 +77,7 @@ def read_journal(path: Path | str) -> SQLiteJournal:
 
 
 def holds_answers(path: Path) -> bool:
-    """Whether a journal stands at ``path`` in which any call was answered."""
+    """Whether a journal stands at ``path`` in which any call was answered, or paid for."""
     if not path.is_file():
         return False
     with closing(SQLiteJournal(path, read_only=True)) as journal:
@@ -85,8 +85,19 @@ def holds_answers(path: Path) -> bool:
 
 
 def answered(journal: Journal) -> bool:
-    """Whether any call was answered."""
-    return bool(journal.calls() or journal.sources())
+    """Whether any call brought an answer or cost something.
+
+    Calls that stayed unanswered for nothing, as where an address was wrong, leave nothing to keep.
+    """
+    calls, sources = journal.calls(), journal.sources()
+    paid = any(call.cost > 0 for call in calls) or any(source.cost > 0 for source in sources)
+    answers = (a for call in calls for a in call.answers)
+    said = (value for source in sources for value in source.answers)
+    return (
+        paid
+        or any(a.unanswered is None or a.excluded for a in answers)
+        or any(not (isinstance(value, dict) and "unanswered" in value) for value in said)
+    )
 
 
 def begin_anew(path: Path) -> SQLiteJournal:
@@ -136,4 +147,5 @@ def _lost_before(path: Path) -> int:
     with closing(SQLiteJournal(before[-1], read_only=True)) as journal:
         lost = read_lost(journal.facts())
         sent = {draw.call for draw in journal.draws(laws=False)}
-        return lost.interrupted + len(sent.difference(lost.counted))
+        came_back = {call.call for call in journal.calls()}
+        return lost.interrupted + len(sent.difference(lost.counted, came_back))

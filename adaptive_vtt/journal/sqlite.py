@@ -50,7 +50,15 @@ class SQLiteJournal:
         self._lock: Lock | None = None
         self._rescued: Path | None = None
         if (must_exist or read_only) and not self.path.is_file():
-            raise JournalError(f"journal {str(self.path)!r} does not exist")
+            raise JournalError(
+                f"journal {str(self.path)!r} does not exist; expected the folder that 'avtt audit "
+                "--out' wrote"
+            )
+        if not read_only and self.path.parent.is_file():
+            raise JournalError(
+                f"journal {str(self.path)!r} cannot be opened: expected a folder to write into, "
+                f"got the file {str(self.path.parent)!r}; name another"
+            )
         try:
             if not read_only:
                 self.path.parent.mkdir(parents=True, exist_ok=True)

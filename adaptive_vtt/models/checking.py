@@ -1,6 +1,7 @@
 """The border between the engine and a model it does not trust."""
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import AvttError, ModelError, one_line
-from ..types import Answer, Both, Prompt, Unanswered, Value
+from ..types import Answer, Both, Image, Prompt, Unanswered, Value
+from ..utils.other_code import place_of
+from . import advice
 from .base import ModelUnderTest, adapted_model
 
 
@@ -24,18 +27,30 @@ def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | U
         answers = model.ask(prompts)
     except AvttError:
         raise
-    except Exception as error:
-        raise ModelError(
-            f"{who} raised {type(error).__name__}: {one_line(error)} "
-            f"(asked about sample {prompts[0].sample_id!r}, {prompts[0].relation} "
-            f"severity {prompts[0].severity})"
-        ) from error
+    except (Exception, SystemExit) as error:
+        raise raised(who, error, prompts) from error
     if not isinstance(answers, Sequence) or len(answers) != len(prompts):
         got = len(answers) if isinstance(answers, Sequence) else type(answers).__name__
         raise ModelError(f"{who}: expected {len(prompts)} answers (one per prompt), got {got}")
     for prompt, answer in zip(prompts, answers, strict=True):
         check_answer(answer, prompt, who)
     return list(answers)
+
+
+def raised(who: str, error: BaseException, prompts: Sequence[Prompt]) -> ModelError:
+    """What to say of a model whose own code failed: what, in which of its lines, asked what."""
+    first = prompts[0]
+    given = "" if first.image is None else f" with {_in_words(first.image, len(prompts))}"
+    return ModelError(
+        f"{who} raised {type(error).__name__}: {one_line(error)}{place_of(error)} "
+        f"(asked about sample {first.sample_id!r}, {first.relation} severity {first.severity}"
+        f"{given})"
+    )
+
+
+def _in_words(image: Image, count: int) -> str:
+    shape = " x ".join(map(str, image.shape))
+    return f"a list of {count} image{'s' * (count > 1)}, {shape} uint8"
 
 
 def as_answer(said: Any, prompt: Prompt, call: int) -> Answer:
@@ -85,7 +100,10 @@ def _check_value(value: Value, prompt: Prompt, who: str, where: str) -> None:
     if isinstance(value, np.ndarray):
         _check_mask(value, prompt, f"{who}: {where}")
     elif not _is_probability(value):
-        raise ModelError(f"{who}: expected P(yes) between 0 and 1, got {value} for {where}")
+        raise ModelError(
+            f"{who}: expected P(yes) between 0 and 1, got {value} for {where}"
+            f"{advice.of_value(value)}"
+        )
 
 
 def _check_mask(value: npt.NDArray[Any], prompt: Prompt, where: str) -> None:
@@ -115,11 +133,12 @@ def _is_probability(value: object) -> bool:
 def to_answers(said: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:
     """P(yes), n x C, masks, n x C x H x W, or n texts, as answers.
 
-    Raises ModelError for anything else.
+    Raises ModelError for anything else. Torch tensors are taken as the arrays they hold.
 
     Masks may come as one array or, of images that differ in size, as a list of n arrays
     C x H x W (H x W where there is one concept), of bool or of P(yes).
     """
+    said = without_torch(said)
     parts = list(said) if isinstance(said, Sequence | np.ndarray) else []
     in_words = bool(prompts) and bool(prompts[0].asks) and not isinstance(said, str)
     if in_words and parts and all(isinstance(part, str) for part in parts):
@@ -134,6 +153,17 @@ def to_answers(said: object, prompts: Sequence[Prompt], who: str) -> list[Answer
         pairs = zip(parts, prompts, strict=True)
         return [Answer(_masks(np.asarray(part), prompt, who)) for part, prompt in pairs]
     return table_to_answers(said, prompts, who)
+
+
+def without_torch(said: Any) -> Any:
+    """Torch tensors, also in lists, as arrays of their values; anything else as it is."""
+    torch = sys.modules.get("torch")  # a tensor cannot exist before torch is imported
+    if torch is None:
+        return said
+    if isinstance(said, torch.Tensor):
+        plain = said.detach().cpu()
+        return (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
+    return [*map(without_torch, said)] if isinstance(said, list | tuple) else said
 
 
 def _masks(part: npt.NDArray[Any], prompt: Prompt, who: str) -> tuple[Value, ...]:
@@ -152,24 +182,31 @@ def _masks(part: npt.NDArray[Any], prompt: Prompt, who: str) -> tuple[Value, ...
         raise ModelError(
             f"{who}: expected masks of bool or of P(yes) between 0 and 1, got values from "
             f"{part.min()} to {part.max()} for sample {prompt.sample_id!r}"
+            f"{advice.of_value(part.min())}"
         )
     return tuple(part >= 0.5)
 
 
 def table_to_answers(table: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:
-    """An array n x C of P(yes) as answers; raises ModelError for any other shape."""
+    """An array n x C of P(yes), of a single concept (n,), too, as answers.
+
+    Raises ModelError for any other shape.
+    """
+    concepts = prompts[0].concepts
     try:
         values = np.asarray(table, dtype=float)
     except (TypeError, ValueError) as error:
         raise ModelError(
             f"{who}: expected an array of numbers, got {type(table).__name__} ({one_line(error)})"
+            f"{advice.of_thing(table, concepts)}"
         ) from None
-    expected = (len(prompts), len(prompts[0].concepts))
-    if values.shape == expected[:1] and expected[1] == 1:
+    expected = (len(prompts), len(concepts))
+    if values.shape == expected[:1] and len(concepts) == 1:
         values = values[:, None]
     if values.shape != expected:
+        remedy = advice.of_shape(values.shape, len(prompts), concepts)
+        got = f"shape {values.shape}{remedy}" if table is not None else f"None{advice.NOTHING}"
         raise ModelError(
-            f"{who}: expected an array of shape {expected} (images x concepts), "
-            f"got shape {values.shape}"
+            f"{who}: expected an array of shape {expected} (images x concepts), got {got}"
         )
     return [Answer(tuple(row)) for row in values.tolist()]

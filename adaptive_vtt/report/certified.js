@@ -5,14 +5,14 @@
   const certified = avtt.read("certified-data");
   const chart = document.getElementById("certified-chart");
   if (!certified) return;
-  const { rows, limit, words } = certified;
+  const { rows, limit } = certified;
 
   const about = (row) => {
     const [estimate, raw, belief] = row.shown;
     return [
       `<b>${row.name}</b>`, `certified: ${row.span}`, `estimate: ${estimate}`, `raw mean: ${raw}`,
       ...(row.belief === null ? [] : [`answer GP’s belief: ${belief}`]),
-      `${row.seen} questions seen`, row.settled ? words.done : words.open,
+      `${row.seen} questions seen`, row.state,
     ].join("<br>");
   };
 

@@ -35,6 +35,7 @@ def section(evidence: Evidence) -> Section | None:
         adaptive=evidence.adaptive,
         size=evidence.facts.space.size,
         running=evidence.facts.ended is None,
+        contradicted=any(s.contradicted for s in found),
         believed=any(s.belief is not None for s in found),
         data=data("certified-data", _chart(evidence, certificate)),
     )
@@ -50,10 +51,9 @@ def words(certificate: CertificateFacts) -> dict[str, str]:
     if limit is not None:
         side = f"on one side of {limit:g}"
         aims.append(f"a decision {side}" if certificate.decides else f"an interval {side}")
-    done = "certified" if limit is None else "decided" if width is None else "certified and decided"
     wide = [] if width is None else ["wider than asked"]
-    lacking = " or ".join(wide + ([] if limit is None else ["undecided"]))
-    return {"aim": " and ".join(aims), "done": done, "open": lacking}
+    lacking = " or ".join(wide + ([] if limit is None else ["open"]))
+    return {"aim": " and ".join(aims), "done": certificate.done, "open": lacking}
 
 
 def _columns(certificate: CertificateFacts) -> list[tuple[str, str]]:
@@ -103,14 +103,16 @@ def _why(what: str, where: str) -> str:
 def _chart(evidence: Evidence, certificate: CertificateFacts) -> dict[str, Any]:
     """Rows from top to bottom: headings, and targets with their figures."""
     rows: list[dict[str, Any]] = []
+    told = words(certificate)
     for title, part in ordered(evidence.standings):
         rows.append({"heading": title})
-        rows += [_row(s) for s in part]
-    return {"rows": rows, "limit": certificate.at_most, "words": words(certificate)}
+        rows += [_row(s, told["done" if s.settled else "open"]) for s in part]
+    return {"rows": rows, "limit": certificate.at_most}
 
 
-def _row(standing: Standing) -> dict[str, Any]:
+def _row(standing: Standing, state: str) -> dict[str, Any]:
     return {
+        "state": "contradicted" if standing.contradicted else state,
         "label": plot_text(shorten(standing.label, LABEL)),
         "name": plot_text(standing.name),
         "span": span(standing.lower, standing.upper),

@@ -32,9 +32,11 @@ class Finding:
 def certified_findings(evidence: Evidence) -> list[Standing]:
     """The targets of which most is known to go wrong: the highest lower bounds, worst first.
 
-    Targets about everything come before. Those of which nothing is known are left out.
+    Targets about everything come before. Those of which nothing is known, and contradicted ones,
+    are left out.
     """
-    told = [s for s in evidence.standings if s.lower > 0 or s.upper < 1]
+    sound = [s for s in evidence.standings if not s.contradicted]
+    told = [s for s in sound if s.lower > 0 or s.upper < 1]
     solid = [s for s in told if s.lower >= SOME or s.kind == "overall"] or told
     solid.sort(key=lambda s: (s.kind != "overall", -s.lower, s.upper))
     return solid[:CERTIFIED]

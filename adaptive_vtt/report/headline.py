@@ -57,17 +57,21 @@ def _status(evidence: Evidence) -> dict[str, Any]:
 
 
 def _standing(evidence: Evidence) -> dict[str, Any] | None:
-    """How many targets are settled, and which are not; None where nothing is certified."""
+    """How many targets are settled, which are open, and which contradicted; None where nothing is
+    certified."""
     certificate, found = evidence.certificate, evidence.standings
     if certificate is None:
         return None
-    open_ = sorted((s for s in found if not s.settled), key=lambda s: -s.half_width)
+    contradicted = [s.name for s in found if s.contradicted]
+    open_ = [s for s in found if not (s.settled or s.contradicted)]
+    open_.sort(key=lambda s: -s.half_width)
     return {
         "words": words(certificate),
-        "settled": len(found) - len(open_),
+        "settled": len(found) - len(open_) - len(contradicted),
         "targets": len(found),
         "open": [(s.name, _lacking(s, certificate)) for s in open_[:OPEN]],
         "more": len(open_) - OPEN,
+        "contradicted": contradicted,
     }
 
 

@@ -40,9 +40,10 @@ class Standing:
     """One target. ``label`` names it within its ``kind``.
 
     ``drawn`` is the estimate by the draws alone. ``raw`` is the mean loss of the questions seen
-    and ``belief`` the answer GP's error rate, each None where there is none. ``side``: "above" or
-    "below" the limit of the certificate, None while undecided or without a limit. ``settled``: all
-    that was asked of it is reached, after ``settled_at`` calls (None: not yet), when
+    and ``belief`` the answer GP's error rate, each None where there is none. ``side`` of the
+    certificate's limit: "above", "below" or "open", None without a limit. ``contradicted``: nothing
+    was left of its interval, which certifies nothing. ``settled``: all that was asked of it is
+    reached, after ``settled_at`` calls (None: not yet), when
     ``settled_seen`` of its questions were seen. Of an audit that ended, the interval is what it
     journaled; of a running one, what its rows come to. The last three are known at the end only.
     """
@@ -59,6 +60,7 @@ class Standing:
     upper: float
     certified: bool
     side: str | None
+    contradicted: bool
     settled: bool
     settled_at: int | None
     settled_seen: int
@@ -78,8 +80,11 @@ class Standing:
 
     @property
     def astray(self) -> list[tuple[str, float, str]]:
-        """Beliefs outside the interval: what (raw or belief), its value, above or below."""
-        found = []
+        """Beliefs outside the interval: what (raw or belief), its value, above or below; none
+        where the interval is contradicted itself."""
+        found: list[tuple[str, float, str]] = []
+        if self.contradicted:
+            return found
         for what, value in (("raw", self.raw), ("belief", self.belief)):
             if value is not None and not self.lower <= value <= self.upper:
                 found.append((what, value, "above" if value > self.upper else "below"))
@@ -126,7 +131,9 @@ def _standing(
 ) -> Standing:
     lower = float(stated.get("lower", track.lower[-1]))
     upper = float(stated.get("upper", track.upper[-1]))
-    certified = stated.get("certified", (upper - lower) / 2 <= certificate.aim)
+    contradicted = bool(stated.get("emptied", track.emptied))
+    narrow = (upper - lower) / 2 <= certificate.aim
+    certified = stated.get("certified", narrow and not contradicted)
     width, limit = certificate.half_width, certificate.at_most
     reached = np.ones(len(track.lower), bool)
     if width is not None:
@@ -138,7 +145,7 @@ def _standing(
     side = _side(lower, upper, limit)
     if certificate.decides:
         side = _decided(stated, track)
-    settled = (width is None or certified) and (limit is None or side is not None)
+    settled = (width is None or certified) and side != "open" and not contradicted
     moment = int(reached.argmax()) if reached.any() else len(reached) - 1
     return Standing(
         place,
@@ -151,6 +158,7 @@ def _standing(
         upper=upper,
         certified=certified,
         side=side,
+        contradicted=contradicted,
         settled=settled,
         settled_at=moment if settled else None,
         settled_seen=int(track.questions[moment if settled else -1]),
@@ -168,16 +176,17 @@ def _stated(content: Content) -> list[dict[str, Any]]:
 
 
 def _side(lower: float, upper: float, limit: float | None) -> str | None:
-    if limit is None or lower <= limit < upper:
+    if limit is None:
         return None
+    if lower <= limit < upper:
+        return "open"
     return "above" if lower > limit else "below"
 
 
-def _decided(stated: dict[str, Any], track: Track) -> str | None:
+def _decided(stated: dict[str, Any], track: Track) -> str:
     """The side decided by bets, as the engine said or as the rows come to."""
-    now = {1: "above", -1: "at most"}.get(int(track.decided[-1]))
-    side = stated.get("decided", now)
-    return "below" if side == "at most" else side
+    now = {1: "above", -1: "below"}.get(int(track.decided[-1]), "open")
+    return str(stated.get("decided", now))
 
 
 def _kind(target: TargetId) -> str:

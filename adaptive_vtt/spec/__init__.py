@@ -7,6 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import InputError, one_line
+from ..stopping import check_half_width
+from ..utils.files import near_file
 from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec
 from .datasets import DatasetSpec
 from .detectors import DetectorSpec
@@ -85,10 +87,26 @@ def read_spec(path: Path) -> Spec:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise InputError(
+            f"{path}: cannot be read: {error.strerror or error}{_instead(path)}"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is no TOML: {one_line(error)}") from None
+        raise InputError(f"{path}: is no TOML: {one_line(error)}{_mind(path)}") from None
     return parse_spec(table, str(path))
+
+
+def _instead(path: Path) -> str:
+    """What may have been meant by a file that cannot be read."""
+    if (path / "SPEC.toml").is_file():
+        return f"; did you mean '{path / 'SPEC.toml'}'?"
+    return near_file(path) or "; 'avtt init DIR' writes one to start from"
+
+
+def _mind(path: Path) -> str:
+    """What to mind in a file that is no TOML; its lines, which may hold keys, are not repeated."""
+    if path.suffix != ".toml":
+        return "; expected a SPEC.toml, as 'avtt init DIR' writes"
+    return "; texts stand in quotes, those with \\ in single ones: 'C:\\images'"
 
 
 def parse_spec(table: dict[str, Any], where: str, *, to_run: bool = True) -> Spec:
@@ -101,6 +119,9 @@ def parse_spec(table: dict[str, Any], where: str, *, to_run: bool = True) -> Spe
     if to_run and isinstance(model, dict):
         refuse_secrets(model, where)
     try:
-        return Spec.model_validate(table)
+        spec = Spec.model_validate(table)
     except ValidationError as error:
         raise sentence(error, where, Spec) from None
+    if to_run and spec.certify.half_width is not None:
+        check_half_width(spec.certify.half_width, f"{where}: certify.half_width")
+    return spec

@@ -144,7 +144,10 @@ class CertifySpec(Section):
     """What to certify; without half_width and at_most nothing: the audit explores (--explore)."""
 
     half_width: float | None = Field(
-        None, description="stop when every target is known to this, either way", gt=0, lt=1
+        None,
+        description="stop when every target is known to this, either way; below 0.5",
+        gt=0,
+        lt=1,
     )
     at_most: float | None = Field(
         None, description="stop when every target is surely above, or at most, this", gt=0, lt=1

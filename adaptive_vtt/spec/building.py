@@ -1,57 +1,21 @@
 """From a SPEC.toml to the dataset, space, model and audit that it describes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from .. import surrogates
 from ..audit import Audit
-from ..datasets import Dataset
-from ..engine.audit_key import CONTENT, version_of
-from ..errors import InputError, ModelError
-from ..models import ModelDefaults, ModelUnderTest, adapted_model, load
-from ..models.local.recorded_captions import RecordedCaptions
+from ..errors import InputError
+from ..models import ModelUnderTest, load
 from ..space import QuestionSpace
 from ..strategies import Named, default, named
-from ..types import Answer, CallMode, Prompt, Unanswered
-from ..utils.files import hash_file
 from . import Spec
-from .models import PlugInSection, PythonSection
-from .oracles import CaptionClassesJudge, CaptionsJudge
 from .recorded import recorded
-from .relations import build_relations
-
-
-def build_space(spec: Spec, base: Path) -> QuestionSpace:
-    """The question space of a spec; relative paths start at ``base``."""
-    dataset = spec.dataset.build(base)
-    if spec.detector is not None:
-        from ..captions.detectors import Detected
-
-        dataset = Detected(dataset, spec.detector.build(base))
-    return QuestionSpace(
-        dataset,
-        build_relations(spec.space, dataset, base),
-        severities=spec.space.severities,
-        oracle=spec.oracle.build(base, dataset),
-        seed=spec.space.seed,
-    )
-
-
-def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
-    """The model of a spec, with its version; relative paths start at ``base``."""
-    captions = isinstance(spec.oracle, CaptionsJudge | CaptionClassesJudge)
-    model = adapted_model(spec.model.build(base, dataset, captions=captions))
-    version = spec.model.version or version_of(model) or _content(spec.model.file(), base)
-    if version is not None:
-        model.version = version
-    return model
-
-
-def _content(file: str | None, base: Path) -> str | None:
-    """A version by hashing the file that holds the model; None where there is none."""
-    path = base / file if file else None
-    return CONTENT + hash_file(path) if path is not None and path.is_file() else None
+from .space_and_model import NotImported as NotImported
+from .space_and_model import build_model as build_model
+from .space_and_model import build_space as build_space
+from .space_and_model import model_of
 
 
 def build_audit(
@@ -93,12 +57,7 @@ def build_parts(
         "proxies": {n: _proxy(s, base, n) for n, s in proxies.items()},
         "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
     }
-    if isinstance(spec.model, PythonSection | PlugInSection) and not code:
-        return space, NotImported(spec.model), options
-    model = build_model(spec, base, space.dataset)
-    if isinstance(model, RecordedCaptions):
-        model.check(space.dataset, space.variants)
-    return space, model, options
+    return space, model_of(spec, base, space, code=code), options
 
 
 def _strategy(spec: Spec, base: Path) -> Named:
@@ -117,21 +76,6 @@ def _surrogate(spec: Spec, base: Path) -> bool | surrogates.Named:
             f"({name!r})"
         )
     return surrogates.named(name, base)
-
-
-class NotImported(ModelDefaults):
-    """Stands for a model of code that is not to be imported: what is known of it without.
-
-    ``answers``: "all", as with callables and torch modules, unless the spec says otherwise.
-    """
-
-    def __init__(self, section: PythonSection | PlugInSection) -> None:
-        code = section.target if isinstance(section, PythonSection) else section.kind
-        self.name = section.name or code
-        self.answers: CallMode = section.per_call or "all"
-
-    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        raise ModelError(f"model {self.name!r}: was not imported, to plan; it cannot be asked")
 
 
 def _is_data(proxy: str) -> bool:

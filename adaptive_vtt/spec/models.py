@@ -10,6 +10,7 @@ from ..datasets import Dataset
 from ..errors import InputError
 from ..models import REGISTRY, Encoding, Limits, ModelUnderTest, Prices, Retries, adapted_model
 from ..models.local.loading import as_model
+from ..models.local.python import Output
 from ..models.network.http_json import name_of_url
 from .environment import Filled
 from .section import PLUG_IN, PlugIn, Section, kind_of
@@ -31,6 +32,10 @@ _HEADERS = (
     "name -> value, ${NAME} in it is read from the environment; only accept, accept-*, "
     "content-type, user-agent, cache-control, http-referer, x-title, anthropic-version and "
     "openai-beta may be written out"
+)
+_OUTPUT = (
+    "what the numbers are; of logits a sigmoid is taken, or, where an oracle goes by the likeliest "
+    "class, a softmax (default: probabilities of callables, logits of torch modules)"
 )
 _QUERY = (
     "${NAME} in it is read from the environment; of a query only api-version, version, format, "
@@ -77,12 +82,14 @@ class PythonSection(ModelSection):
         description="'file.py:name' or 'package.module:name', a callable from a list of H x W x C "
         "uint8 images to an array n x C of P(yes), or of masks n x C x H x W, or of n captions"
     )
+    output: Output | None = Field(None, description=_OUTPUT)
     per_call: Literal["one", "all"] | None = Field(
         None, description="what --dry-run, which imports no model, takes a call to answer (all)"
     )
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
-        return _agreed(self, REGISTRY.get(self.kind)(self.target, base=base))
+        made = REGISTRY.get(self.kind)(self.target, base=base, output=self.output)
+        return _agreed(self, made)
 
     def file(self) -> str | None:
         return self.target.rpartition(":")[0]
@@ -92,6 +99,7 @@ class PlugInSection(ModelSection, PlugIn):
     """A model of a package or file of your own."""
 
     kind: str = Field(description="its name; see 'avtt list models'")
+    output: Output | None = Field(None, description=_OUTPUT)
     per_call: Literal["one", "all"] | None = Field(
         None, description="what --dry-run, which imports no model, takes a call to answer (all)"
     )
@@ -101,7 +109,7 @@ class PlugInSection(ModelSection, PlugIn):
             options, found = given["options"], REGISTRY.get(self.kind, base)
             if isinstance(found, type) or options:  # a function without options is the model
                 found = REGISTRY.called(found, self.kind, options, base)
-            return _agreed(self, as_model(found, self.kind))
+            return _agreed(self, as_model(found, self.kind, self.output))
 
     def file(self) -> str | None:
         return self.kind.rpartition(":")[0]

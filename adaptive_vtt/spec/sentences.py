@@ -1,5 +1,6 @@
 """What is wrong with a SPEC.toml, in one sentence."""
 
+import json
 from typing import Any
 
 from pydantic import ValidationError
@@ -7,6 +8,9 @@ from pydantic import ValidationError
 from ..errors import InputError, unknown
 from .section import PLUG_IN, Section, kind_name, kinds_of
 
+COMMAND_LINE = "command line"
+"""The place of what was given by options."""
+PERCENT = 100
 _MAY_HOLD_KEYS = ("url", "key", "headers", "options", "request", "command")
 """Fields of [model] whose values no message repeats."""
 
@@ -16,24 +20,58 @@ def sentence(error: ValidationError, where: str, spec: type[Section]) -> InputEr
     comes last. ``spec``: the class that was validated."""
     first = min(error.errors(), key=lambda each: each["type"] == "missing")
     path, kind = _without_kind([str(part) for part in first["loc"]], spec)
-    field = ".".join(path)
+    field = _place(path, where)
     found = _wrong_name(first, path, kind, where, spec)
     if found is not None:
         return found
     if first["type"] == "missing":
         what = "this section or field" if kind is None else "a value for this kind"
-        return InputError(f"{where}: {field}: expected {what}, got nothing")
+        hint = "; 'avtt init DIR' writes a SPEC.toml that has it" if kind is None else ""
+        return InputError(f"{where}: {field}: expected {what}, got nothing{hint}")
     expected = _expected(first)
     if path[-1] == "bool":  # pydantic's name for one side of "a boolean or a word"
         sides = [e for e in error.errors() if e["loc"][:-1] == first["loc"][:-1]]
-        field, expected = ".".join(path[:-1]), " or ".join(map(_expected, sides))
-    got = repr(first["input"])
+        field, expected = _place(path[:-1], where), " or ".join(map(_expected, sides))
+    got = f"{first['input']!r}{_remedy(first)}"
     if path[:1] == ["model"] and path[1:2] and path[1] in _MAY_HOLD_KEYS:
         got = f"{type(first['input']).__name__}, not repeated as it may hold a key"
-    return InputError(f"{where}: {field}: expected {expected}, got {got}")
+    place = field if field.startswith("--") else f"{where}: {field}"
+    return InputError(f"{place}: expected {expected}, got {got}")
+
+
+def _place(path: list[str], where: str) -> str:
+    """A field as it is written: in SPEC.toml by its section, on the command line as an option."""
+    if where == COMMAND_LINE and len(path) == 2:
+        return "--" + path[1].replace("_", "-")
+    return ".".join(path)
+
+
+def _remedy(wrong: Any) -> str:
+    """What to write instead, where what was written tells."""
+    kind, got = wrong["type"], wrong["input"]
+    if kind == "list_type" and isinstance(got, str):
+        return f"; write [{json.dumps(got)}]"
+    if kind in ("int_type", "float_type", "bool_type") and isinstance(got, str):
+        return "; write it without quotes" if _is_plain(got) else ""
+    if kind == "string_type" and isinstance(got, int | float):
+        return f'; write "{got}"'
+    if kind == "less_than" and wrong["ctx"]["lt"] == 1 and 1 < got <= PERCENT:
+        return f"; it is a share: write {got / PERCENT:g} for {got:g} %"
+    if kind == "too_short":
+        return "; leave the field out for its default"
+    return ""
+
+
+def _is_plain(text: str) -> bool:
+    try:
+        return text in ("true", "false") or float(text) is not None
+    except ValueError:
+        return False
 
 
 def _expected(wrong: Any) -> str:
+    if wrong["type"] == "too_short":
+        return f"at least {wrong['ctx']['min_length']} item"
     words = wrong["msg"].removeprefix("Input should be ").lower()
     return str(words.replace("a valid boolean", "true or false"))
 
@@ -48,10 +86,15 @@ def _wrong_name(
         if kind is not None and any(name in k.model_fields for k in _kinds(spec, section[0])):
             return InputError(f"{where}: {field}: is no field of kind {kind!r}")
         place = f"{where}: {'.'.join(section) or 'top level'}"
-        return unknown("field", name, _fields(spec, section, kind), place)
+        error = unknown("field", name, _fields(spec, section, kind), place)
+        others = [
+            s for s in spec.model_fields if any(name in k.model_fields for k in _kinds(spec, s))
+        ]
+        return InputError(f"{error}; it stands in [{others[0]}]") if others else error
     if first["type"] == "union_tag_invalid":
         kinds = [tag for each in _kinds(spec, path[0]) if (tag := kind_name(each))]
-        return unknown("value", str(first["ctx"]["tag"]), kinds, f"{where}: {field}.kind")
+        error = unknown("value", str(first["ctx"]["tag"]), kinds, f"{where}: {field}.kind")
+        return InputError(f"{error}; 'avtt list {field}s' describes them")
     if first["type"] == "literal_error":
         choices = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
         return unknown("value", str(first["input"]), choices, f"{where}: {field}")

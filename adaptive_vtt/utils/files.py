@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 
 from ..errors import InputError
@@ -34,6 +35,15 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """Replaces ``path`` with UTF-8 text in one step; errors as ``write_bytes``."""
     write_bytes(path, text.encode())
+
+
+def near_file(path: Path) -> str:
+    """Another file of that folder and ending that may have been meant, or ""."""
+    if path.exists():
+        return ""
+    beside = [file.name for file in path.parent.glob(f"*{path.suffix}")]
+    near = get_close_matches(path.name, beside, n=1, cutoff=0.3)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def file_names(names: Iterable[str]) -> list[str]:

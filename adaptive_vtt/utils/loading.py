@@ -2,12 +2,15 @@
 
 import importlib
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..errors import InputError, one_line, unknown
+from .files import near_file
+from .other_code import place_of
 
 
 def load_object(target: str, base: Path | None = None, what: str = "model") -> Any:
@@ -19,11 +22,13 @@ def load_object(target: str, base: Path | None = None, what: str = "model") -> A
     where, colon, name = target.rpartition(":")
     if not (colon and where and name):
         raise InputError(
-            f"{what}: expected 'package.module:name' or 'file.py:name', got {target!r}"
+            f"{what}: expected 'package.module:name' or 'file.py:name', got {target!r}; add the "
+            "name of the function or object in it"
         )
     module = _module(where, base or Path(), what)
     if not hasattr(module, name):
-        names = [n for n in vars(module) if not n.startswith("_")]
+        modules = ModuleType  # np and the like are not what somebody looks for
+        names = [n for n, v in vars(module).items() if n[0] != "_" and not isinstance(v, modules)]
         raise unknown("name", name, names, f"{what}: {where}")
     return getattr(module, name)
 
@@ -46,18 +51,30 @@ def _module(where: str, base: Path, what: str) -> ModuleType:
         return importlib.import_module(where)
     except InputError:
         raise
-    except Exception as error:  # a user's module may fail in any way at all
+    except (Exception, SystemExit) as error:  # a user's module may fail in any way at all
         raise InputError(
             f"{what}: cannot import {where!r}: {type(error).__name__}: {one_line(error)}"
+            f"{place_of(error)}{_remedy(error)}"
         ) from error
+
+
+def _remedy(error: BaseException) -> str:
+    """What to do about an import that failed, where the error tells."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"; install it for {sys.executable}, or write it beside the file that imports it"
+    if isinstance(error, FileNotFoundError) and not os.path.isabs(str(error.filename or os.sep)):
+        return f"; its path starts at {os.getcwd()}: write Path(__file__).parent / its name instead"
+    return ""
 
 
 def _from_file(path: Path, what: str) -> ModuleType:
     if not path.is_file():
-        raise InputError(f"{what}: file {str(path)!r} does not exist")
+        raise InputError(f"{what}: file {str(path)!r} does not exist{near_file(path)}")
     spec = importlib.util.spec_from_file_location(f"avtt_user_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise InputError(f"{what}: file {str(path)!r} is no Python module")
+    if str(path.parent) not in sys.path:  # last: a file beside it hides no installed package
+        sys.path.append(str(path.parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

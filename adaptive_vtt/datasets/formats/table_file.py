@@ -6,13 +6,16 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError, one_line, unknown
-from ...utils.tables import check_columns, check_width, restored
+from ...utils.files import near_file
+from ...utils.tables import MOST_HEADER, check_columns, check_width, restored
 from ..labels import one_per_class
-from ..scanning import ENDINGS, Broken, Folder, unreadable
+from ..scanning import Broken, Folder, unreadable
 from ..table import TableDataset, from_table
+from . import table_advice as advice
 
 EMPTY = ("", "NA", "NaN", "nan")
 """Texts of a cell that mean "unknown"."""
+SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 
 
 def read_table(
@@ -29,10 +32,10 @@ def read_table(
 ) -> TableDataset:
     """A dataset from a CSV (or .parquet) table of labels and a folder of images.
 
-    ``labels`` has one row per sample: ``id_column``, one column per concept (0, 1 or empty),
-    and, where image files are not named like the id, ``file_column``. ``concepts`` chooses
-    columns (default: all others); ``class_column`` instead is one that names each sample's class,
-    of which a concept per class is made. ``images`` None means that answers are recorded.
+    ``labels`` has one row per sample: ``id_column``, one column per concept (0, 1 or empty, or
+    yes and no), and, where image files are not named like the id, ``file_column``. ``concepts``
+    chooses columns (default: all others); ``class_column`` instead is one that names each sample's
+    class, of which a concept per class is made. ``images`` None means that answers are recorded.
     ``broken`` says what becomes of images that cannot be decoded: "refuse" raises InputError
     when one is met, "skip" decodes all now and lists those left out as ``skipped``.
     ``allow_outside``: image files may lie outside ``images``, by "..", from the root, or by links.
@@ -40,32 +43,26 @@ def read_table(
     """
     path = Path(labels)
     table = read_rows(path)
-    named = [column for column in (file_column, class_column) if column]
-    for column in [id_column, *named, *(metadata or [])]:
-        if column not in table.columns:
-            raise unknown("column", column, map(str, table.columns), str(path))
+    apart = [file_column, class_column, *(metadata or [])]
+    _check_columns(table, id_column, [c for c in apart if c], images, path)
     ids = table[id_column]
-    special = {id_column, file_column, class_column, *(metadata or [])}
-    chosen = concepts or [str(c) for c in table.columns if c not in special]
-    for concept in chosen:
-        if concept not in table.columns:
-            raise unknown("concept", concept, set(map(str, table.columns)) - special, str(path))
     known = table.mask(table.isin(EMPTY)).set_axis(ids.tolist(), axis=0)
+    others = table.drop(columns=[id_column, *(set(apart) - {None})])
+    chosen = _concepts(others, concepts, path)
+    if class_column is None:
+        _check_labels(others, chosen, images, path)
+    truths = known[chosen] if class_column is None else one_per_class(known[class_column])
     files, skipped = None, set[Path]()
     if images is not None:
-        names = table[file_column] if file_column else ids
-        folder = Folder(Path(images), allow_outside)
-        found = [
-            _find(folder, name, sample, f"{path}, row {row}")
-            for row, (name, sample) in enumerate(zip(names, ids, strict=True), start=1)
-        ]
+        found = _files(Folder(Path(images), allow_outside), table, id_column, file_column, path)
         skipped = unreadable(found, broken, str(path))
         files = [file for file in found if file not in skipped]
-        known = known[[file not in skipped for file in found]]
+        kept = [file not in skipped for file in found]
+        known, truths = known[kept], truths[kept]
     try:
         return from_table(
             files,
-            one_per_class(known[class_column]) if class_column else known[chosen],
+            truths,
             metadata=known[metadata] if metadata else None,
             skipped=sorted(map(str, skipped)),
             name=path.stem,
@@ -74,25 +71,90 @@ def read_table(
         raise InputError(f"{path}: {error}") from None
 
 
+def _check_columns(
+    table: pd.DataFrame, id_column: str, others: list[str], images: Path | str | None, path: Path
+) -> None:
+    columns = list(map(str, table.columns))
+    if id_column not in columns:
+        error = unknown("column", id_column, columns, str(path))
+        raise InputError(f"{error}{advice.id_column(table, images)}")
+    for column in others:
+        if column not in columns:
+            raise unknown("column", column, columns, str(path))
+
+
+def _concepts(others: pd.DataFrame, given: list[str] | None, path: Path) -> list[str]:
+    """The columns of labels: those given, or all that have no other use."""
+    names = list(map(str, others.columns))
+    for concept in given or ():
+        if concept not in names:
+            raise unknown("concept", concept, names, str(path))
+    return given or names
+
+
+def _check_labels(
+    table: pd.DataFrame, chosen: list[str], images: Path | str | None, path: Path
+) -> None:
+    """Raises InputError where the cells of a column are mostly no labels: it has another use."""
+    if odd := advice.not_labels(table.replace(list(EMPTY), ""), chosen):
+        row = int(np.flatnonzero(~table[odd[0]].isin(EMPTY))[0])
+        raise InputError(
+            f"{path}: labels: expected 0, 1 or empty (unknown), got "
+            f"{table[odd[0]].iloc[row]!r} in row {row + 1}, concept {odd[0]!r}"
+            f"{advice.apart(table, odd, chosen, images)}"
+        )
+
+
+def _files(
+    folder: Folder, table: pd.DataFrame, id_column: str, file_column: str | None, path: Path
+) -> list[Path]:
+    """The image file of every row; raises InputError where one has none."""
+    names, ids = table[file_column or id_column], table[id_column]
+    found = [advice.find(folder, n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
+    missing = [(i, n) for i, n, file in zip(ids, names, found, strict=True) if file is None]
+    if missing:
+        raise advice.images_missing(folder, missing, len(table), table)
+    return [file for file in found if file is not None]
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    delimiter = _delimiter(path)
+    check_width(path, delimiter)
+    try:
+        # all text and no header, so that the ids 007 and NA stay what they are, and a column
+        # that stands twice is seen; labels become numbers later
+        rows = pd.read_csv(
+            path,
+            sep=delimiter,
+            header=None,
+            skipinitialspace=True,
+            dtype=str,
+            keep_default_na=False,
+        )
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        said = one_line(error) + near_file(path)
+        if path.suffix.lower() in SPREADSHEETS:
+            said += "; save the spreadsheet as CSV"
+        raise InputError(f"{path}: cannot read a table of labels: {said}") from None
+    columns = rows.iloc[0]
+    if columns.duplicated().any():
+        raise InputError(f"{path}: column {columns[columns.duplicated()].iloc[0]!r} stands twice")
+    return restored(rows.iloc[1:].set_axis(columns.tolist(), axis=1))
+
+
 def read_rows(path: Path) -> pd.DataFrame:
     """All columns of a CSV or .parquet file, every cell a text ("" where it is empty)."""
     return _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
-    check_width(path)
+def _delimiter(path: Path) -> str:
+    """What separates the columns of a CSV: commas, unless its header has none but these."""
     try:
-        # all text and no header, so that the ids 007 and NA stay what they are, and a column
-        # that stands twice is seen; labels become numbers later
-        rows = pd.read_csv(
-            path, header=None, skipinitialspace=True, dtype=str, keep_default_na=False
-        )
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise InputError(f"{path}: cannot read a table of labels: {one_line(error)}") from None
-    columns = rows.iloc[0]
-    if columns.duplicated().any():
-        raise InputError(f"{path}: column {columns[columns.duplicated()].iloc[0]!r} stands twice")
-    return restored(rows.iloc[1:].set_axis(columns.tolist(), axis=1))
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header = file.readline(MOST_HEADER)
+    except (OSError, UnicodeDecodeError):
+        return ","  # said when the table is read
+    return next((d for d in (",", ";", "\t") if d in header), ",")
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -124,11 +186,3 @@ def _text(cell: object) -> str:
     if cell is None or cell is pd.NA or cell != cell:
         return ""
     return str(int(cell)) if isinstance(cell, bool | np.bool_) else str(cell)
-
-
-def _find(folder: Folder, name: str, sample: str, where: str) -> Path:
-    for ending in ("", *ENDINGS):
-        path = folder.file(f"{name}{ending}", where)
-        if path.is_file():
-            return path
-    raise InputError(f"sample {sample!r}: image file {str(folder.path / name)!r} does not exist")

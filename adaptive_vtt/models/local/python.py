@@ -2,14 +2,15 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from ...errors import ModelError, unknown
+from ...errors import ModelError, one_line, unknown
 from ...types import Answer, CallMode, Image, Prompt, Unanswered
 from ..base import ModelDefaults
-from ..checking import to_answers
+from ..checking import to_answers, without_torch
+from .tensors import Activation, activated
 
 if TYPE_CHECKING:
     import torch
@@ -17,44 +18,53 @@ if TYPE_CHECKING:
 _LISTS = (list, tuple, np.ndarray)
 
 
+Output = Literal["probabilities", "logits", "class-logits"]
+"""What a model's numbers are: P(yes), or what a sigmoid makes P(yes) of, or a softmax over
+concepts that are classes."""
+_ACTIVATIONS: dict[Output, Activation] = {
+    "probabilities": "none",
+    "logits": "sigmoid",
+    "class-logits": "softmax",
+}
+
+
 class PythonModel(ModelDefaults):
     """``function``: list of n images (H x W x C uint8) -> array n x C of P(yes), or the n names
     of each image's class. Where there is one concept, n numbers will do.
 
     A segmenter gives masks: n x C x H x W, or n arrays C x H x W, of bool or of P(yes); a
-    captioner n texts.
+    captioner n texts. ``output`` says what the numbers are where they are not P(yes).
     """
 
     answers: CallMode = "all"
 
-    def __init__(self, function: Callable[[list[Image]], Any], name: str | None = None) -> None:
+    def __init__(
+        self,
+        function: Callable[[list[Image]], Any],
+        name: str | None = None,
+        *,
+        output: Output = "probabilities",
+    ) -> None:
+        self.activation = activation_of(output)
         self.function = function
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         images = [prompt.image for prompt in prompts if prompt.image is not None]
         who = f"model {self.name!r}"
-        return [*to_answers(_of_names(self.function(images), prompts, who), prompts, who)]
-
-
-def _of_names(said: Any, prompts: Sequence[Prompt], who: str) -> Any:
-    """n x C of 0 and 1 where n texts name classes among the concepts; else what was said."""
-    named = [str(s) for s in said if isinstance(s, str)] if isinstance(said, _LISTS) else []
-    concepts = prompts[0].concepts
-    if prompts[0].asks or not named or len(named) != len(prompts):
-        return said
-    for name in named:
-        if name not in concepts:
-            raise ModelError(str(unknown("class", name, concepts, who)))
-    return np.array([[float(concept == name) for concept in concepts] for name in named])
+        said = _of_names(without_torch(self.function(images)), prompts, who)
+        if self.activation != "none":
+            said = _numbers(said, self.activation, who)
+        return [*to_answers(said, prompts, who)]
 
 
 class TorchModel(ModelDefaults):
     """A torch module: float images n x ch x H x W in [0, 1] -> logits n x C, or n x C x H x W.
 
-    The module is put into eval mode on ``device`` ("auto": CUDA where there is one);
-    images of one call must share a size. ``transform`` replaces the default scaling. Where a
-    batch does not fit the GPU's memory ``batch_size`` is halved, and stays so.
+    ``output`` says what the numbers are where they are no logits. The module is put into eval
+    mode on ``device`` ("auto": CUDA where there is one); images of one call must share a size.
+    ``transform`` replaces the default scaling. Where a batch does not fit the GPU's memory
+    ``batch_size`` is halved, and stays so.
     """
 
     answers: CallMode = "all"
@@ -67,9 +77,11 @@ class TorchModel(ModelDefaults):
         device: str = "auto",
         batch_size: int = 64,
         transform: Callable[[list[Image]], "torch.Tensor"] | None = None,
+        output: Output = "logits",
     ) -> None:
         from ...utils.devices import pick
 
+        self.activation = activation_of(output)
         self.device = pick(device)
         self.module = module.to(self.device).eval()
         self.name = name or type(module).__name__
@@ -92,7 +104,8 @@ class TorchModel(ModelDefaults):
                 else:
                     parts.append(said)
                     done += len(batch)
-        return [*to_answers(torch.cat(parts).numpy(), prompts, f"model {self.name!r}")]
+        answers = activated(torch.cat(parts).numpy(), self.activation)
+        return [*to_answers(answers, prompts, f"model {self.name!r}")]
 
     def content(self) -> str:
         """A short hash of the parameters: a module that was trained on is another model."""
@@ -103,12 +116,12 @@ class TorchModel(ModelDefaults):
         return digest.hexdigest()
 
     def _fits(self, images: list[Image]) -> "torch.Tensor | None":
-        """P(yes) of a batch, or None for one of several images that needs too much memory."""
+        """What the module says of a batch; None where several images need too much memory."""
         import torch
 
         try:
             batch = self.transform(images).to(self.device)
-            return torch.sigmoid(self.module(batch).double()).cpu()
+            return cast("torch.Tensor", self.module(batch)).double().cpu()
         except torch.OutOfMemoryError:
             if len(images) == 1:
                 raise
@@ -120,3 +133,35 @@ def scaled(images: list[Image]) -> "torch.Tensor":
     import torch
 
     return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float().div_(255.0)
+
+
+def activation_of(output: Output) -> Activation:
+    """What makes P(yes) of an output; raises InputError for a word that is none."""
+    if output not in _ACTIVATIONS:
+        raise unknown("value", output, _ACTIVATIONS, "output")
+    return _ACTIVATIONS[output]
+
+
+def _numbers(said: Any, activation: Activation, who: str) -> Any:
+    """P(yes) of an array n x C ..., or of a list of n arrays; raises ModelError for no numbers."""
+    try:
+        if isinstance(said, list) and {np.ndim(part) for part in said} == {3}:  # sizes may differ
+            return [activated(np.asarray(part, float)[None], activation)[0] for part in said]
+        return activated(np.asarray(said, float), activation)
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"{who}: expected logits, an array of numbers, got {type(said).__name__} "
+            f"({one_line(error)})"
+        ) from None
+
+
+def _of_names(said: Any, prompts: Sequence[Prompt], who: str) -> Any:
+    """n x C of 0 and 1 where n texts name classes among the concepts; else what was said."""
+    named = [str(s) for s in said if isinstance(s, str)] if isinstance(said, _LISTS) else []
+    concepts = prompts[0].concepts
+    if prompts[0].asks or not named or len(named) != len(prompts):
+        return said
+    for name in named:
+        if name not in concepts:
+            raise ModelError(str(unknown("class", name, concepts, who)))
+    return np.array([[float(concept == name) for concept in concepts] for name in named])

@@ -145,17 +145,9 @@ class Outputs:
                 f"{who}: expected an output of shape ({len(prompts)}, C) or "
                 f"({len(prompts)}, C, H, W), got {output.shape}"
             )
-        output = self._activated(output)
+        output = activated(output, self.activation)
         chosen = [self._columns(row, p, who) for row, p in zip(output, prompts, strict=True)]
         return to_answers(chosen, prompts, who)
-
-    def _activated(self, output: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        from scipy.special import expit, softmax
-
-        if self.activation == "sigmoid":
-            return expit(output)
-        # rounding must not lift a probability above 1
-        return output if self.activation == "none" else softmax(output, axis=1).clip(0, 1)
 
     def _columns(self, row: npt.NDArray[Any], prompt: Prompt, who: str) -> npt.NDArray[Any]:
         if self.concepts is not None:
@@ -173,6 +165,16 @@ class Outputs:
         height, width = prompt.image.shape[:2]
         maps = [cv2.resize(m, (width, height), interpolation=cv2.INTER_LINEAR) for m in row]
         return np.stack(maps).clip(0, 1)
+
+
+def activated(output: npt.NDArray[Any], activation: Activation) -> npt.NDArray[Any]:
+    """n x C ..., a softmax over C."""
+    from scipy.special import expit, softmax
+
+    if activation == "sigmoid":
+        return np.asarray(expit(output))
+    # rounding must not lift a probability above 1
+    return output if activation == "none" else np.asarray(softmax(output, axis=1).clip(0, 1))
 
 
 def _index(concept: str, concepts: Sequence[str]) -> int:

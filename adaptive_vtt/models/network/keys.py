@@ -44,7 +44,8 @@ def from_environment(variable: str, where: str) -> Key:
     value = os.environ.get(variable, "").strip()
     if not value:
         raise InputError(
-            f"{where}: expected the key in the environment variable {variable}, which is not set"
+            f"{where}: expected the key in the environment variable {variable}, which is not set; "
+            f"'export {variable}=...' sets it, key = \"NAME\" in [model] names another"
         )
     return Key(value)
 

@@ -111,6 +111,8 @@ def lost(error: BaseException) -> Trouble:
     """The trouble with a connection that failed. The names are those of httpx's errors."""
     name, said = type(error).__name__, one_line(error)
     if name in ("ConnectError", "ConnectTimeout", "UnsupportedProtocol"):
-        return Trouble("unreachable", f"cannot be reached: {said}")
+        return Trouble(
+            "unreachable", f"cannot be reached: {said}; is the url right, and the server up?"
+        )
     kind = "truncated" if "body" in said else "connection lost"
     return Trouble(kind, said, billed=True)

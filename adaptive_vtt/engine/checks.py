@@ -1,0 +1,48 @@
+"""What is refused before anything is asked: a model or a limit that does not fit."""
+
+from ..errors import InputError, ModelError
+from ..models.base import ModelDefaults
+from ..models.checking import is_cost, name_of
+from ..space import QuestionSpace
+
+
+def check_model(model: ModelDefaults, space: QuestionSpace) -> None:
+    """Raises ModelError or InputError where the model cannot be asked about the space."""
+    if model.answers not in ("one", "all"):
+        raise ModelError(f"model {name_of(model)!r}: answers must be 'one' or 'all'")
+    if model.needs_image and not space.dataset.has_images:
+        raise InputError(
+            f"model {name_of(model)!r} looks at images, but dataset {space.dataset.name!r} has "
+            "none; name their folder by images = ... in [dataset]"
+        )
+
+
+def check_cost(model: ModelDefaults, max_cost: float | None) -> None:
+    """Raises InputError where a cap on cost could not be kept."""
+    if max_cost is not None and not model.prices_known:
+        raise InputError(
+            f"max_cost: expected the prices of model {name_of(model)!r} to be known, as the cap "
+            "could not be kept otherwise; got none; say price_per_call, or price_input and "
+            "price_output, in [model], or give a budget of calls instead"
+        )
+    most = 0.0 if model.most_cost is None else model.most_cost
+    if not is_cost(most):
+        raise InputError(
+            f"model {name_of(model)!r}: expected a most_cost that is finite and 0 or more, got "
+            f"{most}"
+        )
+    if max_cost is not None and 0 < max_cost < most:
+        raise InputError(
+            f"max_cost: expected at least {most:g}, which a single call of model "
+            f"{name_of(model)!r} may cost with its longest prompt and reply and all retries; "
+            f"got {max_cost:g}"
+        )
+
+
+def check_budget(budget: int | None, question: int) -> None:
+    """Raises InputError for a budget that is not enough for one question and all canaries."""
+    if budget is not None and 0 < budget < question:
+        raise InputError(
+            f"budget: expected at least {question} calls, which one question may take with all "
+            f"that has to be asked about its source image, and all canaries; got {budget}"
+        )

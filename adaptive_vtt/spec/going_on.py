@@ -1,0 +1,112 @@
+"""Going on with the audit of a run folder, under other limits if that is wanted."""
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from ..audit import Audit
+from ..errors import InputError
+from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
+from ..journal.facts import Facts, read_facts
+from ..journal.rows import CallRow
+from . import Spec, parse_spec
+from .building import build_audit
+from .resuming import check_before_code, check_program, notes_of, spec_of
+
+JOURNAL = "journal.db"
+"""The journal's name in a run folder."""
+OTHERWISE = "resume it from Python with adaptive_vtt.Audit(..., journal=...)"
+"""What to do about a journal that keeps no spec."""
+_SECTIONS = {
+    "budget": "audit",
+    "max_cost": "audit",
+    "half_width": "certify",
+    "questions": "stop",
+    "seconds": "stop",
+}
+"""Where each limit stands in a spec."""
+
+
+class NewLimits(TypedDict, total=False):
+    """What may be changed of an audit that has begun; None leaves it as it is."""
+
+    budget: int | None
+    max_cost: float | None
+    half_width: float | None
+    questions: int | None
+    seconds: float | None
+
+
+def resume(directory: Path | str, **limits: Unpack[NewLimits]) -> Audit:
+    """The audit in the run folder ``directory``, brought to where it stopped: ``run`` goes on.
+
+    ``limits`` change when it ends: ``budget`` (calls), ``max_cost`` (money), ``half_width``,
+    ``questions``, ``seconds``, the fields of that name in SPEC.toml. They are journaled, so that
+    they stay. Intervals hold at every moment, whatever ends the audit, so the guarantee is as it
+    was (``certify.rules.Rules.aiming`` says why of ``half_width``).
+
+    Runs the model that the journal's spec names. Raises InputError for a limit below what was
+    spent already, JournalError where no audit of a SPEC.toml was begun in the folder.
+    """
+    path = Path(directory) / JOURNAL
+    read_journal(path).close()  # says so where no audit was begun
+    with closed_on_error(SQLiteJournal(path, must_exist=True)) as journal:
+        facts = read_facts(journal.facts())
+        spec, base = spec_of(facts, str(path), OTHERWISE)
+        check_program(facts, spec, str(path))
+        changes = {name: value for name, value in limits.items() if value is not None}
+        notes = {}
+        if changes:
+            spec = _changed(spec, changes)
+            check_limits(changes, journal, facts)
+            notes = notes_of(spec, facts.base)
+        return build_audit(
+            spec,
+            base,
+            check=lambda space: check_before_code(facts, spec, space),
+            journal=journal,
+            notes=notes,
+        )
+
+
+def _questions(calls: Iterable[CallRow]) -> int:
+    """How many were judged."""
+    return sum(answer.loss is not None for call in calls for answer in call.answers)
+
+
+def _changed(spec: Spec, changes: Mapping[str, Any]) -> Spec:
+    table = spec.model_dump()
+    for name, value in changes.items():
+        table[_SECTIONS[name]][name] = value
+    return parse_spec(table, "resume")
+
+
+def check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> None:
+    """Raises InputError for a limit below what the audit in ``journal`` spent already, and for a
+    half-width where it has none to change."""
+    draws, calls, sources = journal.draws(laws=False), journal.calls(), journal.sources()
+    times = [d.elapsed for d in draws] + [c.elapsed for c in calls] + [s.elapsed for s in sources]
+    cost = sum(c.cost for c in calls) + sum(s.cost for s in sources)
+    spent: dict[str, tuple[float, str]] = {
+        "budget": (len(draws) + len(sources), "calls, which were made already"),
+        "max_cost": (cost, "which was spent already"),
+        "questions": (_questions(calls), "questions, which were answered already"),
+        "seconds": (math.ceil(max(times, default=0.0)), "seconds, which it has taken already"),
+    }
+    for name, (least, what) in spent.items():
+        if limits.get(name, least) < least:
+            raise InputError(f"{name}: expected at least {least:.10g} {what}; got {limits[name]}")
+    if limits.get("half_width") is not None:
+        _check_half_width(facts)
+
+
+def _check_half_width(facts: Facts) -> None:
+    certificate = facts.certificate
+    if certificate is not None and certificate.half_width is not None:
+        return
+    got = "one that explores" if certificate is None else "one that only decides at_most"
+    raise InputError(
+        f"half_width: expected an audit that was begun with one, got {got}; begin a new audit "
+        "with --half-width and another --out"
+    )

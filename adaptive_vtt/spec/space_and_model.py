@@ -1,0 +1,84 @@
+"""From a SPEC.toml to its space and its model: what planning an audit needs, without PyTorch."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..datasets import Dataset
+from ..engine.audit_key import CONTENT, version_of
+from ..errors import ModelError
+from ..models import ModelDefaults, ModelUnderTest, adapted_model
+from ..models.local.recorded_captions import RecordedCaptions
+from ..space import QuestionSpace
+from ..types import Answer, CallMode, Prompt, Unanswered
+from ..utils.files import hash_file
+from . import Spec
+from .models import ModelSection, PlugInSection, PythonSection
+from .oracles import CaptionClassesJudge, CaptionsJudge, OrdinalJudge, TopClassJudge
+from .relations import build_relations
+
+
+def build_space(spec: Spec, base: Path) -> QuestionSpace:
+    """The question space of a spec; relative paths start at ``base``."""
+    dataset = spec.dataset.build(base)
+    if spec.detector is not None:
+        from ..captions.detectors import Detected
+
+        dataset = Detected(dataset, spec.detector.build(base))
+    return QuestionSpace(
+        dataset,
+        build_relations(spec.space, dataset, base),
+        severities=spec.space.severities,
+        oracle=spec.oracle.build(base, dataset),
+        seed=spec.space.seed,
+    )
+
+
+def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
+    """The model of a spec, with its version; relative paths start at ``base``."""
+    captions = isinstance(spec.oracle, CaptionsJudge | CaptionClassesJudge)
+    model = adapted_model(_section(spec).build(base, dataset, captions=captions))
+    version = spec.model.version or version_of(model) or _content(spec.model.file(), base)
+    if version is not None:
+        model.version = version
+    return model
+
+
+def _section(spec: Spec) -> ModelSection:
+    """The model's section, its logits those of classes where the oracle judges those."""
+    section = spec.model
+    if not isinstance(section, PythonSection | PlugInSection) or section.output != "logits":
+        return section
+    classes = isinstance(spec.oracle, TopClassJudge | OrdinalJudge)
+    return section.model_copy(update={"output": "class-logits"}) if classes else section
+
+
+def _content(file: str | None, base: Path) -> str | None:
+    """A version by hashing the file that holds the model; None where there is none."""
+    path = base / file if file else None
+    return CONTENT + hash_file(path) if path is not None and path.is_file() else None
+
+
+def model_of(spec: Spec, base: Path, space: QuestionSpace, *, code: bool = True) -> ModelUnderTest:
+    """The model, checked against the space; where it is code, and ``code`` is False, it is not
+    imported, and a `NotImported` stands in its place."""
+    if isinstance(spec.model, PythonSection | PlugInSection) and not code:
+        return NotImported(spec.model)
+    model = build_model(spec, base, space.dataset)
+    if isinstance(model, RecordedCaptions):
+        model.check(space.dataset, space.variants)
+    return model
+
+
+class NotImported(ModelDefaults):
+    """Stands for a model of code that is not to be imported: what is known of it without.
+
+    ``answers``: "all", as with callables and torch modules, unless the spec says otherwise.
+    """
+
+    def __init__(self, section: PythonSection | PlugInSection) -> None:
+        code = section.target if isinstance(section, PythonSection) else section.kind
+        self.name = section.name or code
+        self.answers: CallMode = section.per_call or "all"
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        raise ModelError(f"model {self.name!r}: was not imported, to plan; it cannot be asked")

@@ -1,0 +1,143 @@
+"""``avtt init``: a short SPEC.toml that runs, for a few images or for those that are there."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adaptive_vtt.cli import main
+from adaptive_vtt.cli.start_folder import SECTIONS, write_first, write_start
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.spec import Spec, read_spec
+from adaptive_vtt.utils.files import write_bytes, write_text
+from adaptive_vtt.utils.image_codec import png
+
+
+def run(*arguments: str) -> int:
+    """The exit code of ``avtt arguments``."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return int(ended.value.code or 0)
+
+
+def image(path: Path, number: int = 0, bright: int = 200) -> None:
+    pixels = np.random.default_rng(number).integers(0, bright, (12, 12, 3), dtype=np.uint8)
+    write_bytes(path, png(pixels))
+
+
+def classes(folder: Path) -> None:
+    for number in range(12):
+        image(folder / ("cat", "dog", "fox")[number % 3] / f"{number}.png", number)
+
+
+def table(folder: Path) -> None:
+    rows = ["filename,hospital,bright,round"]
+    for number in range(12):
+        image(folder / "pictures" / f"{number}.png", number)
+        rows.append(f"{number}.png,{'ab'[number % 2]},{number % 2},{number // 6}")
+    write_text(folder / "data.csv", "\n".join(rows) + "\n")
+
+
+def masks(folder: Path) -> None:
+    for number in range(12):
+        image(folder / "images" / f"{number}.png", number)
+        mask = np.zeros((12, 12, 1), np.uint8)
+        mask[2:8, 3:9] = 255 * (number > 0)  # one shows nothing
+        write_bytes(folder / "masks" / f"{number}.png", png(mask))
+
+
+def images(folder: Path) -> None:
+    for number in range(12):
+        image(folder / f"{number}.png", number)
+
+
+LAYOUTS: dict[str, tuple[Any, str, dict[str, Any]]] = {
+    "classes": (
+        classes,
+        "found 12 images in 3 class folders (cat, dog, fox)",
+        {"oracle": {"kind": "top-class"}, "dataset": {"kind": "classes", "path": "."}},
+    ),
+    "table": (
+        table,
+        "found 12 images with a table of labels (bright, round)",
+        {"dataset": {"id_column": "filename", "metadata": ["hospital"], "images": "pictures"}},
+    ),
+    "masks": (
+        masks,
+        "found 11 images with masks",
+        {"oracle": {"kind": "mask-drop"}, "dataset": {"kind": "masks", "empty": "skip"}},
+    ),
+    "images": (
+        images,
+        "found 12 images without labels",
+        {"oracle": {"kind": "consistency"}, "dataset": {"kind": "images"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["short", "full"])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_what_lies_in_a_folder_is_recognised_and_its_spec_is_read(
+    name: str, full: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make, found, expected = LAYOUTS[name]
+    make(tmp_path)
+    assert run("init", str(tmp_path), *(["--full"] if full else [])) == 0
+    told = capsys.readouterr().out
+    assert found in told
+    assert "call your model" in told
+    assert read_spec(tmp_path / "SPEC.toml")
+    written = tomllib.loads((tmp_path / "SPEC.toml").read_text())
+    for section, fields in expected.items():
+        assert written[section].items() >= fields.items()
+    if name == "classes":  # accuracy comes first
+        assert written["certify"]["targets"][0] == "misclassified"
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_spec_of_ones_own_images_runs_as_it_is(name: str, tmp_path: Path) -> None:
+    LAYOUTS[name][0](tmp_path / "data")
+    out = tmp_path / "run"
+    assert run("init", str(tmp_path / "spec"), "--data", str(tmp_path / "data")) == 0
+    spec = str(tmp_path / "spec" / "SPEC.toml")
+    assert run("audit", spec, "--budget", "4", "--out", str(out), "--no-self-taught") == 0
+    assert 2 <= json.loads((out / "result.json").read_text())["calls"] <= 4
+
+
+@pytest.mark.parametrize("name", [*LAYOUTS, "start"])
+def test_a_short_spec_has_few_lines_with_half_a_line_of_comment_each(
+    name: str, tmp_path: Path
+) -> None:
+    if name != "start":
+        LAYOUTS[name][0](tmp_path)
+    text = write_first(tmp_path).spec.read_text()
+    lines = [line for line in text.splitlines() if line]
+    assert max(map(len, lines)) <= 80
+    fields = [line for line in lines if "=" in line]
+    assert len(fields) <= 12
+    assert sum("# " in line for line in lines) > len(fields)  # the head has one, too
+
+
+def test_full_describes_every_section(tmp_path: Path) -> None:
+    text = write_start(tmp_path, full=True).read_text()
+    for section in Spec.model_fields:
+        assert f"[{section}]" in text
+    assert all(sentence in text for sentence in SECTIONS.values())
+
+
+def test_nothing_of_the_users_is_overwritten(tmp_path: Path) -> None:
+    classes(tmp_path)
+    write_text(tmp_path / "model.py", "mine")
+    write_first(tmp_path)
+    assert (tmp_path / "model.py").read_text() == "mine"
+    with pytest.raises(InputError, match=r"SPEC\.toml: stands there already; nothing was written"):
+        write_first(tmp_path)
+
+
+def test_a_folder_of_other_files_gets_images_to_try_it_on(tmp_path: Path) -> None:
+    write_text(tmp_path / "README.md", "a project")
+    assert write_first(tmp_path).found is None
+    assert (tmp_path / "labels.csv").exists()
