@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .results import Result
     from .space import QuestionSpace
     from .spec.going_on import resume
+    from .versus import Versus
 
 _HOMES = {
     "Audit": "audit",
@@ -26,6 +27,7 @@ _HOMES = {
     "QuestionSpace": "space",
     "Result": "results",
     "Sampling": "engine.options",
+    "Versus": "versus",
     "read_result": "audit",
     "resume": "spec.going_on",
 }
@@ -51,6 +53,7 @@ __all__ = [
     "QuestionSpace",
     "Result",
     "Sampling",
+    "Versus",
     "audit",
     "augment",
     "datasets",

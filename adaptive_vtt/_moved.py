@@ -16,6 +16,7 @@ MOVED = {
     "adapters": "spec.models",
     "audit_key": "engine.audit_key",
     "belief": "engine.belief",
+    "benchmark.truth": "engine.census",
     "building": "spec.building",
     "canaries": "engine.canaries",
     "captions.building": "spec.oracles",

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .cautions import cautions
-from .certify import Bounds, derive
+from .certify import Bounds, derive, verify_versus
 from .certify.verify import Interval, recompute
 from .engine.canaries import Repeated, repeated
 from .errors import InputError, unknown
@@ -358,7 +358,8 @@ def _certified(
 ) -> pd.DataFrame:
     """``rows``: a table of intervals; None where they are to be computed from draws and calls."""
     if rows is None:
-        rows = [_recomputed(i, certificate) for i in recompute(certificate, draws, calls)]
+        found = enumerate(recompute(certificate, draws, calls))
+        rows = [_recomputed(interval, certificate, k) for k, interval in found]
     answered = {c.call: c for c in calls}
     asked, excluded = [0] * len(rows), [0] * len(rows)
     for draw in draws:
@@ -374,11 +375,16 @@ def _certified(
     return _identified(table, certificate.ids)
 
 
-def _recomputed(found: Interval, certificate: CertificateFacts) -> dict[str, Any]:
-    """A row of ``Result.targets`` for an audit that has not ended."""
+def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> dict[str, Any]:
+    """The row of target ``k`` of ``Result.targets`` for an audit that has not ended."""
     half_width, decides = (found.upper - found.lower) / 2, certificate.decides
     only = decides and certificate.half_width is None
     reached = found.decided != "open" if only else half_width <= certificate.aim
+    told: dict[str, Any] = {"decided": found.decided} if decides else {}
+    if certificate.versus is not None:
+        side = verify_versus.decision(certificate.versus, k, found.lower, found.upper)
+        reached = side != "open"
+        told = {"decision": "open" if found.emptied or found.astray else side}
     row = {
         "target": found.target,
         "estimate": found.estimate,
@@ -390,7 +396,7 @@ def _recomputed(found: Interval, certificate: CertificateFacts) -> dict[str, Any
         "emptied": found.emptied,
         "astray": found.astray,
     }
-    return row | ({"decided": found.decided} if decides else {})
+    return row | told
 
 
 def _targets(table: pd.DataFrame, rates: Mapping[str, int]) -> pd.DataFrame:

@@ -9,6 +9,7 @@ sampling is uniform without ever listing anything.
 
 import hashlib
 from collections.abc import Iterable
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from .datasets import as_dataset
 from .datasets.base import adapted_dataset
 from .errors import InputError, listed
-from .oracles import Correctness, Oracle, adapted
+from .oracles import Correctness, Oracle, OracleDefaults, adapted
 from .relations import FollowUp, Relation, resolve
 from .relations.base import Variant as Variant
 from .types import IDENTITY, UNKNOWN, Indices, Numbering, Sample, Truths
@@ -79,6 +80,13 @@ class QuestionSpace:
                 f"{len(self.concepts)} concepts, relations {[r.name for r in chosen]}, oracle "
                 f"{type(self.oracle).__name__})"
             )
+
+    def judged_by(self, oracle: OracleDefaults) -> "QuestionSpace":
+        """The same questions, judged by an oracle that judges the same ones: one that stands for
+        this space's, as ``oracles.paired`` does."""
+        other = copy(self)
+        other.oracle = oracle
+        return other
 
     def _why_nothing(self) -> str:
         """Why no question can be asked, and what to change."""

@@ -26,7 +26,8 @@ class State:
     ``hard``: how many answers there were, where all were 0 or 1, else 0; ``lowest``: below which
     relative uncertainty no side can fall by such answers. ``limit``: what targets are decided
     against, None in audits that decide nothing; ``above`` and ``below`` (K,): which are decided to
-    lie above it, and which at most at it.
+    lie above it, and which at most at it. ``compared`` (K,): which differences of two models are
+    decided, None where none are asked for.
     """
 
     calls: int
@@ -46,6 +47,7 @@ class State:
     limit: float | None = None
     above: npt.NDArray[np.bool_] | None = None
     below: npt.NDArray[np.bool_] | None = None
+    compared: npt.NDArray[np.bool_] | None = None
 
     @property
     def widest(self) -> float:
@@ -233,6 +235,23 @@ class Decided(_Combinable):
 
     def __str__(self) -> str:
         return f"every target on one side of {self.at_most:g}"
+
+
+@dataclass(frozen=True)
+class Compared(_Combinable):
+    """Stop once every difference of two models is decided; see ``certify.comparison``."""
+
+    margin: float
+
+    def reached(self, state: State) -> str | None:
+        if state.compared is None or not state.compared.all():
+            return None
+        count = len(state.compared)
+        return "the difference is decided" if count == 1 else f"all {count} differences are decided"
+
+    def __str__(self) -> str:
+        within = f", or within {self.margin:g}" if self.margin else ""
+        return f"every difference on one side of 0{within}"
 
 
 @dataclass(frozen=True)

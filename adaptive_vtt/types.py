@@ -171,8 +171,16 @@ class Unanswered:
     cost: float = 0.0
 
 
-Value = float | Mask | str | Unanswered
-"""What a model says of one concept."""
+@dataclass(frozen=True)
+class Both:
+    """What two models said of one concept: of model A, and of model B."""
+
+    a: "Value"
+    b: "Value"
+
+
+Value = float | Mask | str | Unanswered | Both
+"""What a model says of one concept; what both say, where two are compared."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -25,9 +25,9 @@ from typing import Any
 import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.benchmark.truth import all_losses, means
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.datasets.synthetic.scenes import Scenes, scenes
+from adaptive_vtt.engine.census import all_losses, means
 from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.oracles.caption_findings import thing

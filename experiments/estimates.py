@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.audit import Audit, Progress
-from adaptive_vtt.benchmark.truth import all_losses, means
 from adaptive_vtt.certify import named_targets
+from adaptive_vtt.engine.census import all_losses, means
 from adaptive_vtt.engine.estimates import guesses
 from adaptive_vtt.experiments.digits import Bench, proxy_bench, severity_bench
 from adaptive_vtt.spec import DEMO

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.benchmark.runs import UNIFORM, Job, Run, certified_run
-from adaptive_vtt.benchmark.truth import all_answers, all_losses, means
 from adaptive_vtt.certify import named_targets
+from adaptive_vtt.engine.census import all_answers, all_losses, means
 from adaptive_vtt.spec import DEMO, Spec
 from adaptive_vtt.spec.building import build_audit, build_model, build_space
 from adaptive_vtt.spec.models import RecordedSection

@@ -60,6 +60,7 @@ LEFT_BEHIND = (".git", ".venv*", "runs", "bench", "__pycache__", ".*_cache", ".h
 _AUDITS = ("ask_and_tell", "stopping", "mutants", "audit", "sources", "resuming")
 _CERTIFIED = ("certify_figures", "verify_draws")
 TESTS: dict[str, tuple[str, ...]] = {
+    "certify/comparison": ("versus",),
     "certify/decisions": ("game",),
     "certify/forecast": ("planning",),
     "certify/game": ("game", *_CERTIFIED),
@@ -71,6 +72,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "certify/verify": ("certify_figures", "verify_draws", "journal_chain", "estimates"),
     "certify/verify_draws": ("verify_draws", "strata"),
     "certify/verify_strata": ("strata",),
+    "certify/verify_versus": ("versus",),
     "engine/assembly": ("algorithm1", "audit_settings", "audit", "surrogate_names", "self_taught"),
     "engine/audit_key": ("mutants", "shared_draws", "resuming"),
     "engine/audit_parts": (*_AUDITS, "resuming", "concurrency", "batches"),
@@ -82,8 +84,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/call_queue": ("ask_and_tell", "sources", "resuming", "concurrency"),
     "engine/canaries": ("drift",),
     "engine/candidates": ("space", "stopping", "audit", "batches"),
+    "engine/census": ("compare", "outcomes"),
     "engine/checks": ("audit_settings", "planning", "sources", "usage_counts"),
     "engine/draw_order": ("ask_and_tell", "audit", "resuming", "concurrency", "batches"),
+    "engine/earlier_answers": ("versus",),
     "engine/estimates": ("estimates",),
     "engine/failing": ("mutants", "usage_counts", "hostile_server", "hostile_bodies"),
     "engine/judge": ("mutants", "audit", "sources", "outcomes", "concurrency"),
@@ -101,6 +105,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "journal/chain": ("journal_chain", "journal_writers"),
     "journal/facts": ("facts",),
     "journal/files": ("journal_writers", "run_folders", "runs"),
+    "journal/halves": ("versus",),
     "journal/in_memory": ("journal", "resuming"),
     "journal/locking": ("journal_writers", "journal", "runs"),
     "journal/migrations": ("journal_writers", "migrations"),

@@ -24,10 +24,10 @@ import torch
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit import Progress
 from adaptive_vtt.benchmark.runs import BASELINES, ROUNDING
-from adaptive_vtt.benchmark.truth import all_answers, all_losses, means
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.engine.census import all_answers, all_losses, means
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.phantom_unet import frames, predict
 from adaptive_vtt.models import PythonModel, Recorded

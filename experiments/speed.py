@@ -18,9 +18,10 @@ import pandas as pd
 
 from adaptive_vtt.certify.plan import Certify
 from adaptive_vtt.engine.assembly import fresh_belief
-from adaptive_vtt.engine.belief import Learnt, margin
+from adaptive_vtt.engine.belief import Learnt
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
+from adaptive_vtt.oracles.margin import margin
 from adaptive_vtt.relations import LabelPreserving, Relation
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get

@@ -383,8 +383,9 @@ class QuestionGP:
 
     def _here(self, asked: Questions) -> Losses:
         """The questions on this device."""
-        names = (asked.sample, asked.variant, asked.concept, asked.truth, torch.empty(0))
-        return Losses(*(t.to(self.device) for t in names))
+        names = (asked.sample, asked.variant, asked.concept, asked.truth)
+        sample, variant, concept, truth = (t.to(self.device) for t in names)
+        return Losses(sample, variant, concept, truth, torch.empty(0, device=self.device))
 
     def _units_of(self, asked: Questions) -> Units:
         samples, sample_of = torch.unique(asked.sample, return_inverse=True)

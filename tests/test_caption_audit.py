@@ -9,8 +9,8 @@ from captioned import SCENES, faultless, faulty, findings, space
 from report_pages import block
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.benchmark.truth import all_losses, members
 from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.engine.census import all_losses, members
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.models import Answer, TemplateCaptioner, Unanswered
 from adaptive_vtt.oracles import ReducedCaptions

@@ -17,10 +17,10 @@ from adaptive_vtt.benchmark.runs import (
     certified_run,
     options_of,
 )
-from adaptive_vtt.benchmark.truth import all_answers, all_losses, calls_of, means
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.engine.census import all_answers, all_losses, calls_of, means
 from adaptive_vtt.engine.law import Law
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.space import QuestionSpace

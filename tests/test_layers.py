@@ -36,6 +36,7 @@ ROOMS = (
     "report",
     "runs",
     "audit",
+    "versus",
     # 6: what is made of an audit
     "augment",
     "export",
@@ -44,6 +45,7 @@ ROOMS = (
     "demo_server",
     "testing",
     "view",
+    "gate",
     # 7 and 8: what users write and type
     "spec",
     "cli",

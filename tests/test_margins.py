@@ -13,11 +13,11 @@ from torch import Tensor
 from adaptive_vtt.certify.plan import Certify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.assembly import fresh_belief
-from adaptive_vtt.engine.belief import SUREST, margin
 from adaptive_vtt.engine.judge import Judge
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import Correctness, MaskDrop
+from adaptive_vtt.oracles.margin import SUREST, margin
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.surrogates import Losses, QuestionGP
 from adaptive_vtt.surrogates.coordinates import Margins

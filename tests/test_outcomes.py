@@ -10,11 +10,11 @@ import pytest
 from source_spaces import Negative, space
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.benchmark.truth import all_answers, all_losses, calls_of
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli.progress import Live
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.engine.census import all_answers, all_losses, calls_of
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Recorded, Unanswered
 from adaptive_vtt.oracles import Consistency, MaskConsistency, MaskDrop, Ordinal, TopClass, overlap

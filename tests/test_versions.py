@@ -9,9 +9,9 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.benchmark.rehearsal import rehearse
-from adaptive_vtt.benchmark.truth import all_losses
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.engine.census import all_losses
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.oracles import Consistency, Heard, Outcome, Version

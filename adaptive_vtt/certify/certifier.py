@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from ..space import QuestionSpace
 from ..types import Bools, CallMode, Floats, Indices
+from .comparison import OPEN
 from .game import Game
 from .game import Move as Move
 from .rules import Rules
@@ -129,6 +130,9 @@ class Certifier(Game):
         of it; what gives that away is that the draws' own mean lies outside. Such a target is
         not certified before they agree again. To stop later is always allowed.
         """
+        if self.rules.compare is not None:
+            sequences = self.sequences
+            return self.rules.compare.decided(sequences.lower, sequences.upper) & ~self.doubtful
         if self.rules.by_distance and self.decisions is not None:
             return self.decisions.decided & ~self.doubtful
         return (self.sequences.half_width <= self.half_width) & ~self.doubtful
@@ -172,6 +176,8 @@ class Certifier(Game):
             "doubtful": self.doubtful,
             "abandoned": self.abandoned,
         }
+        if self.rules.compare is not None:
+            found["compared"] = self.certified
         if decisions is not None:
             found |= {"limit": decisions.limit, "above": decisions.above, "below": decisions.below}
         return found
@@ -278,7 +284,7 @@ class Certifier(Game):
         draws = sequences.moves
         estimate = self.estimate
         astray = self.astray()
-        more = draws * np.maximum((sequences.half_width / self.half_width) ** 2 - 1, 0)
+        more = draws * np.maximum((sequences.half_width / self._wanted) ** 2 - 1, 0)
         if self.rules.by_distance:  # evidence goes with the draws
             more = np.minimum(draws * self.lacking / np.maximum(1 - self.lacking, TINY), self.calls)
         return [
@@ -295,10 +301,18 @@ class Certifier(Game):
                 "variance_ratio": float(ratios[k]),
                 "effective_draws": float(self.hits[k] / ratios[k]),
                 "more_calls": int(np.ceil(more[k])),
-                **({} if self.decisions is None else {"decided": self.decisions.side(k)}),
+                **self._decided(k),
             }
             for k, target in enumerate(self.targets)
         ]
+
+    def _decided(self, k: int) -> dict[str, str]:
+        """What was found of target ``k`` beside its interval."""
+        if self.rules.compare is not None:
+            bounds = self.sequences.lower, self.sequences.upper
+            side = self.rules.compare.decisions(*bounds)[k]
+            return {"decision": OPEN if self.doubtful[k] else side}
+        return {} if self.decisions is None else {"decided": self.decisions.side(k)}
 
     def stakes(self, inside: Bools, unit: Indices, units: int, variance: Floats) -> Floats:
         """(m,): what leaving each candidate call out of the law costs the open targets.
@@ -372,12 +386,19 @@ class Certifier(Game):
     def lacking(self) -> Floats:
         """(K,) in [0, 1]: the share of the draws that each target still needs: of those an interval
         needs in all, which go with 1 / width^2, or of the evidence for a decision."""
-        width = self.half_width / np.maximum(self.sequences.half_width, TINY)
+        width = self._wanted / np.maximum(self.sequences.half_width, TINY)
         left = 1 - np.minimum(width, 1) ** 2
         if self.decisions is None:
             return left
         open_ = self.decisions.lacking()
         return open_ if self.rules.by_distance else np.maximum(left, open_)
+
+    @property
+    def _wanted(self) -> Floats:
+        """(K,): the half-width at which nothing more is asked of each target."""
+        if self.rules.compare is not None:
+            return self.sequences.aims
+        return np.full(len(self.sizes), self.half_width)
 
     def variance_ratios(self) -> Floats:
         """(K,): variance of the draws so far over that of as many uniform ones within the

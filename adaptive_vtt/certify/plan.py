@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..errors import InputError, unknown
-from ..journal.facts import CertificateFacts
+from ..journal.facts import BetFacts, CertificateFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
-from ..stopping import Certified, Decided, StoppingRule, check_half_width
+from ..stopping import Certified, Compared, Decided, StoppingRule, check_half_width
 from ..types import CallMode, Guarantee
 from .certifier import Certifier
+from .comparison import MOST_AIM, Comparison
 from .rules import Rules, by_size, shares
 from .sequences import BETS
 from .targets import Target, calls, fingerprint, largest, named_targets
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
 """Where only a decision is asked for, bets aim at intervals no wider than this to either side."""
+FINE_CELL = 0.0005
+"""Between the means that bets are about where models are compared: a difference is two of them."""
 DEFAULT_FLOOR = 0.2
 """The even share of the law where targets are certified."""
 DEFAULT_TARGETS = ("concepts", "relations")
@@ -65,6 +68,8 @@ class Certify:
       a target with a larger share takes fewer questions. Default None: by what is known of the
       targets' sizes (``rules.by_size``) where the strategy is ``certify``; even under others,
       which do not turn to the rarest targets by themselves.
+    - ``compare``: what decides which of two models is better, in place of ``half_width`` and
+      ``at_most``; set by ``Versus``. Default None: nothing is compared.
     """
 
     half_width: float | None = None
@@ -79,10 +84,12 @@ class Certify:
     prior_journal: PriorSource | None = None
     guarantee: Guarantee = "all"
     weights: Mapping[str, float] | None = None
+    compare: Comparison | None = None
 
     @property
     def certifies(self) -> bool:
-        return self.half_width is not None or self.at_most is not None
+        wanted = (self.half_width, self.at_most, self.compare)
+        return any(each is not None for each in wanted)
 
     def check(self, floor: float) -> None:
         """Raises InputError for anything out of range."""
@@ -122,6 +129,8 @@ class Certify:
 
     def rule(self) -> StoppingRule | None:
         """Certified or decided, whichever is asked for; both where both are."""
+        if self.compare is not None:
+            return Compared(self.compare.margin)
         rules: list[Any] = []
         if self.half_width is not None:
             rules.append(Certified(self.half_width))
@@ -149,16 +158,25 @@ class Certify:
         targets = named_targets(space, self.targets, self.where)
         by_bets = self.at_most is not None and (begun is None or begun.decides)
         rules = Rules(
-            (self.half_width or DECISION_WIDTH) if begun is None else begun.aim,
+            self._first_aim() if begun is None else begun.aim,
             1 - self.confidence,
             self.guarantee,
             self._shares(space, targets, answers, begun, even),
             self.at_most if by_bets else None,
             by_bets and self.half_width is None,
-            BETS if begun is None else begun.bets,
+            self._bets() if begun is None else begun.bets,
             () if begun is None else begun.aims,
+            self.compare,
         )
         return Certifier(space, targets, answers=answers, rules=rules)
+
+    def _first_aim(self) -> float:
+        return self.half_width or (DECISION_WIDTH if self.compare is None else MOST_AIM)
+
+    def _bets(self) -> BetFacts:
+        if self.compare is None:
+            return BETS
+        return BETS.model_copy(update={"cell": FINE_CELL})
 
     def _shares(
         self,
@@ -202,6 +220,7 @@ class Certify:
             "sizes": [int(n) for n in certifier.sizes],
             "subsets": fingerprint(certifier.targets),
             "bets": certifier.rules.bets.model_dump(),
+            **({} if self.compare is None else {"versus": self.compare.describe()}),
             **({"aims": [list(change) for change in changes]} if changes else {}),
         }
 

@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import InputError, unknown
 from ..journal.facts import BetFacts
 from ..types import Floats, Guarantee
+from .comparison import Comparison
 from .decisions import Decisions
 from .sequences import BETS
 
@@ -35,6 +36,7 @@ class Rules:
     - ``bets``: the game's constants.
     - ``changes``: (draw, half-width) pairs in the order of their draws, the first of them 0: from
       that draw on, bets aim at that half-width. Empty: all of them at ``aim``.
+    - ``compare``: what decides which of two models is better. None: nothing is compared.
     """
 
     aim: float
@@ -45,6 +47,7 @@ class Rules:
     by_distance: bool = False
     bets: BetFacts = BETS
     changes: tuple[tuple[int, float], ...] = ()
+    compare: Comparison | None = None
 
     @classmethod
     def of(cls, certificate: "CertificateFacts") -> "Rules":
@@ -59,6 +62,7 @@ class Rules:
             by_bets and certificate.half_width is None,
             certificate.bets,
             certificate.aims,
+            None if certificate.versus is None else Comparison.of(certificate.versus),
         )
 
     def aiming(self, aim: float, draw: int) -> "Rules":
@@ -85,6 +89,8 @@ class Rules:
     def aims(self, centre: Floats, draw: int) -> Floats:
         """(K,): the half-widths that bets on a draw, counted from 0, aim at, with rates expected
         about ``centre``."""
+        if self.compare is not None:
+            return self.compare.aims(centre)
         reached = [aim for first, aim in self.changes if first <= draw]
         aim = reached[-1] if reached else self.aim
         if self.limit is None or not self.by_distance:

@@ -16,6 +16,7 @@ from ..journal import FIGURES, Journal, check_chain, with_law
 from ..journal.facts import read_facts
 from ..journal.migrations import check_old_seals
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
+from . import verify_versus
 from .verify_draws import check_draws
 
 if TYPE_CHECKING:
@@ -229,6 +230,7 @@ class _Game:
         self.aims = certificate.aims or ((0, certificate.aim),)
         self.limit = certificate.at_most if certificate.decides else None
         self.by_distance = self.limit is not None and certificate.half_width is None
+        self.versus, self.place = certificate.versus, k
         self.at_limit = np.zeros(2)  # log K+ and log K- there
         self.best = np.zeros(2)
         self.evidence: list[tuple[float, float, float, float]] = []
@@ -310,6 +312,8 @@ class _Game:
 
     def _aim(self) -> float:
         """What the bet on this draw aims at: the last aim that was set before it was made."""
+        if self.versus is not None:
+            return verify_versus.aim(self.versus, self.place, self.centre())
         aim = next(aim for first, aim in reversed(self.aims) if first <= self.plays)
         if not self.by_distance or self.limit is None:
             return aim
@@ -393,7 +397,7 @@ def _compare(
 ) -> None:
     aim = certificate.aim
     decides = certificate.decides
-    for found, row in zip(intervals, stated, strict=True):
+    for k, (found, row) in enumerate(zip(intervals, stated, strict=True)):
         width = (found.upper - found.lower) / 2
         ours = {
             "target": found.target,
@@ -407,7 +411,11 @@ def _compare(
         sound = not (found.emptied or found.astray)
         if decides:
             ours["decided"] = found.decided
-        if decides and certificate.half_width is None:
+        if certificate.versus is not None:
+            side = verify_versus.decision(certificate.versus, k, found.lower, found.upper)
+            ours["decision"] = side if sound else "open"
+            ours["certified"] = side != "open" and sound
+        elif decides and certificate.half_width is None:
             ours["certified"] = found.decided != "open" and sound
         elif abs(width - aim) > AGREE:  # else rounding decides
             ours["certified"] = width <= aim and sound

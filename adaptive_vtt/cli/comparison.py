@@ -15,8 +15,8 @@ from rich.table import Table
 from ..benchmark import runs as work
 from ..benchmark import summary as figures
 from ..benchmark.figure import certified_page, uncertainty_page
-from ..benchmark.truth import MOST_CALLS, all_answers, all_losses, calls_of, means
 from ..certify import named_targets
+from ..engine.census import MOST_CALLS, all_answers, all_losses, calls_of, means
 from ..errors import InputError
 from ..models import ModelUnderTest
 from ..space import QuestionSpace

@@ -12,6 +12,7 @@ from . import relations
 from .audit import audit
 from .compare import compare
 from .export import export
+from .gate import gate
 from .init import init
 from .label import label
 from .list import list_parts
@@ -61,6 +62,7 @@ for command in (
     pictures,
     label,
     export,
+    gate,
     compare,
     init,
     serve_demo,

@@ -1,8 +1,7 @@
 """What the audit has learnt, for strategies to read."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,8 +9,16 @@ import numpy.typing as npt
 
 from ..certify import Certifier
 from ..errors import InputError
+from ..oracles.paired import HALVES, Paired, half_of
 from ..space import QuestionSpace
-from ..surrogates import AnswerGP, AnswerPoints, Losses, LossSurrogate, Predictability
+from ..surrogates import (
+    AnswerGP,
+    AnswerPoints,
+    Losses,
+    LossSurrogate,
+    Posterior,
+    Predictability,
+)
 from ..types import Candidates, Floats, Indices, Memory
 from ..utils.random_streams import generator
 from .tensors import Tensor, array, joined, tensor
@@ -21,15 +28,6 @@ REFERENCE = 2_000
 
 FAILURE = 0.5
 """A loss from here on is a failure."""
-
-MARGIN = "margin"
-"""Where a margin stands among an answer's details, if its oracle gave one."""
-
-SUREST = 8.0
-"""Largest size of a margin that is a logit: a probability of .9997."""
-
-LEAST = 1 / (1 + math.exp(SUREST))
-"""The probability whose logit is -SUREST."""
 
 
 @dataclass(frozen=True)
@@ -61,21 +59,6 @@ class Learnt:
     @property
     def most(self) -> float:
         return self.loss if self.high is None else self.high
-
-
-def margin(truth: int, coordinate: float | None, details: Mapping[str, Any] | None) -> float | None:
-    """By how much an answer was right: what its oracle found, else the logit of the probability
-    it gave to the truth, from -SUREST to SUREST; None where nothing was answered.
-
-    Follows from what is journaled alone, so that an audit that goes on learns the same.
-    """
-    if details is not None and MARGIN in details:
-        return float(details[MARGIN])
-    if coordinate is None:
-        return None
-    yes = 2 * coordinate - truth
-    right = min(max(yes if truth else 1 - yes, LEAST), 1 - LEAST)
-    return math.log(right / (1 - right))
 
 
 class Belief:
@@ -122,8 +105,9 @@ class Belief:
         self.failed: set[tuple[int, int]] = set()
         self.inside: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=bool)
         self.predictions: Tensor | None = None
+        self._variance: Tensor | None = None  # of what was predicted
         self._stakes: Tensor | None = None  # by target, of the candidates looked at
-        self._ahead: tuple[Indices, Tensor] | None = None  # questions, ascending, and predictions
+        self._ahead: tuple[Indices, Posterior] | None = None  # of questions, ascending
 
     def look_at(self, candidates: Candidates) -> None:
         """Prepares ``inside`` (K x n) and ``predictions`` (n,) for the candidates of a draw."""
@@ -131,7 +115,8 @@ class Belief:
         if self.certifier is not None:
             self.inside = self.certifier.members(array(candidates.question))
         if self.losses is not None:
-            self.predictions = self._predicted(candidates, self.losses)
+            found = self._predicted(candidates, self.losses)
+            self.predictions, self._variance = found.mean, found.variance
 
     def look_ahead(self, slices: Iterable[Candidates]) -> None:
         """Predicts these questions, in ascending order, once for all draws until more is learnt.
@@ -140,16 +125,20 @@ class Belief:
         """
         if self._ahead is not None or self.losses is None or self.memory is not None:
             return
-        parts = [(s.question, self.losses.posterior(s).mean) for s in slices]
-        questions, means = (joined(column) for column in zip(*parts, strict=True))
-        self._ahead = array(questions), _in_range(self.losses, means)
+        parts = [(s.question, self.losses.posterior(s)) for s in slices]
+        questions = joined([question for question, _ in parts])
+        means = joined([found.mean for _, found in parts])
+        variances = joined([found.variance for _, found in parts])
+        self._ahead = array(questions), Posterior(_in_range(self.losses, means), variances)
 
-    def _predicted(self, candidates: Candidates, losses: LossSurrogate) -> Tensor:
-        """(n,): what ``losses`` expects of each candidate."""
+    def _predicted(self, candidates: Candidates, losses: LossSurrogate) -> Posterior:
+        """What ``losses`` expects of each candidate, (n,) each."""
         if self._ahead is None:
-            return _in_range(losses, losses.posterior(candidates).mean)
-        questions, means = self._ahead
-        return means[tensor(np.searchsorted(questions, array(candidates.question)))]
+            found = losses.posterior(candidates)
+            return Posterior(_in_range(losses, found.mean), found.variance)
+        questions, ahead = self._ahead
+        places = tensor(np.searchsorted(questions, array(candidates.question)))
+        return Posterior(ahead.mean[places], ahead.variance[places])
 
     @property
     def certifying(self) -> Certifier:
@@ -175,8 +164,12 @@ class Belief:
         return self._stakes
 
     def costs(self, candidates: Candidates) -> Tensor:
-        """(m,): how many calls each candidate call takes, those about its source included."""
+        """(m,): how many calls each candidate call takes, those about its source included, relative
+        to a call of the one model, or of both."""
         calls = np.ones(len(candidates.call))
+        if isinstance(self.space.oracle, Paired):
+            asked = self.space.oracle.models_asked(array(candidates.question))
+            calls[array(candidates.unit)] = asked / 2
         if not self.space.oracle.needs_source:
             return tensor(calls)
         first = np.searchsorted(array(candidates.unit), np.arange(len(calls)))
@@ -197,7 +190,9 @@ class Belief:
         return np.asarray(self.certifying.sequences.centre @ share)
 
     def variance(self) -> Tensor:
-        """(n,): variance of each candidate's loss, f (1 - f)."""
+        """(n,): variance of each candidate's loss: what predicts it says, else f (1 - f)."""
+        if self._variance is not None:
+            return self._variance
         f = self.expected()
         return tensor(f * (1 - f))
 
@@ -247,15 +242,18 @@ class Belief:
 
     def _losses(self, outcomes: Sequence[Learnt]) -> Losses:
         numbers = np.array([o.question for o in outcomes])
+        truth = tensor(np.array([o.truth for o in outcomes]))
         sample, variant, concept = (tensor(p) for p in self.space.parts(numbers))
-        return Losses(
-            sample,
-            variant,
-            concept,
-            tensor(np.array([o.truth for o in outcomes])),
-            tensor(np.array([o.loss for o in outcomes], np.float64)),
-            tensor(np.array([o.margin for o in outcomes], np.float64)),  # None becomes NaN
-        )
+
+        def losses(told: Iterable[tuple[float, float | None]]) -> Losses:
+            lost, margins = np.array(list(told), np.float64).T  # None becomes NaN
+            return Losses(sample, variant, concept, truth, tensor(lost), tensor(margins))
+
+        whole = losses((o.loss, o.margin) for o in outcomes)
+        if not isinstance(self.space.oracle, Paired):
+            return whole
+        a, b = (losses(half_of(o.details, side) for o in outcomes) for side in HALVES)
+        return replace(whole, halves=(a, b))
 
 
 def _in_range(surrogate: LossSurrogate, means: Tensor) -> Tensor:

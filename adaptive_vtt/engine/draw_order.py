@@ -1,7 +1,8 @@
 """Answers in draw order: judged ones wait until every earlier draw is answered, too."""
 
 from ..journal.rows import AnswerRow, CallRow
-from .belief import Learnt, margin
+from ..oracles.margin import margin
+from .belief import Learnt
 from .selector import Selector
 
 

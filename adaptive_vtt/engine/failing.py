@@ -8,7 +8,7 @@ from ..errors import InputError, ModelError
 from ..journal.rows import CallRow
 from ..models.base import ModelDefaults
 from ..models.checking import name_of
-from ..types import Answer, Unanswered
+from ..types import Answer, Both, Unanswered, Value
 
 FEWEST = 20
 """Fewest calls of which the unanswered share is judged: that of fewer is mostly chance."""
@@ -34,9 +34,9 @@ class Failing:
         for answer in answers:
             self._calls += 1
             values = (answer,) if isinstance(answer, Unanswered) else answer.values
-            missing = [value.reason for value in values if isinstance(value, Unanswered)]
-            if len(missing) == len(values):
-                self._reasons[missing[0]] += 1
+            missing = [_missing(value) for value in values]
+            if all(missing):
+                self._reasons[missing[0] or ""] += 1
             else:
                 self._answered = True
 
@@ -71,3 +71,10 @@ class Failing:
             f"stayed unanswered (most often: {said}), {why}; what came back is kept: mend the "
             "cause and go on"
         )
+
+
+def _missing(value: Value) -> str | None:
+    """Why there is no answer; of two models, why there is none of one of them."""
+    if isinstance(value, Both):
+        return _missing(value.a) or _missing(value.b)
+    return value.reason if isinstance(value, Unanswered) else None

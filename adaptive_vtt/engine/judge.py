@@ -9,11 +9,11 @@ from ..errors import InputError
 from ..journal.answer_json import writable
 from ..journal.rows import EXCLUDED, AnswerRow, CallRow
 from ..oracles import Case, Outcome
+from ..oracles.margin import MARGIN
 from ..relations import FollowUp
 from ..space import QuestionSpace
-from ..types import Answer, CallMode, Image, Indices, Prompt, Sample, Unanswered, Value
+from ..types import Answer, Both, CallMode, Image, Indices, Prompt, Sample, Unanswered, Value
 from ..utils.image_codec import png
-from .belief import MARGIN
 from .source_calls import SourceCalls, asks_of
 
 PICTURE_BYTES = 64 * 2**20
@@ -188,6 +188,8 @@ def _plain(value: Value) -> Value:
     """Numbers as plain floats, words as can be written down."""
     if isinstance(value, Unanswered | np.ndarray):
         return value
+    if isinstance(value, Both):
+        return Both(_plain(value.a), _plain(value.b))
     return writable(value) if isinstance(value, str) else float(value)
 
 

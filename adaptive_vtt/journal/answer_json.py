@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import JournalError, one_line
-from ..types import Mask, Unanswered, Value
+from ..types import Both, Mask, Unanswered, Value
 from ..utils.image_files import MAX_PIXELS
 
 
 def to_json(value: Value) -> Any:
-    """Numbers and words as they are; a mask as packed bits; what is unanswered as its reason."""
+    """Numbers and words as they are; a mask as packed bits; what is unanswered as its reason; what
+    two models said as both of it."""
     if isinstance(value, Unanswered):
         return {"unanswered": value.reason}
+    if isinstance(value, Both):
+        return {"a": to_json(value.a), "b": to_json(value.b)}
     if isinstance(value, str):
         return writable(value)
     if isinstance(value, np.ndarray):
@@ -43,6 +46,8 @@ def from_json(said: Any, where: str = "journal") -> Value:
             return float(said)
         if "unanswered" in said:
             return Unanswered(str(said["unanswered"]))
+        if "a" in said:
+            return Both(from_json(said["a"], where), from_json(said["b"], where))
         return _mask(said)
     except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
         raise JournalError(

@@ -104,6 +104,14 @@ def goal_reached(half_width: float | None, at_most: float | None) -> str:
     return "decided" if half_width is None else "certified and decided"
 
 
+class VersusFacts(_Fact):
+    """What two models are compared by; see ``certify.comparison``."""
+
+    pivot: tuple[float, ...]
+    scale: float
+    margin: float
+
+
 class CertificateFacts(_Fact):
     """What is certified, to what, and how sure. Per target its name, its size (questions) and its
     identity; ``aim`` is the half-width that bets aim at, ``aims`` (draw, half-width) what they
@@ -125,6 +133,7 @@ class CertificateFacts(_Fact):
     weights: tuple[float, ...] | None = None
     decided: Literal["by intervals", "by bets"] = "by intervals"
     bets: BetFacts
+    versus: VersusFacts | None = None
 
     @property
     def promise(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import AvttError, ModelError, one_line
-from ..types import Answer, Image, Prompt, Unanswered, Value
+from ..types import Answer, Both, Image, Prompt, Unanswered, Value
 from ..utils.other_code import place_of
 from . import advice
 from .base import ModelUnderTest, adapted_model
@@ -90,15 +90,20 @@ def check_answer(answer: object, prompt: Prompt, who: str) -> None:
             f"got {len(answer.values)} for {where}"
         )
     for concept, value in zip(prompt.concepts, answer.values, strict=True):
-        if isinstance(value, Unanswered) or (isinstance(value, str) and prompt.asks):
-            continue
-        if isinstance(value, np.ndarray):
-            _check_mask(value, prompt, f"{who}: {where}, concept {concept!r}")
-        elif not _is_probability(value):
-            raise ModelError(
-                f"{who}: expected P(yes) between 0 and 1, got {value} for {where}, "
-                f"concept {concept!r}{advice.of_value(value)}"
-            )
+        for half in (value.a, value.b) if isinstance(value, Both) else (value,):
+            _check_value(half, prompt, who, f"{where}, concept {concept!r}")
+
+
+def _check_value(value: Value, prompt: Prompt, who: str, where: str) -> None:
+    if isinstance(value, Unanswered) or (isinstance(value, str) and prompt.asks):
+        return
+    if isinstance(value, np.ndarray):
+        _check_mask(value, prompt, f"{who}: {where}")
+    elif not _is_probability(value):
+        raise ModelError(
+            f"{who}: expected P(yes) between 0 and 1, got {value} for {where}"
+            f"{advice.of_value(value)}"
+        )
 
 
 def _check_mask(value: npt.NDArray[Any], prompt: Prompt, where: str) -> None:

@@ -7,12 +7,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..certify.targets import Target, member
-from ..engine.judge import Judge
 from ..journal.rows import AnswerRow
 from ..models.base import ModelUnderTest
 from ..models.checking import checked
 from ..space import QuestionSpace
 from ..types import IDENTITY, Floats, Indices
+from .judge import Judge
 
 MOST_CALLS = 100_000
 """Spaces of more calls are not asked through."""

@@ -1,0 +1,65 @@
+"""Which of two models is better: on which side of its pivot every target's rate lies.
+
+The rate is that of pairs, y = (1 + L_A - L_B) / 2, whose pivot is 1/2, or model B's alone, whose
+pivot is the known rate of model A. The difference delta = R_A - R_B is ``scale`` times the rate's
+distance from the pivot. A target is decided "better" (B loses less) or "worse" once its whole
+interval lies on one side, and "within" once no part of it lies further than ``margin`` from 0. All
+three follow from the interval alone, so they hold whenever it does, at every moment.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..journal.facts import VersusFacts
+from ..types import Bools, Floats
+
+LEAST_AIM = 0.0025
+"""Bets aim at least this far from the expected rate: about two grid cells."""
+MOST_AIM = 0.1
+"""Bets aim no further than this."""
+EDGE = 1e-9
+"""Differences nearer to 0, or to the margin, than this are rounding: an interval often ends at a
+pivot, which lies on the grid."""
+BETTER, WORSE, WITHIN, OPEN = "better", "worse", "within", "open"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``pivot`` (K,) or (1,): the rate at which both models are alike; ``scale``: see the module;
+    ``margin``: in [0, 1), on the scale of delta; 0: differences of any size matter."""
+
+    pivot: tuple[float, ...] = (0.5,)
+    scale: float = 2.0
+    margin: float = 0.0
+
+    @classmethod
+    def of(cls, facts: VersusFacts) -> "Comparison":
+        """That of a journal."""
+        return cls(facts.pivot, facts.scale, facts.margin)
+
+    def describe(self) -> dict[str, object]:
+        """For the journal."""
+        return {"pivot": [*self.pivot], "scale": self.scale, "margin": self.margin}
+
+    def differences(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        """(K,) each: delta at least, and at most."""
+        ends = np.sort(self.scale * (np.stack([lower, upper]) - np.array(self.pivot)), axis=0)
+        return ends[0], ends[1]
+
+    def decisions(self, lower: Floats, upper: Floats) -> list[str]:
+        """Per target "better", "worse", "within" or "open"."""
+        least, most = self.differences(lower, upper)
+        inside = np.maximum(-least, most) <= self.margin + EDGE
+        found = zip(least > EDGE, most < -EDGE, inside, strict=True)
+        return [BETTER if b else WORSE if w else WITHIN if i else OPEN for b, w, i in found]
+
+    def decided(self, lower: Floats, upper: Floats) -> Bools:
+        """(K,)"""
+        return np.array([d != OPEN for d in self.decisions(lower, upper)], np.bool_)
+
+    def aims(self, centre: Floats) -> Floats:
+        """(K,): the half-widths at which targets of these rates would be decided."""
+        away = np.abs(centre - np.array(self.pivot))
+        inside = self.margin / abs(self.scale) - away
+        return np.clip(np.maximum(away, inside), LEAST_AIM, MOST_AIM)

@@ -1,0 +1,65 @@
+"""``avtt gate``: may the model pass? Decided from the journal, nothing is asked."""
+
+import json
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import Json, RunDir
+
+
+def gate(
+    directory: RunDir,
+    rule: Annotated[
+        list[str],
+        typer.Option(help="TARGET <= NUMBER; again for more. Targets: 'avtt gate DIR --list'."),
+    ] = [],  # noqa: B006 - typer copies it
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here, for a CI.")] = None,
+    summary: Annotated[
+        Path | None, typer.Option(help="Write a Markdown summary here, for a pull request.")
+    ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="Print the targets that rules can name.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Decide rules about certified rates: 0 pass, 1 fail, 4 open.
+
+    Rules are about targets that were registered when the audit began.
+    'versus:TARGET' is how much more often the new model errs than the old one
+    in a comparison ('avtt versus').
+
+    Example: avtt gate runs/first --rule 'overall <= 0.1' --junit gate.xml
+    """
+    from ..gate import gate as decide
+    from ..gate import handle
+    from ..journal import read_journal
+    from ..journal.facts import read_facts
+    from ..utils.files import write_text
+    from .run_folder import JOURNAL
+
+    with closing(read_journal(directory / JOURNAL)) as journal:
+        if listed:
+            certificate = read_facts(journal.facts()).certificate
+            names = [] if certificate is None else [handle(t) for t in certificate.ids]
+            typer.echo("\n".join(names))
+            return
+        found = decide(journal, rule, str(directory))
+    if junit is not None:
+        write_text(junit, found.junit())
+    if summary is not None:
+        write_text(summary, found.markdown())
+    if as_json:
+        told = {"state": found.state, "rulings": [asdict(r) for r in found.rulings]}
+        typer.echo(json.dumps(told, indent=1, allow_nan=False))
+    else:
+        for ruling in found.rulings:
+            typer.echo(str(ruling))
+        typer.echo(f"gate: {found.state}; {found.promise}")
+        if found.state == "open":
+            typer.echo(f"go on with 'avtt resume {directory}', and try the gate again")
+    if found.exit_code:
+        raise typer.Exit(found.exit_code)

@@ -1,0 +1,267 @@
+"""May a model pass? Rules about certified rates, decided from a journal alone.
+
+Nothing is asked, so a gate may be tried again and again: its rules are about intervals that hold
+at every moment, all together. A rule passes once its target's whole interval fulfils it, fails once
+no part does, and is open until then. It must name a target that was registered when the audit
+began: one chosen after seeing the answers would not be covered by what the intervals promise.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from xml.etree import ElementTree
+
+import pandas as pd
+
+from .certify.comparison import Comparison
+from .errors import InputError
+from .journal import Journal
+from .journal.facts import CertificateFacts, read_facts
+from .results import Result, summarise
+from .types import TargetId
+
+State = Literal["pass", "fail", "open"]
+Sign = Literal["<=", "<", ">=", ">"]
+VERSUS = "versus:"
+"""Rules about how much more often the new model errs than the old one, R_B - R_A."""
+SHAPE = re.compile(
+    r"^\s*(?P<about>.+?)\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[-+]?[0-9.]+(?:e-?\d+)?)(?P<percent>\s*%)?\s*$"
+)
+ROUNDING = 1e-9
+EXIT_CODES = {"pass": 0, "fail": 1, "open": 4}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``about`` SIGN ``limit``: a target's rate, or with ``versus`` a difference of two models'
+    rates, the new one's less the old one's. ``text``: as it was written."""
+
+    text: str
+    about: str
+    sign: Sign
+    limit: float
+    versus: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> "Rule":
+        """Such as "relation:fog <= 0.2", "overall < 10 %" or "versus:overall <= +0.01".
+
+        Raises InputError for anything else, and for a limit that no rate can have.
+        """
+        found = SHAPE.match(text)
+        try:
+            limit = float(found["limit"]) if found else 0.0
+        except ValueError:
+            found = None
+        if found is None:
+            raise InputError(
+                f"rule {text!r}: expected TARGET, one of <= < >= >, and a number, such as "
+                "'relation:fog <= 0.2' or 'versus:overall <= +0.01'"
+            )
+        limit /= 100 if found["percent"] else 1
+        about = found["about"]
+        versus = about.startswith(VERSUS)
+        least = -1 if versus else 0
+        if not least <= limit <= 1:
+            raise InputError(
+                f"rule {text!r}: expected a limit from {least} to 1, got {limit:g}; for percent "
+                "write '20 %'"
+            )
+        sign: Any = found["sign"]
+        return cls(text.strip(), about.removeprefix(VERSUS), sign, limit, versus)
+
+    def state(self, lower: float, upper: float) -> State:
+        """Of an interval that is known to hold the rate, or the difference."""
+        if self.sign[0] == ">":
+            lower, upper = -upper, -lower
+            limit = -self.limit
+        else:
+            limit = self.limit
+        strict = len(self.sign) == 1
+        edge = -ROUNDING if strict else ROUNDING
+        if upper <= limit + edge:
+            return "pass"
+        return "fail" if lower > limit + edge else "open"
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What a rule comes to for one of the targets it names; ``note`` says why it is open although
+    its interval would decide it."""
+
+    rule: Rule
+    target: str
+    estimate: float
+    lower: float
+    upper: float
+    state: State
+    note: str = ""
+
+    def __str__(self) -> str:
+        found = f"{_percent(self.estimate)} ({_percent(self.lower)} to {_percent(self.upper)})"
+        return (
+            f"{self.state}: {self.rule.text}: {self.target} {found}{self.note and f'; {self.note}'}"
+        )
+
+
+@dataclass(frozen=True)
+class Gate:
+    """All ``rulings``, and the ``promise`` that they rest on."""
+
+    rulings: tuple[Ruling, ...]
+    promise: str
+    where: str = ""
+
+    @property
+    def state(self) -> State:
+        """A rule that fails, fails the gate; else one that is open leaves it open."""
+        states = {ruling.state for ruling in self.rulings}
+        return "fail" if "fail" in states else "open" if "open" in states else "pass"
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 1 fail, 4 open."""
+        return EXIT_CODES[self.state]
+
+    def junit(self) -> str:
+        """JUnit XML, a test case per rule and target: open ones are skipped, with the reason."""
+        count = {s: str(sum(r.state == s for r in self.rulings)) for s in ("fail", "open")}
+        suite = ElementTree.Element(
+            "testsuite",
+            name="avtt gate",
+            tests=str(len(self.rulings)),
+            failures=count["fail"],
+            skipped=count["open"],
+        )
+        for ruling in self.rulings:
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=f"gate.{ruling.target}", name=ruling.rule.text
+            )
+            if ruling.state == "fail":
+                ElementTree.SubElement(case, "failure", message=str(ruling))
+            elif ruling.state == "open":
+                ElementTree.SubElement(case, "skipped", message=str(ruling))
+            ElementTree.SubElement(case, "system-out").text = str(ruling)
+        ElementTree.indent(suite)
+        return ElementTree.tostring(suite, "unicode", xml_declaration=True) + "\n"
+
+    def markdown(self) -> str:
+        """A summary for a pull request."""
+        rows = [
+            f"| {r.state} | `{r.rule.text}` | {_cell(r.target)} | {_percent(r.estimate)} | "
+            f"{_percent(r.lower)} to {_percent(r.upper)} | {r.note} |"
+            for r in self.rulings
+        ]
+        head = "| | rule | target | estimate | certified | |\n|---|---|---|---:|---|---|"
+        return "\n".join([f"## Gate: {self.state}", "", head, *rows, "", f"{self.promise}.", ""])
+
+
+def gate(journal: Journal, rules: Sequence[str | Rule], where: str = "") -> Gate:
+    """What the rules come to, from the rows of a journal, ended or not.
+
+    Raises InputError for a rule that cannot be read, a target that is not registered, an audit that
+    certifies nothing, and one of a single model where two are to be compared.
+    """
+    parsed = [rule if isinstance(rule, Rule) else Rule.parse(rule) for rule in rules]
+    if not parsed:
+        raise InputError(
+            "gate: expected at least one rule, such as --rule 'overall <= 0.1', got none"
+        )
+    certificate = read_facts(journal.facts()).certificate
+    if certificate is None:
+        raise InputError(
+            "gate: expected an audit that certifies (half_width or at_most), got one that explores"
+        )
+    result = summarise(journal)
+    rulings = [found for rule in parsed for found in _rulings(rule, certificate, result)]
+    return Gate(tuple(rulings), certificate.promise, where)
+
+
+def chosen(rule: Rule, ids: Sequence[TargetId]) -> list[int]:
+    """The places of the targets that a rule names. Raises InputError where there is none."""
+    places = [k for k, target in enumerate(ids) if named(rule.about, target)]
+    if not places:
+        raise InputError(
+            f"rule {rule.text!r}: expected a target that was registered when the audit began, got "
+            f"{rule.about!r}; there are {', '.join(map(handle, ids[:8]))}"
+            f"{', ...' if len(ids) > 8 else ''}. One chosen afterwards would not be covered by the "
+            "guarantee: begin an audit with it among its targets"
+        )
+    return places
+
+
+def named(about: str, target: TargetId) -> bool:
+    """Whether a rule's words name the target: by its handle, by that of several ("relations",
+    "concept:NAME", "group:COLUMN"), or by its name for people."""
+    several = {f"{target.kind}s", f"concept:{target.concept}", f"group:{target.group}"}
+    if target.kind == "severity":
+        several = {"severities", f"severity:{target.relation}"}
+    return about in {handle(target), target.name, *several}
+
+
+def handle(target: TargetId) -> str:
+    """How rules name a target."""
+    if target.kind == "concept":
+        return f"concept:{target.concept}:{target.rate}"
+    if target.kind == "relation":
+        side = "" if target.side is None else f":{target.rate}"
+        return f"relation:{target.relation}{side}"
+    if target.kind == "severity":
+        return f"severity:{target.relation}:{target.severity}"
+    if target.kind == "relation-concept":
+        return f"relation-concept:{target.relation}:{target.concept}"
+    if target.kind == "group":
+        return f"group:{target.group}={target.value}"
+    return str(target.filter) if target.kind == "filter" else target.kind
+
+
+def _rulings(rule: Rule, certificate: CertificateFacts, result: Result) -> list[Ruling]:
+    if rule.versus and certificate.versus is None:
+        raise InputError(
+            f"rule {rule.text!r}: expected a comparison of two models ('avtt versus'), got an "
+            "audit of one"
+        )
+    if not rule.versus and certificate.versus is not None and certificate.versus.scale > 0:
+        raise InputError(
+            f"rule {rule.text!r}: expected a rule about the difference of two models, such as "
+            f"'versus:{rule.about} {rule.sign} {rule.limit:g}', as both were asked"
+        )
+    places = chosen(rule, certificate.ids)
+    return [_ruling(rule, certificate, result.targets.iloc[k], k) for k in places]
+
+
+def _ruling(rule: Rule, certificate: CertificateFacts, row: "pd.Series[Any]", k: int) -> Ruling:
+    ends: tuple[float, ...] = (row["estimate"], row["lower"], row["upper"])
+    if rule.versus and certificate.versus is not None:
+        ends = _worse_by(Comparison.of(certificate.versus), k, ends)
+    estimate, lower, upper = ends
+    state = rule.state(lower, upper)
+    if certificate.decides and rule.limit == certificate.at_most and rule.sign in ("<=", ">"):
+        state = _decided(rule, row["decided"])
+    note = ""
+    if state != "open" and (row["emptied"] or row["astray"]):
+        state, note = "open", "the model's answers contradict each other: nothing is certified"
+    return Ruling(rule, str(row["target"]), estimate, lower, upper, state, note)
+
+
+def _decided(rule: Rule, side: object) -> State:
+    """Audits with that very limit decide by bets of their own, earlier than by the interval."""
+    if side not in ("above", "below"):
+        return "open"
+    return "pass" if (side == "below") == (rule.sign == "<=") else "fail"
+
+
+def _worse_by(compare: Comparison, k: int, ends: tuple[float, ...]) -> tuple[float, ...]:
+    """Estimate, least and most of R_B - R_A, how much more often the new model errs."""
+    pivot = compare.pivot[k % len(compare.pivot)]
+    estimate, one, other = (-compare.scale * (end - pivot) for end in ends)
+    return estimate, min(one, other), max(one, other)
+
+
+def _percent(rate: float) -> str:
+    return f"{100 * rate:.1f} %"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

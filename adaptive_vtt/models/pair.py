@@ -1,0 +1,180 @@
+"""Two models asked the same: every prompt goes to both, and both answers come back as one."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from threading import Lock
+from typing import Any, Literal, Protocol
+
+from ..errors import InputError
+from ..types import Answer, Both, Prompt, Unanswered, Value
+from .base import ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
+from .checking import check_answer, checked, name_of
+
+Said = Answer | Unanswered
+Side = Literal["a", "b"]
+
+
+class Halves(Protocol):
+    """What one model said of prompts about which the other was not heard: paid for once."""
+
+    def take(self, side: Side, prompt: Prompt) -> Said | None:
+        """What an interrupted run heard, given once; None: nothing."""
+
+    def keep(self, side: Side, prompt: Prompt, said: Said) -> None:
+        """Called from any thread, once that model answered."""
+
+
+class Pair(ModelDefaults):
+    """Models ``a`` and ``b`` as one whose answers are ``Both``; a call costs what both cost.
+
+    ``halves``: where what one said is kept until the other was heard; None: nowhere. Raises
+    InputError for models that differ in what one call answers.
+    """
+
+    def __init__(self, a: ModelUnderTest, b: ModelUnderTest, halves: Halves | None = None) -> None:
+        self.a, self.b = adapted_model(a), adapted_model(b)
+        if self.a.answers != self.b.answers:
+            raise InputError(
+                "versus: expected two models of which one call answers the same, got "
+                f"{name_of(self.a)!r} ({self.a.answers}) and {name_of(self.b)!r} "
+                f"({self.b.answers}); give both answers = 'one'"
+            )
+        self.answers = self.a.answers
+        self.halves = halves
+        self.name = f"{name_of(self.a)} / {name_of(self.b)}"
+        self.version = _joined_text(self.a.version, self.b.version)
+        self.needs_image = self.a.needs_image or self.b.needs_image
+        self.most_attempts = self.a.most_attempts + self.b.most_attempts
+        self.template_hash = _joined_text(self.a.template_hash, self.b.template_hash)
+
+    @property
+    def most_cost(self) -> float | None:  # type: ignore[override]  # rises where theirs do
+        costs = [model.most_cost for model in (self.a, self.b)]
+        return None if None in costs else sum(cost or 0.0 for cost in costs)
+
+    @property
+    def trusted(self) -> bool:
+        return self.a.trusted and self.b.trusted
+
+    @trusted.setter
+    def trusted(self, trusted: bool) -> None:
+        self.a.trusted = self.b.trusted = trusted
+
+    def content(self) -> str | None:
+        return _joined_text(self.a.content(), self.b.content())
+
+    def statistics(self) -> dict[str, Any] | None:
+        told = {"a": self.a.statistics(), "b": self.b.statistics()}
+        return told if any(told.values()) else None
+
+    def close(self) -> None:
+        try:
+            self.a.close()
+        finally:
+            self.b.close()
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Said]:
+        said = [self._heard(side, prompts) for side in ("a", "b")]
+        return [joined(*three) for three in zip(prompts, *said, strict=True)]
+
+    def _heard(self, side: Any, prompts: Sequence[Prompt]) -> list[Said]:
+        """What one model says, asked only about what it was not heard of before."""
+        found = [self._taken(side, prompt) for prompt in prompts]
+        missing = [prompt for prompt, said in zip(prompts, found, strict=True) if said is None]
+        fresh = iter(checked(getattr(self, side), missing) if missing else ())
+        answers = [next(fresh) if said is None else said for said in found]
+        for prompt, said in zip(prompts, answers, strict=True):
+            self._keep(side, prompt, said)
+        return answers
+
+    def _taken(self, side: Side, prompt: Prompt) -> Said | None:
+        return None if self.halves is None else self.halves.take(side, prompt)
+
+    def _keep(self, side: Side, prompt: Prompt, said: Said) -> None:
+        if self.halves is not None:
+            self.halves.keep(side, prompt, said)
+
+
+class ConcurrentPair(Pair):
+    """A pair of which at least one model can be asked several things at a time: both are asked at
+    once, one that cannot in a thread of its own."""
+
+    def __init__(self, a: ModelUnderTest, b: ModelUnderTest, halves: Halves | None = None) -> None:
+        super().__init__(a, b, halves)
+        several = [m.in_flight for m in (self.a, self.b) if isinstance(m, ConcurrentModel)]
+        self.in_flight = min(several)
+        self._threads = {side: ThreadPoolExecutor(1) for side in ("a", "b")}
+
+    def submit(self, prompt: Prompt) -> "Future[Said]":
+        """Sends the prompt to both."""
+        return _Together(prompt, self._sent("a", prompt), self._sent("b", prompt)).result
+
+    def close(self) -> None:
+        super().close()
+        for thread in self._threads.values():
+            thread.shutdown(wait=False, cancel_futures=True)
+
+    def _sent(self, side: Side, prompt: Prompt) -> "Future[Said]":
+        found = self._taken(side, prompt)
+        if found is not None:
+            done: Future[Said] = Future()
+            done.set_result(found)
+            return done
+        model: Any = getattr(self, side)
+        if isinstance(model, ConcurrentModel):
+            sent = model.submit(prompt)
+        else:
+            sent = self._threads[side].submit(lambda: checked(model, [prompt])[0])
+        sent.add_done_callback(partial(self._came, side, prompt))
+        return sent
+
+    def _came(self, side: Side, prompt: Prompt, sent: "Future[Said]") -> None:
+        if not sent.cancelled() and sent.exception() is None:
+            self._keep(side, prompt, sent.result())
+
+
+class _Together:
+    """One future of two: ends when both have."""
+
+    def __init__(self, prompt: Prompt, a: "Future[Said]", b: "Future[Said]") -> None:
+        self.result: Future[Said] = Future()
+        self.result.set_running_or_notify_cancel()
+        self._prompt, self._sent, self._lock = prompt, (a, b), Lock()
+        self._ended = False
+        for sent in self._sent:
+            sent.add_done_callback(self._one_ended)
+
+    def _one_ended(self, _: "Future[Said]") -> None:
+        with self._lock:
+            if self._ended or not all(sent.done() for sent in self._sent):
+                return
+            self._ended = True
+        try:
+            said = [sent.result() for sent in self._sent]
+            self.result.set_result(joined(self._prompt, *said))
+        except BaseException as error:  # whatever ended one of them ends the pair
+            self.result.set_exception(error)
+
+
+def pair(a: ModelUnderTest, b: ModelUnderTest, halves: Halves | None = None) -> Pair:
+    """The two as one: concurrent where one of them is."""
+    several = isinstance(a, ConcurrentModel) or isinstance(b, ConcurrentModel)
+    return (ConcurrentPair if several else Pair)(a, b, halves)
+
+
+def joined(prompt: Prompt, a: Said, b: Said) -> Answer:
+    """Both answers as one. Raises ModelError for one that is none."""
+    for said, name in ((a, "model A"), (b, "model B")):
+        check_answer(said, prompt, name)
+    values = zip(_values(a, prompt), _values(b, prompt), strict=True)
+    return Answer(tuple(Both(*two) for two in values), a.cost + b.cost)
+
+
+def _values(said: Said, prompt: Prompt) -> tuple[Value, ...]:
+    return (said,) * len(prompt.concepts) if isinstance(said, Unanswered) else said.values
+
+
+def _joined_text(a: str | None, b: str | None) -> str | None:
+    """None where neither is known."""
+    return None if a is None and b is None else f"{a} / {b}"

@@ -1,0 +1,172 @@
+"""Two models judged by one oracle: the loss of a pair is where their difference lies in [0, 1].
+
+With L_A and L_B the losses of models A and B, y = (1 + L_A - L_B) / 2: 1/2 where both lose alike,
+more where B is the better one. So the mean of y certifies the difference of their rates,
+delta = 2 R_y - 1 = R_A - R_B, by whatever certifies rates.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..datasets.base import CompleteDataset, Dataset
+from ..errors import InputError
+from ..journal.answer_json import to_json
+from ..relations.base import RelationDefaults
+from ..types import (
+    Both,
+    Case,
+    FollowUp,
+    Indices,
+    Outcome,
+    Question,
+    Sample,
+    SourceAnswer,
+    Unanswered,
+    Value,
+)
+from .base import OracleDefaults
+from .margin import MARGIN, margin
+
+HALVES = ("a", "b")
+NEUTRAL = 0.5
+"""The loss of a model of which nothing is told."""
+
+
+class Paired(OracleDefaults):
+    """Judges what two models said (``Both``) by ``oracle``, each for itself.
+
+    What each lost and said stands in the outcome's details, under "a" and "b". A question counts
+    where it counts for both. ``known`` (n,), ascending: the questions whose answers by model A are
+    known beforehand. Raises InputError for an oracle that asks about versions of source images.
+    """
+
+    def __init__(self, oracle: OracleDefaults, known: Indices | None = None) -> None:
+        self.oracle = oracle
+        self.known = np.zeros(0, np.int64) if known is None else known
+        self.of = type(oracle.original).__name__
+        plain = {k: v for k, v in vars(oracle.original).items() if isinstance(v, int | float | str)}
+        self.options = tuple(f"{name} = {value}" for name, value in plain.items())
+        self.needs_source = oracle.needs_source
+        self.rates = oracle.rates
+        self.whole_call = oracle.whole_call
+        self.unanswered_loss = oracle.unanswered_loss
+
+    @property
+    def regime(self) -> str | None:
+        return self.oracle.regime
+
+    def view(self, dataset: Dataset) -> Dataset:
+        return self.oracle.view(dataset)
+
+    def asked(self, dataset: CompleteDataset) -> tuple[tuple[str, ...], Sequence[int]]:
+        return self.oracle.asked(dataset)
+
+    def applies(self, relation: RelationDefaults, concept: str) -> bool:
+        return self.oracle.applies(relation, concept)
+
+    def most_versions(self, dataset: CompleteDataset) -> int:
+        if self.oracle.most_versions(dataset):
+            raise InputError(
+                f"versus: expected an oracle that judges each answer by itself, got {self.of}, "
+                "which asks about versions of the source image; audit each model alone"
+            )
+        return 0
+
+    def expect(
+        self,
+        relation: RelationDefaults,
+        follow_up: FollowUp,
+        sample: Sample,
+        question: Question,
+        source_answer: SourceAnswer,
+    ) -> Any:
+        """What both should say; where that follows from what each said of the source, a pair."""
+
+        def one(said: SourceAnswer) -> Any:
+            return self.oracle.expect(relation, follow_up, sample, question, said)
+
+        if isinstance(source_answer, Both):
+            return Expected(one(source_answer.a), one(source_answer.b))
+        return one(source_answer)
+
+    def record(self, value: Value, sample: Sample, concept: str) -> float | None:
+        raise InputError(
+            "versus: expected models that are asked about source images, got recorded answers; "
+            "give an oracle that needs no source"
+        )
+
+    def models_asked(self, questions: Indices) -> Indices:
+        """(n,): how many of the two models each question has to be asked."""
+        return 2 - np.isin(questions, self.known).astype(np.int64)
+
+    def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
+        sides = []
+        for side in HALVES:
+            mine = [
+                replace(
+                    case,
+                    answer=_half(case.answer, side),
+                    expected=_half(case.expected, side),
+                    source_answer=_half(case.source_answer, side),
+                )
+                for case in cases
+            ]
+            said = [_half(value, side) for value in values]
+            sides.append((mine, self.oracle.judge_call(mine, said)))
+        (cases_a, lost_a), (cases_b, lost_b) = sides
+        return [_pair(*four) for four in zip(cases_a, lost_a, cases_b, lost_b, strict=True)]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is expected of model A, and of model B."""
+
+    a: Any
+    b: Any
+
+
+def _half(value: Any, side: str) -> Any:
+    """One model's part of what both said, or are expected to say; else what both share."""
+    return getattr(value, side) if isinstance(value, Both | Expected) else value
+
+
+def half_of(details: Mapping[str, Any] | None, side: str) -> tuple[float, float | None]:
+    """What one model lost, and its margin, from the details of a pair."""
+    told = (details or {}).get(side, {})
+    return float(told.get("loss", NEUTRAL)), told.get(MARGIN)
+
+
+def difference(lost_a: float, lost_b: float) -> float:
+    """y in [0, 1]."""
+    return (1 + lost_a - lost_b) / 2
+
+
+def _pair(case_a: Case, lost_a: Outcome, case_b: Case, lost_b: Outcome) -> Outcome:
+    loss = difference(lost_a.loss, lost_b.loss)
+    details = {"a": _told(case_a, lost_a), "b": _told(case_b, lost_b)}
+    if excluded := lost_a.excluded or lost_b.excluded:
+        return Outcome(0.0, excluded=excluded, details=details)
+    missing = _missing("A", case_a, lost_a) or _missing("B", case_b, lost_b)
+    if missing is not None:
+        return Outcome(loss, unanswered=missing, details=details)
+    return Outcome(loss, score=loss, details=details)
+
+
+def _missing(name: str, case: Case, outcome: Outcome) -> str | None:
+    reason = case.answer.reason if isinstance(case.answer, Unanswered) else outcome.unanswered
+    return None if reason is None else f"model {name}: {reason}"
+
+
+def _told(case: Case, outcome: Outcome) -> dict[str, Any]:
+    """What one model said and lost, as JSON has it; of a mask its score."""
+    said = outcome.score if isinstance(case.answer, np.ndarray) else to_json(case.answer)
+    told: dict[str, Any] = {"said": said, "loss": float(outcome.loss)}
+    truth = case.expected if isinstance(case.expected, int) else 1
+    details = outcome.details
+    if outcome.margin is not None:
+        details = {"margin": float(outcome.margin)}
+    sure = None if outcome.excluded else margin(truth, outcome.coordinate, details)
+    return told if sure is None else told | {"margin": sure}

@@ -1,0 +1,304 @@
+"""Two models compared: both are asked the same drawn questions, and the difference is certified.
+
+Whatever certifies the rate of one model certifies that of pairs (``oracles.paired``), so a
+comparison is an audit of both as one: its journal, draws, intervals and ``verify`` are those of any
+audit. Where model A's loss is known for every question, model B is audited alone, with A's
+losses as a proxy, against A's exact rates.
+
+Every interval of a difference holds at every moment, all together (or each by itself, as
+``guarantee`` says), so each decision may be read off at any time.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Self, Unpack
+
+import numpy as np
+import pandas as pd
+
+from .audit import Audit
+from .certify.comparison import Comparison
+from .certify.plan import Certify
+from .certify.targets import named_targets
+from .engine.audit_key import version_of
+from .engine.census import all_losses, means
+from .engine.earlier_answers import Earlier, answered_keys, earlier_answers
+from .engine.options import Shorthands, grouped
+from .engine.run_loop import Progress
+from .errors import InputError, unknown
+from .journal import SQLiteJournal
+from .journal.facts import is_begun
+from .journal.halves import HalfStore, KnownAnswers
+from .models import Recorded
+from .models.base import ModelUnderTest, adapted_model
+from .models.pair import Halves, Pair, pair
+from .oracles.paired import Paired
+from .results import Result, outcomes
+from .space import QuestionSpace
+from .surrogates import Named
+from .surrogates.difference_gp import DifferenceGP
+from .types import Floats, Indices
+
+COLUMNS = ("target", "delta", "lower", "upper", "decision", "questions", "disagreement")
+"""Of a comparison's table; see ``Verdict``."""
+
+Use = Literal["condition", "proxy"]
+"""What is made of an earlier audit of model A: its answers stand as they are, or they are hints."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a comparison stands.
+
+    ``targets``, one row each: ``delta``, the estimated difference of the rates, R_A - R_B, above 0
+    where B errs less; ``lower`` and ``upper``, its certified interval, in [-1, 1]; ``decision``:
+    "better" (B errs less), "worse", "within" the margin, or "open"; ``questions`` asked of it, and
+    the ``disagreement``: the share of those that the models lost differently (NaN where A was not
+    asked), which is no rate of the whole target. ``calls_a`` and ``calls_b``: calls made of each.
+    ``result``: the audit's own, whose rates are y = (1 + delta) / 2, or B's.
+    """
+
+    targets: pd.DataFrame
+    calls_a: int
+    calls_b: int
+    result: Result
+
+    @property
+    def decided(self) -> bool:
+        """Whether every target is."""
+        return bool((self.targets["decision"] != "open").all())
+
+
+class Versus:
+    """Compares models ``a`` and ``b`` over one space.
+
+    - ``margin``: in [0, 1), a difference of error rates that does not matter; targets whose whole
+      interval lies within +- it are decided, too. Default 0: two models that are alike never part,
+      so a limit (``budget``, ``max_cost`` ...) is needed.
+    - ``recorded_a``: answers of model A to every question, as ``models.Recorded`` takes them; then
+      ``a`` is None, and only B is asked and paid for. Default None: A is asked.
+    - ``journal_a``: the journal of an earlier audit of ``a`` on this space. Default None: none.
+    - ``use``: what is made of it. "condition": what A said there is taken as it is, free, and only
+      what is missing is asked; the models, the oracle and the space have to be the same. "proxy":
+      hints alone, for an earlier version of A. Default "condition".
+    - ``targets``, ``confidence``, ``guarantee``, ``where``, ``weights``, ``strategy``, ``seed``,
+      ``budget``, ``max_cost`` and all other options: as ``Audit`` takes them, but for
+      ``half_width`` and ``at_most``. ``budget`` counts the calls of both models. ``targets`` is
+      "overall" by default.
+
+    Raises InputError for options that are out of range or do not fit.
+    """
+
+    def __init__(
+        self,
+        space: QuestionSpace,
+        a: ModelUnderTest | None,
+        b: ModelUnderTest,
+        *,
+        margin: float = 0.0,
+        recorded_a: pd.DataFrame | None = None,
+        journal_a: Path | str | None = None,
+        use: Use = "condition",
+        journal: Path | str | None = None,
+        notes: Mapping[str, Any] | None = None,
+        device: str = "auto",
+        **options: Unpack[Shorthands],
+    ) -> None:
+        options.setdefault("targets", ("overall",))
+        certify, self.sampling, self.limits = grouped(options, None, None, None)
+        self.space, self.margin = space, margin
+        self._check(certify, a, recorded_a, journal_a, use)
+        self._store: HalfStore | None = None
+        begin = partial(Audit, sampling=self.sampling, journal=journal, notes=notes, device=device)
+        if recorded_a is not None:
+            self.audit = self._against(recorded_a, b, certify, begin)
+        elif a is not None:
+            self.audit = self._together(a, b, certify, journal_a, use, journal, begin)
+
+    def _check(self, certify: Certify, a: Any, recorded_a: Any, journal_a: Any, use: str) -> None:
+        if not 0 <= self.margin < 1:
+            raise InputError(f"margin: expected a number from 0 to below 1, got {self.margin}")
+        if certify.half_width is not None or certify.at_most is not None:
+            raise InputError(
+                "versus: expected a margin, got half_width or at_most; those are about one model"
+            )
+        if (a is None) == (recorded_a is None):
+            raise InputError(
+                "versus: expected model a or its recorded answers (recorded_a), got "
+                + ("neither" if a is None else "both")
+            )
+        if use not in ("condition", "proxy"):
+            raise unknown("use", use, ("condition", "proxy"), "journal_a")
+        if journal_a is not None and recorded_a is not None:
+            raise InputError("versus: expected recorded_a or journal_a, got both")
+        if self.margin == 0 and not self.limits.rules(None):
+            raise InputError(
+                "versus: expected a margin above 0 or a limit (budget, max_cost or stop), got "
+                "neither; models that are exactly alike would be asked every question there is"
+            )
+
+    # -- model A is asked, too -----------------------------------------------------------
+
+    def _together(
+        self,
+        a: ModelUnderTest,
+        b: ModelUnderTest,
+        certify: Certify,
+        journal_a: Path | str | None,
+        use: Use,
+        journal: Path | str | None,
+        begin: "partial[Audit]",
+    ) -> Audit:
+        earlier = None
+        if journal_a is not None and use == "condition":
+            earlier = earlier_answers(self.space, a, journal_a)
+        oracle = Paired(self.space.oracle, None if earlier is None else earlier.questions)
+        space = self.space.judged_by(oracle)
+        halves = self._halves(pair(a, b), journal, earlier)
+        budget = self.limits.budget
+        return begin(
+            space,
+            pair(a, b, halves),
+            limits=replace(self.limits, budget=budget and max(1, budget // 2)),
+            certify=replace(
+                certify,
+                compare=Comparison(margin=self.margin),
+                surrogate=_surrogate(certify, space, earlier),
+                prior_journal=journal_a if use == "proxy" else None,
+            ),
+        )
+
+    def _halves(
+        self, both: Pair, journal: Path | str | None, earlier: Earlier | None
+    ) -> Halves | None:
+        """What either model is known to have said: earlier, or when a pair was interrupted."""
+        if journal is not None:
+            path = Path(journal)
+            about = f"{self.space.fingerprint} {both.name} {version_of(both)} {both.template_hash}"
+            answered = _answered(self.space, path)
+            self._store = HalfStore(path.with_name(f"{path.name}.halves"), about, answered)
+        return self._store if earlier is None else KnownAnswers(earlier.answers, self._store)
+
+    # -- model A is known ----------------------------------------------------------------
+
+    def _against(
+        self,
+        recorded: pd.DataFrame,
+        b: ModelUnderTest,
+        certify: Certify,
+        begin: "partial[Audit]",
+    ) -> Audit:
+        space = self.space
+        if space.oracle.needs_source:
+            raise InputError(
+                "recorded_a: expected an oracle that needs no source image's answer, got "
+                f"{type(space.oracle.original).__name__}; give model a itself"
+            )
+        known = Recorded(recorded, per_call=adapted_model(b).answers, name="a")
+        questions, losses = all_losses(space, known)
+        rates = means(
+            space, named_targets(space, certify.targets, certify.where), questions, losses
+        )
+        proxies = {**(certify.proxies or {}), "a": _as_answers(space, questions, losses)}
+        return begin(
+            space,
+            b,
+            limits=self.limits,
+            certify=replace(
+                certify,
+                compare=Comparison(tuple(rates.tolist()), -1.0, self.margin),
+                proxies=proxies,
+            ),
+        )
+
+    # -- running -------------------------------------------------------------------------
+
+    def run(self, progress: Callable[[Progress], None] | None = None) -> Verdict:
+        """Asks until every difference is decided, or a limit is met; see ``Audit.run``."""
+        self.audit.run(progress)
+        return self.verdict()
+
+    def verdict(self) -> Verdict:
+        """What is known now."""
+        result = self.audit.result()
+        comparison = self.audit.certify.compare or Comparison()
+        table = result.targets
+        least, most = comparison.differences(table["lower"].to_numpy(), table["upper"].to_numpy())
+        estimate, _ = comparison.differences(*[table["estimate"].to_numpy()] * 2)
+        asked = outcomes(self.audit.journal)
+        columns = (table["target"], estimate, least, most, table["decision"], table["questions"])
+        rows = pd.DataFrame(dict(zip(COLUMNS, columns, strict=False)))
+        calls = self.audit.state().calls
+        paired = isinstance(self.audit.space.oracle, Paired)
+        return Verdict(
+            rows.assign(disagreement=self._disagreement(asked) if paired else np.nan),
+            self._calls_of_a() if paired else 0,
+            calls,
+            result,
+        )
+
+    def _disagreement(self, asked: pd.DataFrame) -> list[float]:
+        """Per target the share of its judged questions that the models lost differently."""
+        questions = asked["question"].to_numpy(np.int64)
+        certifier = self.audit.belief.certifying
+        inside = certifier.members(questions).astype(float)
+        differ = (asked["loss"].to_numpy() != Comparison().pivot[0]).astype(float)
+        with np.errstate(invalid="ignore"):
+            return list((inside @ differ) / inside.sum(axis=1))
+
+    def _calls_of_a(self) -> int:
+        oracle = self.audit.space.oracle
+        if not isinstance(oracle, Paired):
+            return 0
+        state, journal = self.audit.state(), self.audit.journal
+        first = np.array([draw.question for draw in journal.draws(laws=False)], np.int64)
+        return state.calls - int((oracle.models_asked(first) < 2).sum())
+
+    def close(self) -> None:
+        """Releases the files."""
+        self.audit.close()
+        if self._store is not None:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _surrogate(certify: Certify, space: QuestionSpace, earlier: Earlier | None) -> bool | Named:
+    """Two question GPs, unless predictions are switched off."""
+    if certify.surrogate is False:
+        return False
+    if certify.surrogate is not True:
+        raise InputError(
+            f"surrogate: expected True or False in a comparison, got {certify.surrogate!r}"
+        )
+    known = None if earlier is None else partial(_known_losses, space, earlier)
+    return Named("difference-gp", partial(DifferenceGP, known=known))
+
+
+def _known_losses(
+    space: QuestionSpace, earlier: Earlier, sample: Indices, variant: Indices, concept: Indices
+) -> Floats:
+    """(n,): A's losses where an earlier audit found them, else NaN."""
+    return earlier.losses_of(space.number(sample, variant, concept))
+
+
+def _answered(space: QuestionSpace, path: Path) -> set[str]:
+    """Keys of the prompts whose pairs a journal holds."""
+    if not path.is_file():
+        return set()
+    with closing(SQLiteJournal(path, read_only=True)) as journal:
+        return answered_keys(space, journal) if is_begun(journal.facts()) else set()
+
+
+def _as_answers(space: QuestionSpace, questions: Indices, losses: Floats) -> Floats:
+    """Samples x variants x concepts of P(yes) that lose what was lost, else .5."""
+    values = np.full(space.total, 0.5)
+    values[questions] = np.abs(losses - space.truth(questions))
+    return values.reshape(len(space.dataset), len(space.variants), len(space.concepts))

@@ -1,0 +1,106 @@
+"""What the difference of two models' losses is likely to be: a question GP for each of them.
+
+Two GPs beat one on the differences: what makes questions hard for one model mostly makes them hard
+for the other, and that cancels only once each is known.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from adaptive_vtt.types import Floats, Indices
+
+from .base import Posterior
+from .loss_mean import Losses
+from .question_gp import QuestionGP, Questions
+
+FEW = 20.0
+"""Questions that the first guesses of slope and correlation, 0, count as."""
+LEAST = 1e-4
+"""The smallest variance of a difference that is believed."""
+RECENT = 0.99
+"""Factor per question by which what is known of slope and correlation fades."""
+
+
+class DifferenceGP:
+    """Predicts y = (1 + L_A - L_B) / 2 for any question; the arguments are QuestionGP's.
+
+    The mean is (1 + b (f_A - f_B)) / 2 with b in [0, 1], the slope of the differences so far on
+    those predicted; the variance (v_A + v_B - 2 rho sqrt(v_A v_B)) / 4 with v = f (1 - f) and rho
+    the correlation of the residuals so far. Learns from ``Losses.halves``. ``known``: (sample,
+    variant, concept) (n,) each, as NumPy arrays -> (n,), A's losses where they are known
+    beforehand, NaN elsewhere; there f_A is that loss, and its variance 0.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        known: Callable[[Indices, Indices, Indices], Floats] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self._known = known
+        self.a, self.b = QuestionGP(*args, **kwargs), QuestionGP(*args, **kwargs)
+        self._slope = (0.0, FEW / 100)  # sum of products, and of squares, of differences
+        self._residuals = torch.zeros(3, dtype=torch.float64)  # of a and b: products, squares
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    @property
+    def slope(self) -> float:
+        """b in [0, 1]: how far predicted differences are to be believed."""
+        products, squares = self._slope
+        return min(1.0, max(0.0, products / squares))
+
+    @property
+    def correlation(self) -> float:
+        """rho in [-1, 1] of the two models' residuals."""
+        products, of_a, of_b = self._residuals.tolist()
+        scale = (of_a + FEW / 100) * (of_b + FEW / 100)
+        return float(min(1.0, max(-1.0, products / scale**0.5)))
+
+    def observe(self, losses: Losses) -> None:
+        """Learns from n judged questions, each as A and as B lost it."""
+        if losses.halves is None or len(losses.sample) == 0:
+            return
+        a, b = losses.halves
+        self._compare(losses, a.loss, b.loss)
+        self.a.observe(a)
+        self.b.observe(b)
+
+    def posterior(self, candidates: Questions) -> Posterior:
+        """Mean and variance of y, (n,) each."""
+        a, b = self._of_a(candidates), self.b.posterior(candidates)
+        mean = (1 + self.slope * (a.mean - b.mean)) / 2
+        together = self.correlation * (a.variance * b.variance).sqrt()
+        variance = (a.variance + b.variance - 2 * together) / 4
+        return Posterior(mean.clamp(0, 1), variance.clamp(min=LEAST))
+
+    def _of_a(self, asked: Questions) -> Posterior:
+        """What is expected of A's losses, (n,) each: known ones are certain."""
+        found = self.a.posterior(asked)
+        if self._known is None:
+            return found
+        parts = (part.cpu().numpy() for part in (asked.sample, asked.variant, asked.concept))
+        known = torch.from_numpy(self._known(*parts)).to(found.mean)
+        there = ~known.isnan()
+        mean = torch.where(there, known, found.mean)
+        return Posterior(mean, torch.where(there, 0.0, found.variance))
+
+    def _compare(self, asked: Losses, lost_a: Tensor, lost_b: Tensor) -> None:
+        """Notes how far what was foreseen of these questions was right, before they are learnt."""
+        questions = replace(asked, margin=None, halves=None)
+        a, b = self._of_a(questions).mean, self.b.posterior(questions).mean
+        foreseen, found = (a - b).double(), (lost_a - lost_b).double()
+        of_a, of_b = (lost_a - a).double(), (lost_b - b).double()
+        fade = RECENT ** len(found)
+        products, squares = self._slope
+        self._slope = (
+            fade * products + float(foreseen @ found),
+            fade * squares + float(foreseen @ foreseen),
+        )
+        squares_now = torch.stack([of_a @ of_b, of_a @ of_a, of_b @ of_b]).cpu()
+        self._residuals = fade * self._residuals + squares_now

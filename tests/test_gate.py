@@ -1,0 +1,158 @@
+"""Rules about certified rates: what they say, what they decide, and what they may not name."""
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.cli import main
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.gate import Gate, Rule, gate
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.versus import Versus
+
+
+def audited(**options: Any) -> Any:
+    space = QuestionSpace(tiny_dataset(30, 2), ["identity", "gaussian_noise"])
+    journal = options.pop("journal", None) or MemoryJournal()
+    chosen = {"half_width": 0.2, "targets": ["overall", "concepts", "relations"], "seed": 3}
+    Audit(space, ScriptedModel(), journal=journal, **{**chosen, **options}).run()
+    return journal
+
+
+JOURNAL = audited()
+
+
+@pytest.mark.parametrize(
+    ("text", "about", "sign", "limit", "versus"),
+    [
+        ("relation:fog <= 0.2", "relation:fog", "<=", 0.2, False),
+        ("overall<10 %", "overall", "<", 0.1, False),
+        ("overall error >= 5%", "overall error", ">=", 0.05, False),
+        ("versus:overall <= +0.01", "overall", "<=", 0.01, True),
+        ("versus:relation:fog <= -1e-2", "relation:fog", "<=", -0.01, True),
+    ],
+)
+def test_a_rule_is_read_as_it_is_written(text, about, sign, limit, versus):
+    rule = Rule.parse(text)
+    assert (rule.about, rule.sign, rule.limit, rule.versus) == (about, sign, limit, versus)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("overall", "expected TARGET, one of <= < >= >, and a number"),
+        ("overall <= much", "expected TARGET, one of"),
+        ("overall <= 1.2.3", "expected TARGET, one of"),
+        ("overall <= 20", "expected a limit from 0 to 1, got 20; for percent write '20 %'"),
+        ("versus:overall <= -2", "expected a limit from -1 to 1"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_is_told_what_was_expected(text, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Rule.parse(text)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.sampled_from(["<=", "<", ">=", ">"]))
+def test_a_decided_rule_is_right_for_every_rate_in_the_interval(a, b, limit, sign):
+    lower, upper = sorted((a, b))
+    state = Rule.parse(f"overall {sign} {limit:.17f}").state(lower, upper)
+    holds = {"<=": lambda r: r <= limit + 1e-8, "<": lambda r: r < limit + 1e-8}
+    holds |= {">=": lambda r: r >= limit - 1e-8, ">": lambda r: r > limit - 1e-8}
+    fails = {"<=": lambda r: r > limit - 1e-8, "<": lambda r: r > limit - 1e-8}
+    fails |= {">=": lambda r: r < limit + 1e-8, ">": lambda r: r < limit + 1e-8}
+    for rate in (lower, (lower + upper) / 2, upper):
+        assert state != "pass" or holds[sign](rate)
+        assert state != "fail" or fails[sign](rate)
+
+
+def test_a_rate_on_the_limit_fulfils_at_most_and_not_less():
+    assert Rule.parse("overall <= 0.5").state(0.5, 0.5) == "pass"
+    assert Rule.parse("overall < 0.5").state(0.5, 0.5) == "fail"
+    assert Rule.parse("overall >= 0.5").state(0.5, 0.5) == "pass"
+    assert Rule.parse("overall > 0.5").state(0.5, 0.5) == "fail"
+    assert Rule.parse("overall <= 0.5").state(0.4, 0.6) == "open"
+
+
+def test_a_failing_rule_fails_the_gate_and_an_open_one_leaves_it_open():
+    passed = gate(JOURNAL, ["overall <= 0.95"])
+    assert (passed.state, passed.exit_code) == ("pass", 0)
+    open_ = gate(JOURNAL, ["overall <= 0.95", "overall <= 50%"])
+    assert (open_.state, open_.exit_code) == ("open", 4)
+    failed = gate(JOURNAL, ["overall <= 0.5", "overall <= 0.01"])
+    assert (failed.state, failed.exit_code) == ("fail", 1)
+
+
+def test_one_rule_may_be_about_several_targets():
+    assert [r.target for r in gate(JOURNAL, ["relations <= 1"]).rulings] == [
+        "relation identity: error",
+        "relation gaussian_noise: error",
+    ]
+    assert len(gate(JOURNAL, ["concepts <= 1"]).rulings) == 4
+    assert len(gate(JOURNAL, ["concept:c1 <= 1"]).rulings) == 2
+    assert len(gate(JOURNAL, ["concept:c1:miss rate <= 1"]).rulings) == 1
+    assert len(gate(JOURNAL, ["c1: miss rate <= 1"]).rulings) == 1
+
+
+def test_a_target_that_was_not_registered_is_refused_with_the_reason():
+    with pytest.raises(InputError, match=r"registered when the audit began.*not be covered"):
+        gate(JOURNAL, ["relation:rotation <= 0.2"])
+    with pytest.raises(InputError, match="one that explores"):
+        gate(audited(half_width=None, budget=3), ["overall <= 0.2"])
+    with pytest.raises(InputError, match="at least one rule"):
+        gate(JOURNAL, [])
+    with pytest.raises(InputError, match="expected a comparison of two models"):
+        gate(JOURNAL, ["versus:overall <= 0.1"])
+
+
+def test_decisions_by_bets_decide_the_rule_with_their_limit():
+    journal = audited(half_width=None, at_most=0.3, targets=["overall"])
+    assert gate(journal, ["overall <= 0.3"]).state == "fail"
+    assert gate(journal, ["overall > 0.3"]).state == "pass"
+
+
+def test_a_comparison_is_gated_by_how_much_worse_the_new_model_is():
+    space = QuestionSpace(tiny_dataset(30, 2), ["identity", "gaussian_noise"])
+    versus = Versus(space, ScriptedModel(seed=1), ScriptedModel(), budget=200, seed=0)
+    row = versus.run().targets.iloc[0]
+    most, least = -row["lower"], -row["upper"]  # of R_B - R_A
+    journal = versus.audit.journal
+    assert gate(journal, [f"versus:overall <= {most + 0.01:+.3f}"]).state == "pass"
+    assert gate(journal, [f"versus:overall <= {least - 0.01:+.3f}"]).state == "fail"
+    assert gate(journal, [f"versus:overall <= {(least + most) / 2:+.3f}"]).state == "open"
+    with pytest.raises(InputError, match="a rule about the difference of two models"):
+        gate(journal, ["overall <= 0.2"])
+
+
+def test_junit_and_markdown_say_what_was_decided():
+    found = gate(JOURNAL, ["overall <= 0.95", "overall <= 50 %", "overall <= 1 %"])
+    suite = ElementTree.fromstring(found.junit())
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
+    assert [len(case.findall("failure")) for case in suite] == [0, 0, 1]
+    assert "## Gate: fail" in found.markdown()
+    assert "| fail | `overall <= 1 %` | overall error |" in found.markdown()
+    assert found.promise in found.markdown()
+    assert isinstance(found, Gate)
+
+
+def test_the_command_exits_with_what_was_decided(tmp_path: Path, capsys: Any):
+    from adaptive_vtt.journal import SQLiteJournal
+
+    folder = tmp_path / "run"
+    folder.mkdir()
+    audited(journal=SQLiteJournal(folder / "journal.db")).close()
+    junit, summary = tmp_path / "gate.xml", tmp_path / "gate.md"
+    for rule, code in (("overall <= 0.95", 0), ("overall <= 0.01", 1), ("overall <= 0.5", 4)):
+        with pytest.raises(SystemExit) as ended:
+            main(["gate", str(folder), "--rule", rule, "--junit", str(junit)])
+        assert (ended.value.code or 0) == code
+    with pytest.raises(SystemExit):
+        main(["gate", str(folder), "--rule", "overall <= 0.95", "--summary", str(summary)])
+    assert "pass" in summary.read_text()
+    assert junit.read_text().startswith("<?xml")
+    assert "gate: open" in capsys.readouterr().out
