@@ -10,7 +10,7 @@ proxies add to these GPs while an audit runs is not in it.
 
 import numpy as np
 
-from ..engine.belief import margin
+from ..oracles.margin import margin
 from ..types import Floats
 from .content import Content
 
@@ -72,8 +72,9 @@ def _margins(
         shared=content.settings.answers == "all",
         first_fit=UNFITTED,
     )
-    columns = (sample, variant, concept, truth.astype(np.int64), loss, value)
-    gp.observe(Losses(*map(torch.from_numpy, columns)))
+    asked = (sample, variant, concept, truth.astype(np.int64))
+    at, which, about, side, lost, margins = map(torch.from_numpy, (*asked, loss, value))
+    gp.observe(Losses(at, which, about, side, lost, margins))
     found = gp.margins()
     if found is None:
         return None
