@@ -29,7 +29,7 @@ from .engine.earlier_answers import Earlier, answered_keys, earlier_answers
 from .engine.options import Shorthands, grouped
 from .engine.run_loop import Progress
 from .errors import InputError, unknown
-from .journal import SQLiteJournal
+from .journal import SQLiteJournal, read_journal
 from .journal.facts import is_begun
 from .journal.halves import HalfStore, KnownAnswers
 from .models import Recorded
@@ -154,7 +154,8 @@ class Versus:
     ) -> Audit:
         earlier = None
         if journal_a is not None and use == "condition":
-            earlier = earlier_answers(self.space, a, journal_a)
+            with closing(read_journal(journal_a)) as journal_of_a:
+                earlier = earlier_answers(self.space, a, journal_of_a, str(journal_a))
         oracle = Paired(self.space.oracle, None if earlier is None else earlier.questions)
         space = self.space.judged_by(oracle)
         halves = self._halves(pair(a, b), journal, earlier)

@@ -1,14 +1,12 @@
 """What a model said in an earlier audit of the same space, taken as it is."""
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from ..errors import InputError
-from ..journal import Journal, read_journal
+from ..journal import Journal
 from ..journal.facts import Facts, read_facts
 from ..journal.halves import key_of
 from ..journal.rows import AnswerRow, CallRow
@@ -37,15 +35,16 @@ class Earlier:
         return np.where(self.questions[place] == question, self.losses[place], np.nan)
 
 
-def earlier_answers(space: QuestionSpace, model: ModelUnderTest, path: Path | str) -> Earlier:
-    """What ``model`` said in the audit in a journal.
+def earlier_answers(
+    space: QuestionSpace, model: ModelUnderTest, journal: Journal, where: str
+) -> Earlier:
+    """What ``model`` said in the audit in a journal; ``where`` it stands, for errors.
 
     Raises InputError where that audit was of another space, model, version, oracle or template, or
     its answers were masks, which journals do not keep; JournalError where there is no audit.
     """
-    with closing(read_journal(path)) as journal:
-        facts, calls = read_facts(journal.facts()), journal.calls()
-    _check_same(space, model, facts, path)
+    facts, calls = read_facts(journal.facts()), journal.calls()
+    _check_same(space, model, facts, where)
     losses = {
         row.question: row.loss
         for call in calls
@@ -55,7 +54,7 @@ def earlier_answers(space: QuestionSpace, model: ModelUnderTest, path: Path | st
     questions = np.array(sorted(losses), np.int64)
     keys = keys_of_calls(space, facts.settings.answers, calls)
     answers = {
-        key: _answer(space, call, facts.settings.answers, path)
+        key: _answer(space, call, facts.settings.answers, where)
         for key, call in zip(keys, calls, strict=True)
     }
     return Earlier(answers, questions, np.array([losses[q] for q in questions.tolist()], float))
@@ -81,9 +80,7 @@ def answered_keys(space: QuestionSpace, journal: Journal) -> set[str]:
     return set(keys_of_calls(space, facts.settings.answers, journal.calls()))
 
 
-def _check_same(
-    space: QuestionSpace, model: ModelUnderTest, facts: Facts, path: Path | str
-) -> None:
+def _check_same(space: QuestionSpace, model: ModelUnderTest, facts: Facts, where: str) -> None:
     """Raises InputError, naming the first thing in which the audit differs."""
     then = facts.begun_with
     pairs = {
@@ -95,16 +92,16 @@ def _check_same(
     for name, (before, now) in pairs.items():
         if before != now:
             raise InputError(
-                f"journal_a {str(path)!r}: expected an audit of the same {name}, got {before!r} "
+                f"journal_a {where!r}: expected an audit of the same {name}, got {before!r} "
                 f"then and {now!r} now; with use = 'proxy' its answers are hints alone"
             )
 
 
 def _answer(
-    space: QuestionSpace, call: CallRow, answers: CallMode, path: Path | str
+    space: QuestionSpace, call: CallRow, answers: CallMode, where: str
 ) -> Answer | Unanswered:
     rows = sorted(call.answers, key=lambda row: row.question)
-    values = [_value(row, path) for row in rows]
+    values = [_value(row, where) for row in rows]
     if answers == "one":
         return Answer((values[0],))
     said: list[Value] = [Unanswered("not journaled")] * len(space.asked)
@@ -113,14 +110,14 @@ def _answer(
     return Answer(tuple(said))
 
 
-def _value(row: AnswerRow, path: Path | str) -> Value:
+def _value(row: AnswerRow, where: str) -> Value:
     if row.said is not None:
         return row.said
     if row.answer is not None:
         return row.answer
     if row.unanswered is None:
         raise InputError(
-            f"journal_a {str(path)!r}: expected journaled answers, got none for question "
+            f"journal_a {where!r}: expected journaled answers, got none for question "
             f"{row.question} (masks are not kept); use = 'proxy' needs losses alone"
         )
     return Unanswered(row.unanswered)
