@@ -256,7 +256,7 @@ def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys
         (["--strategies", "neymann"], "did you mean 'neyman'?"),
         (["--strategies", ","], "--strategies: expected at least one name"),
         (["--repeats", "0"], "--repeats: expected at least 1, got 0"),
-        (["--half-width", "1.5"], "certify.half_width: expected less than 1, got 1.5"),
+        (["--half-width", "1.5"], "--half-width: expected less than 1, got 1.5; it is a share"),
         (["--targets", "overal"], "unknown target 'overal'"),
     ],
 )

@@ -148,8 +148,8 @@ def test_one_of_several_intervals_that_empties_does_not_end_the_audit_for_the_ot
     assert [i.emptied for i in verify(audit.journal)] == [True, False, False]
     write_report(audit.journal, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert page.count('<span class="verdict">contradicted</span>') == 1
-    assert "Contradicted: <b>g a: error</b>." in page
+    assert page.count('verdict wrong">contradicted</small>') == 1
+    assert "Contradicted: g a: error." in page
     assert "Still open" not in page
     assert "<b>g a: error</b>: between" not in page  # it is no certified finding
     audit.close()

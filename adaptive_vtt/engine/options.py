@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict, TypeVar
 
+from ..certify.comparison import Comparison
 from ..certify.plan import DEFAULT_FLOOR, Certify, Filters
 from ..errors import InputError, unknown
 from ..journal.prior import PriorSource
@@ -119,6 +120,7 @@ class Shorthands(TypedDict, total=False):
     confidence: float
     guarantee: Guarantee
     weights: Mapping[str, float] | None
+    compare: Comparison | None
     targets: Sequence[str]
     where: Filters | None
     unanswered: Literal["loss", "both"]
