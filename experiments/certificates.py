@@ -330,7 +330,9 @@ def suites(
         "severity-shuffled": lambda: rows(
             "digits-severity", [UNIFORM, LOSSES, shuffled, lies], [0.05], few
         ),
-        "severity-coverage": lambda: rows("digits-severity", [ADAPTIVE, batched_gp], [0.05], many),
+        "severity-coverage": lambda: rows(
+            "digits-severity", [TAUGHT, ADAPTIVE, batched_gp], [0.05], many
+        ),
         "proxy": lambda: rows("digits-proxy", [UNIFORM, ADAPTIVE, proxies], [0.05], some),
         "proxy-rmse": lambda: rows(
             "digits-proxy", [UNIFORM, proxies], [0.0], some, marks=(100, 200, 400)
