@@ -124,8 +124,8 @@ def test_going_through_a_journal_makes_no_factor_that_is_not_looked_at(
     audit = Audit(space, ScriptedModel(), journal=journal, **{**OPTIONS, "budget": 32})
     assert not appended
     audit.run()
-    # the factor was last begun anew with 27 answers, 28, 29 and 30 are appended when they are needed,
-    # and for the estimates at the end the two calls since; answers come in groups
+    # the factor was last begun anew with 27 answers; 28, 29 and 30 are appended when they are
+    # needed, and for the estimates at the end the two calls since, which come as one group
     assert len(appended) == 4
 
 

@@ -17,6 +17,7 @@ from .init import init
 from .label import label
 from .list import list_parts
 from .pictures import pictures
+from .plan import plan
 from .report import report
 from .resume import resume
 from .runs import runs
@@ -54,6 +55,7 @@ def avtt(
 
 for command in (
     audit,
+    plan,
     resume,
     report,
     verify,

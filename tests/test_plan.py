@@ -1,0 +1,82 @@
+"""``avtt plan``: a half-width against calls and money, before anything is paid."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaptive_vtt.cli import main
+from adaptive_vtt.cli.start_folder import write_start
+
+
+def run(*arguments: str) -> int:
+    """The exit code of ``avtt arguments``."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    code = ended.value.code
+    return code if isinstance(code, int) else 0
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("start")
+    write_start(folder)
+    return folder / "SPEC.toml"
+
+
+def steps(capsys: Any, *arguments: str) -> list[dict[str, Any]]:
+    assert run("plan", *arguments, "--json") == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_narrower_takes_more_calls_and_the_bounds_are_in_order(spec: Path, capsys: Any) -> None:
+    found = steps(capsys, str(spec))
+    assert [step["half_width"] for step in found] == [0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2]
+    for wide, narrow in zip(found[1:], found, strict=False):
+        assert narrow["at_least"] >= wide["at_least"]
+        assert narrow["likely"]["0.3"] >= wide["likely"]["0.3"]
+    for step in found:
+        few, many = step["likely"]["0.1"], step["likely"]["0.3"]
+        assert step["at_least"] <= few <= many <= step["at_most"]
+
+
+def test_it_says_what_the_dry_run_says(spec: Path, capsys: Any) -> None:
+    (step,) = steps(capsys, str(spec), "--half-width", "0.1", "--targets", "overall")
+    options = ["--dry-run", "--half-width", "0.1", "--targets", "overall", "--json"]
+    assert run("audit", str(spec), *options) == 0
+    told = json.loads(capsys.readouterr().out)["together"]
+    assert (step["at_least"], step["at_most"]) == (told["at_least"], told["at_most"])
+    assert step["likely"] == told["likely"]
+    assert step["by_pilot"] is None
+
+
+def test_a_pilot_tells_how_its_intervals_narrowed(spec: Path, tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "pilot"
+    options = ["--targets", "overall", "--half-width", "0.2", "--no-self-taught", "--seed", "1"]
+    assert run("audit", str(spec), *options, "--out", str(out)) == 0
+    result = json.loads((out / "result.json").read_text())
+    widest = max(row["half_width"] for row in result["targets"])
+    capsys.readouterr()
+    same = ["--targets", "overall", "--pilot", str(out)]
+    at, half = steps(capsys, str(spec), *same, "--half-width", f"{widest / 2},{widest}")
+    assert half["by_pilot"] == result["calls"]
+    assert at["by_pilot"] == min(4 * result["calls"], at["at_most"])
+    assert run("plan", str(spec), "--pilot", str(out), "--targets", "relations") == 2
+    assert "expected an audit of the same targets" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--half-width", "narrow"], "--half-width: expected numbers such as 0.05,0.1"),
+        (["--half-width", "0.7"], "above 0 and below 0.5"),
+        (["--targets", "overal"], "unknown target 'overal'"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    spec: Path, capsys: Any, arguments: list[str], sentence: str
+) -> None:
+    assert run("plan", str(spec), *arguments) == 2
+    assert sentence in capsys.readouterr().err
