@@ -19,6 +19,7 @@ from .errors import InputError
 from .journal import Journal
 from .journal.facts import CertificateFacts, read_facts
 from .results import Result, summarise
+from .stopping import State as Standing
 from .types import TargetId
 
 State = Literal["pass", "fail", "open"]
@@ -214,6 +215,56 @@ def handle(target: TargetId) -> str:
     if target.kind == "group":
         return f"group:{target.group}={target.value}"
     return str(target.filter) if target.kind == "filter" else target.kind
+
+
+@dataclass(frozen=True)
+class Gated:
+    """A stopping rule: ends an audit once every rule is decided, however wide its intervals.
+
+    ``rules`` and the ``places`` of the targets that each of them names.
+    """
+
+    rules: tuple[Rule, ...]
+    places: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, rules: Sequence[str], ids: Sequence[TargetId]) -> "Gated":
+        """Raises InputError for a rule that cannot be read, names no target of ``ids``, or is
+        about two models, whose comparison ends by itself."""
+        parsed = [Rule.parse(rule) for rule in rules]
+        for rule in parsed:
+            if rule.versus:
+                raise InputError(
+                    f"rule {rule.text!r}: expected a rule about the audited model's rates, got one "
+                    "about two models; 'avtt gate' decides those when 'avtt versus' has ended"
+                )
+        return cls(tuple(parsed), tuple(tuple(chosen(rule, ids)) for rule in parsed))
+
+    def reached(self, state: Standing) -> str | None:
+        """Why to stop: all rules are decided, and how."""
+        found: list[State] = []
+        for rule, places in zip(self.rules, self.places, strict=True):
+            each = [_standing(rule, state, k) for k in places]
+            found.append("fail" if "fail" in each else "open" if "open" in each else "pass")
+        if "open" in found:
+            return None
+        told = [f"{found.count(how)} {how}" for how in ("pass", "fail") if how in found]
+        return f"every rule of the gate is decided: {', '.join(told)}"
+
+    def __str__(self) -> str:
+        return "a gate that is decided (" + "; ".join(rule.text for rule in self.rules) + ")"
+
+
+def _standing(rule: Rule, state: Standing, k: int) -> State:
+    if state.lower is None or state.upper is None:
+        return "open"
+    if state.doubtful is not None and state.doubtful[k]:
+        return "open"
+    by_bets = state.limit == rule.limit and rule.sign in ("<=", ">")
+    if by_bets and state.above is not None and state.below is not None:
+        side = "above" if state.above[k] else "below" if state.below[k] else "open"
+        return _decided(rule, side)
+    return rule.state(float(state.lower[k]), float(state.upper[k]))
 
 
 def _rulings(rule: Rule, certificate: CertificateFacts, result: Result) -> list[Ruling]:

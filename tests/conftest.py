@@ -9,6 +9,8 @@ from hypothesis import settings
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.testing import tiny_dataset
 
+pytest_plugins = ["pytester"]  # the fixture avtt_gate is tried by it
+
 # The same examples every time: a failure is a change in the code, never bad luck.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")

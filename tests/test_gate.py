@@ -1,5 +1,7 @@
 """Rules about certified rates: what they say, what they decide, and what they may not name."""
 
+import tomllib
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -10,10 +12,14 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli import main
+from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.gate import Gate, Rule, gate
-from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.gate import Gate, Gated, Rule, gate
+from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
+from adaptive_vtt.spec import parse_spec
+from adaptive_vtt.spec.building import build_audit
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import TargetId
 from adaptive_vtt.versus import Versus
 
 
@@ -141,8 +147,6 @@ def test_junit_and_markdown_say_what_was_decided():
 
 
 def test_the_command_exits_with_what_was_decided(tmp_path: Path, capsys: Any):
-    from adaptive_vtt.journal import SQLiteJournal
-
     folder = tmp_path / "run"
     folder.mkdir()
     audited(journal=SQLiteJournal(folder / "journal.db")).close()
@@ -156,3 +160,70 @@ def test_the_command_exits_with_what_was_decided(tmp_path: Path, capsys: Any):
     assert "pass" in summary.read_text()
     assert junit.read_text().startswith("<?xml")
     assert "gate: open" in capsys.readouterr().out
+
+
+# -- an audit that ends with its gate, and a gate as a test ---------------------------------
+
+
+def test_an_audit_ends_once_every_rule_of_its_gate_is_decided() -> None:
+    targets = ["overall", "concepts", "relations"]
+    ids = JOURNAL.facts()["certificate"]["ids"]
+    gated = Gated.of(["overall <= 0.9", "overall > 0.05"], [TargetId(**i) for i in ids])
+    space = QuestionSpace(tiny_dataset(30, 2), ["identity", "gaussian_noise"])
+    whole = Audit(space, ScriptedModel(), half_width=0.05, targets=targets, seed=3).run()
+    audit = Audit(space, ScriptedModel(), half_width=0.05, targets=targets, seed=3, stop=gated)
+    result = audit.run()
+    assert result.reason == "every rule of the gate is decided: 2 pass"
+    assert result.calls < whole.calls
+    assert gate(audit.journal, ["overall <= 0.9", "overall > 0.05"]).state == "pass"
+
+
+def test_the_command_line_and_the_spec_take_a_gate(tmp_path: Path, capsys: Any) -> None:
+    write_start(tmp_path)
+    spec, out = str(tmp_path / "SPEC.toml"), tmp_path / "run"
+    options = ["--targets", "overall", "--half-width", "0.02", "--no-self-taught", "--seed", "1"]
+
+    def ended(*arguments: str) -> Any:
+        with pytest.raises(SystemExit) as raised:
+            main(["audit", spec, *options, *arguments, "--out", str(out)])
+        return raised.value.code or 0
+
+    assert ended("--gate", "overal <= 0.9") == 2
+    assert "registered when the audit began" in capsys.readouterr().err
+    assert ended("--gate", "versus:overall <= 0.9") == 2
+    assert ended("--gate", "overall <= 0.95") == 0
+    assert "every rule of the gate is decided" in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(SystemExit) as raised:
+        main(["gate", str(out), "--rule", "overall <= 0.95"])
+    assert not raised.value.code
+
+
+def test_a_gate_without_an_interval_to_wait_for_is_refused(tmp_path: Path) -> None:
+    write_start(tmp_path)
+    table = tomllib.loads((tmp_path / "SPEC.toml").read_text(encoding="utf-8"))
+    del table["certify"]["half_width"]
+    spec = parse_spec({**table, "stop": {"gate": ["overall <= 0.1"]}}, "SPEC.toml")
+    with pytest.raises(InputError, match=r"stop\.gate: expected an audit that certifies"):
+        build_audit(spec, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rule", "options", "counts"),
+    [
+        ("overall <= 0.95", [], {"passed": 1}),
+        ("overall <= 0.5", [], {"skipped": 1}),
+        ("overall <= 0.5", ["--avtt-open=fail"], {"failed": 1}),
+        ("overall <= 0.01", [], {"failed": 1}),
+    ],
+)
+def test_a_gate_is_a_test_of_pytest(
+    pytester: pytest.Pytester, rule: str, options: list[str], counts: dict[str, int]
+) -> None:
+    folder = pytester.mkdir("run")
+    audited(journal=SQLiteJournal(folder / "journal.db")).close()
+    pytester.makepyfile(f"def test_model(avtt_gate):\n    avtt_gate('run', {rule!r})\n")
+    installed = {point.name for point in entry_points(group="pytest11")}
+    plugin = [] if "adaptive_vtt" in installed else ["-p", "adaptive_vtt.pytest_plugin"]
+    pytester.runpytest_inprocess("-p", "no:cacheprovider", *plugin, *options).assert_outcomes(
+        **counts
+    )

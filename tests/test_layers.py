@@ -46,6 +46,7 @@ ROOMS = (
     "testing",
     "view",
     "gate",
+    "pytest_plugin",
     # 7 and 8: what users write and type
     "spec",
     "cli",

@@ -64,6 +64,15 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             rich_help_panel=ENDS,
         ),
     ] = None,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A rule such as 'overall <= 0.1' ('avtt gate'); again for more: the audit ends "
+            "once all are decided.",
+            metavar="RULE",
+            rich_help_panel=ENDS,
+        ),
+    ] = None,
     targets: Annotated[
         str | None,
         typer.Option(
@@ -177,6 +186,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         "max_cost": max_cost,
         "strategy": strategy,
         "uncertainty": uncertainty,
+        "gate": gate or None,
         "half_width": half_width,
         "at_most": at_most,
         "confidence": confidence,

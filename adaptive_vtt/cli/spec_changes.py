@@ -10,6 +10,7 @@ DEMO_TAU = 0.25
 """Where the demo's exploration ends: this share of the answer GPs' uncertainty is left."""
 _SECTIONS = {
     "uncertainty": "stop",
+    "gate": "stop",
     "half_width": "certify",
     "at_most": "certify",
     "confidence": "certify",

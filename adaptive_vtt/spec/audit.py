@@ -114,6 +114,11 @@ class StopSpec(Section):
         le=1,
     )
     seconds: float | None = Field(None, description="a limit: seconds of audit", gt=0)
+    gate: list[str] | None = Field(
+        None,
+        description="rules such as 'overall <= 0.1' ('avtt gate'): stop once all are decided",
+        min_length=1,
+    )
 
     def limit(self) -> StoppingRule | None:
         """The limits that are set, joined by "or"; None where none is."""

@@ -6,9 +6,12 @@ from typing import Any
 
 from .. import surrogates
 from ..audit import Audit
+from ..certify import named_targets
 from ..errors import InputError
+from ..gate import Gated
 from ..models import ModelUnderTest, load
 from ..space import QuestionSpace
+from ..stopping import FirstOf, StoppingRule
 from ..strategies import Named, default, named
 from . import Spec
 from .recorded import recorded
@@ -52,12 +55,28 @@ def build_parts(
         **certify.model_dump(exclude={"proxies", "prior_journal", "features"}),
         "strategy": _strategy(spec, base),
         "surrogate": _surrogate(spec, base),
-        "stop": spec.stop.limit(),
+        "stop": _stop(spec, space),
         "goal": spec.stop.goal(),
         "proxies": {n: _proxy(s, base, n) for n, s in proxies.items()},
         "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
     }
     return space, model_of(spec, base, space, code=code), options
+
+
+def _stop(spec: Spec, space: QuestionSpace) -> StoppingRule | None:
+    """The limits under [stop], and the gate."""
+    limit, certify = spec.stop.limit(), spec.certify
+    if spec.stop.gate is None:
+        return limit
+    if not certify.certifies:
+        raise InputError(
+            "stop.gate: expected an audit that certifies, got neither certify.half_width nor "
+            "certify.at_most; give the narrowest interval that you would wait for, such as "
+            "half_width = 0.02"
+        )
+    targets = named_targets(space, certify.targets, certify.where)
+    gated = Gated.of(spec.stop.gate, [target.id for target in targets])
+    return gated if limit is None else FirstOf((limit, gated))
 
 
 def _strategy(spec: Spec, base: Path) -> Named:
