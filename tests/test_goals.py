@@ -178,8 +178,11 @@ def test_terminal_and_report_tell_decisions_and_what_is_undecided(
     assert "not certified" not in " ".join(told.split())
     assert f"{decided.count('open')} of {len(decided)} targets are not decided; the furth" in told
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert page.count('right">below 0.5</small>') == decided.count("below")
-    assert page.count('<small class="verdict">open</small>') == decided.count("open")
+    (forest,) = re.findall(r'<table class="forest">.*?</table>', page, flags=re.DOTALL)
+    verdicts = re.findall(r'<small class="verdict( right| wrong|)">(.+?)</small>', forest)
+    assert verdicts.count((" right", "below 50\u202f%")) == decided.count("below")
+    assert verdicts.count(("", "open")) == decided.count("open")
+    assert len(verdicts) == len(decided)
     assert "target is decided to lie" in page
     assert run("verify", str(out)) == 0
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import shutil
 from collections.abc import Sequence
 from contextlib import closing
@@ -23,7 +22,6 @@ from adaptive_vtt.journal import MemoryJournal, read_journal
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
-README = Path(__file__).parent.parent / "README.md"
 CERTIFIES: dict[str, Any] = {"targets": ["overall", "relations"], "surrogate": False, "seed": 1}
 
 
@@ -184,19 +182,21 @@ def test_a_larger_budget_goes_on_and_is_kept(folder: Path) -> None:
 
 
 def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("resume", str(folder), "--budget", "31") == 0
+    monkeypatch.chdir(folder.parent)
+    assert run("resume", "run", "--budget", "31") == 0
     said = capsys.readouterr()
     assert "goes on with budget 31\nthe guarantee stays as it was" in said.err
-    assert f"avtt resume {folder} --budget" in said.out
+    assert "\nnext:\n  avtt resume run --budget" in said.out
     while "resume" in said.out:  # every ending names the way on, until all is certified
+        assert all(len(line) <= 80 for line in said.out.split("next:")[1].splitlines())
         (budget,) = re.findall(r"--budget (\d+)", said.out)
-        assert run("resume", str(folder), "--budget", budget) == 0
+        assert run("resume", "run", "--budget", budget) == 0
         said = capsys.readouterr()
     assert "are certified to +-0.2" in said.out
-    assert f"avtt verify {folder}" in said.out
-    assert run("verify", str(folder)) == 0
+    assert "  avtt verify run" in said.out
+    assert run("verify", "run") == 0
 
 
 @pytest.mark.parametrize(
@@ -242,31 +242,3 @@ def test_an_exploring_audit_has_no_half_width_to_change(tmp_path: Path) -> None:
 )
 def test_suggestions_are_round_and_never_less(value: float, up: float) -> None:
     assert rounded_up(value) == up
-
-
-# -- the README's tour, literally -------------------------------------------------------------
-
-
-def tour() -> list[str]:
-    """The commands of the README's first block of its tour, but the one that serves until it is
-    stopped, which has tests of its own."""
-    text = README.read_text(encoding="utf-8").split("## A tour", 1)[1]
-    block = text.split("```", 2)[1]
-    commands = [line.split("  #")[0].strip() for line in block.splitlines() if "avtt" in line]
-    return [command for command in commands if not command.startswith("avtt view")]
-
-
-def test_the_tour_runs_as_it_stands_and_its_ending_names_the_way_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    commands = tour()
-    assert [command.split()[1] for command in commands[:3]] == ["init", "audit", "resume"]
-    for command in commands:
-        assert run(*shlex.split(command)[1:]) == 0, command
-        said = capsys.readouterr().out
-        if command.startswith(("avtt audit", "avtt resume")):
-            assert "\nnext:\n  avtt " in said
-            assert all(len(line) <= 80 for line in said.split("next:")[1].splitlines())
-    result = json.loads((tmp_path / "runs/first/result.json").read_text())
-    assert all(row["certified"] for row in result["targets"])

@@ -10,6 +10,7 @@ from audits import content
 from adaptive_vtt import Audit, Certify, Limits, QuestionSpace, Sampling
 from adaptive_vtt.engine.options import Shorthands, grouped
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.surrogates import Named as NamedSurrogate
 from adaptive_vtt.testing import ScriptedModel
 
 GROUPS = (Certify, Sampling, Limits)
@@ -76,8 +77,10 @@ def test_every_field_of_a_group_is_a_keyword_of_the_same_type_and_described_on_i
         lines = [x for x in (kind.__doc__ or "").split("\n    - ") if x.startswith(f"``{name}``:")]
         assert len(lines) == 1
         assert "Default" in lines[0]
-        written = kind.__annotations__[name], Shorthands.__annotations__[name]
-        assert str(written[0]) == str(written[1])
+        written = kind.__annotations__[name]
+        if isinstance(written, str):  # names a class that is imported there for types alone
+            written = eval(written, {"NamedSurrogate": NamedSurrogate})
+        assert str(written) == str(Shorthands.__annotations__[name])
 
 
 def test_defaults_are_those_of_the_groups() -> None:
