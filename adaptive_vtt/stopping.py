@@ -105,7 +105,10 @@ class MaxCalls(_Combinable):
             return None
         if state.calls >= self.limit:
             return f"{self.limit} calls were made"
-        return f"{state.calls} of {self.limit} calls were made; a question takes {state.next_calls}"
+        return (
+            f"{state.calls} of {self.limit} calls were made; the next question may take "
+            f"{state.next_calls}"
+        )
 
     def __str__(self) -> str:
         return f"{self.limit} calls"

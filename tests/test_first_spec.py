@@ -10,6 +10,7 @@ import pytest
 
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import SECTIONS, write_first, write_start
+from adaptive_vtt.datasets.recognition import recognised
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.spec import Spec, read_spec
 from adaptive_vtt.utils.files import write_bytes, write_text
@@ -141,3 +142,46 @@ def test_a_folder_of_other_files_gets_images_to_try_it_on(tmp_path: Path) -> Non
     write_text(tmp_path / "README.md", "a project")
     assert write_first(tmp_path).found is None
     assert (tmp_path / "labels.csv").exists()
+
+
+def yes_and_no(folder: Path, head: str) -> None:
+    rows = [head]
+    for number in range(12):
+        image(folder / f"{number}.png", number)
+        rows.append(f"{number}.png,{('yes', 'No')[number % 2]},{'abc'[number % 3]}")
+    write_text(folder / "data.csv", "\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ("file,polyp,hospital", {"concepts": ["polyp"], "metadata": ["hospital"]}),
+        ("file,blurred,species", {"class_column": "species", "metadata": ["blurred"]}),
+    ],
+    ids=["labels", "metadata"],
+)
+def test_columns_of_yes_and_no_are_labels_unless_another_column_is_called_as_classes_are(
+    head: str, expected: dict[str, Any], tmp_path: Path
+) -> None:
+    yes_and_no(tmp_path, head)
+    assert run("init", str(tmp_path)) == 0
+    written = tomllib.loads((tmp_path / "SPEC.toml").read_text())["dataset"]
+    assert written.items() >= expected.items()
+    if "concepts" in expected:
+        truths = recognised(tmp_path).load().truth(np.arange(12), np.zeros(12, int))
+        np.testing.assert_array_equal(truths, [1, 0] * 6)
+
+
+def test_the_model_of_a_plain_folder_may_answer_about_several_concepts(tmp_path: Path) -> None:
+    images(tmp_path)
+    assert run("init", str(tmp_path)) == 0
+    spec = tmp_path / "SPEC.toml"
+    spec.write_text(spec.read_text().replace('path = "."', 'path = "."\nconcepts = ["cat", "dog"]'))
+    assert read_spec(spec).dataset.build(tmp_path).concepts == ("cat", "dog")
+
+
+def test_every_field_of_a_spec_shows_the_words_that_it_takes(tmp_path: Path) -> None:
+    assert run("init", str(tmp_path / "all"), "--full") == 0
+    written = (tmp_path / "all" / "SPEC.toml").read_text()
+    assert '(refuse, skip)\n# broken = "refuse"\n' in written
+    assert '# metric = "dice"\n' in written

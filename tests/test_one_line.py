@@ -130,7 +130,7 @@ def test_what_is_none_of_these_is_said_with_what_was_expected(tmp_path: Path) ->
     with pytest.raises(InputError, match="nothing: it does not exist"):
         recognised(tmp_path / "nowhere")
     (tmp_path / "a.csv").write_text("id,words\n1,aa\n2,bb\n")
-    with pytest.raises(InputError, match=r"expected a column of 0 and 1 per concept.*class_column"):
+    with pytest.raises(InputError, match=r"a column of 0 and 1, or yes and no.*class_column"):
         recognised(tmp_path)
     for split in ("train", "test"):  # not two classes
         picture(tmp_path / "splits" / split / "one.png")

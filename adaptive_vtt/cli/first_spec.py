@@ -30,7 +30,6 @@ COMMENTS = {
     "space.relations": "what is done to the images",
     "audit.budget": "calls, at most; max_cost limits money",
     "certify.half_width": "until every rate is known to this",
-    "certify.targets": "of all, and under each relation",
 }
 KINDS = {
     "classes": "a folder of images per class",
@@ -42,6 +41,13 @@ ORACLES = {
     "mask-drop": "wrong where the mask gets much worse",
     "consistency": "wrong where a change changes the answer",
 }
+TARGETS = {
+    ("misclassified", "relations"): "of all, and under each relation",
+    ("misclassified",): "the share of wrong classes",
+    ("overall", "relations"): "of all, and under each relation",
+    ("concepts", "relation-sides"): "of all, and of each relation",
+}
+"""What the targets of a first spec are, for a comment."""
 MODEL = '''"""The model under test: make ``predict`` call yours."""
 
 import numpy as np
@@ -119,6 +125,8 @@ def _section(name: str, fields: Mapping[str, Any]) -> str:
     for field, value in fields.items():
         line = f"{field} = {json.dumps(value, ensure_ascii=False)}"
         comment = COMMENTS.get(f"{name}.{field}") or {**KINDS, **ORACLES}.get(str(value), "")
+        if field == "targets":
+            comment = TARGETS[tuple(value)]
         lines.append(_line(line, comment))
     return "".join(lines)
 

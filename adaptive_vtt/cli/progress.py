@@ -197,6 +197,8 @@ def _table(targets: pd.DataFrame) -> Table:
 def unreached(result: Result, certify: Certify) -> str:
     """Of how many targets all that was asked is not known."""
     done = goal_reached(certify.half_width, certify.at_most)
+    if len(result.targets) == 1:
+        return f"the target is not {done}"
     return f"{int((~result.reached).sum())} of {len(result.targets)} targets are not {done}"
 
 
@@ -210,7 +212,5 @@ def _still_open(result: Result, certify: Certify) -> str:
     where = f"at +-{worst['half_width']:.3f}"
     if certify.half_width is None:
         where = f"between {worst['lower']:.3f} and {worst['upper']:.3f}"
-    return (
-        f"{told}; the furthest, {worst['target']!r}, is {where} and would take about "
-        f"{worst['more_calls']} more calls"
-    )
+    which = "it" if len(result.targets) == 1 else f"the furthest, {worst['target']!r},"
+    return f"{told}; {which} is {where} and would take about {worst['more_calls']} more calls"

@@ -11,6 +11,8 @@ from .options import Json
 if TYPE_CHECKING:
     from ..runs import Rates, Run
 
+CONTENT = "content "
+"""How versions begin that are a hash of the model's file, for which the table has no room."""
 RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar="DIR")]
 
 
@@ -81,7 +83,7 @@ def _cells(run: "Run", rates: "Rates | None") -> list[str]:
     worst = rates.worst if rates else None
     return [
         run.name,
-        f"{run.model} {run.version or ''}".strip(),
+        run.model if (run.version or CONTENT).startswith(CONTENT) else f"{run.model} {run.version}",
         f"{rates.certified if rates else '?'}/{run.targets}" if run.targets else "-",
         f"{run.calls:,}",
         f"{run.cost:.4g}",

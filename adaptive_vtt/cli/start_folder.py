@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 import pandas as pd
@@ -174,18 +174,24 @@ def _toml(value: Any, annotation: Any) -> str:
     """A value as TOML, or, where there is none, one of the kind that is expected."""
     if value is not None:
         return json.dumps(value)
-    union = isinstance(annotation, UnionType)
-    kind = next(k for k in (get_args(annotation) if union else (annotation,)) if k is not NoneType)
+    kind = next(k for k in _sides(annotation) if k is not NoneType)
     if get_origin(kind) is Literal:
         return json.dumps(get_args(kind)[0])
     plain = {int: "100", float: "0.5", str: '""', bool: "true"}
     return plain.get(kind, "{}" if get_origin(kind) is dict else "[]")
 
 
+def _sides(annotation: Any) -> tuple[Any, ...]:
+    """The types of a union; ``Literal[...] | None`` is one of another class than ``int | None``."""
+    union = get_origin(annotation) in (Union, UnionType)
+    return get_args(annotation) if union else (annotation,)
+
+
 def _words(annotation: Any) -> str:
     """The words that may be chosen, for a comment."""
-    kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
-    words = [w for kind in kinds if get_origin(kind) is Literal for w in get_args(kind)]
+    words = [
+        w for kind in _sides(annotation) if get_origin(kind) is Literal for w in get_args(kind)
+    ]
     return f" ({', '.join(words)})" if words else ""
 
 

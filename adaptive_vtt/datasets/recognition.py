@@ -20,7 +20,7 @@ from .formats.mask_folder import LAYOUTS, from_masks
 from .formats.table_file import EMPTY, read_rows, read_table
 from .labels import Labels, as_labels, image_ids
 from .scanning import ENDINGS, image_files
-from .table import from_table
+from .table import WORDS, from_table
 
 TABLES = (".csv", ".parquet")
 CLASS_COLUMNS = ("class", "label", "target", "category", "diagnosis", "dx", "species")
@@ -167,18 +167,22 @@ def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
     """What the columns of a table are, those of image files apart, by the options of
     ``read_table``; cells are texts.
 
-    Columns of 0, 1 and empty cells are concepts; without any, the column that names the class.
+    Columns of 0, 1 and empty cells are concepts. Where there are none, a column called "class" or
+    the like names the class; without it, columns of yes and no are concepts; without these, too,
+    the only column whose values all repeat names the class.
     """
     known = table.mask(table.isin(EMPTY))
     concepts = [c for c in known if known[c].notna().any() and _is_binary(known[c])]
+    if not concepts and not any(str(c).lower() in CLASS_COLUMNS for c in known):
+        concepts = [c for c in known if known[c].notna().any() and _is_yes_or_no(known[c])]
     unique = [c for c in known if c not in concepts and known[c].is_unique]
     id_column = next((c for c in unique if str(c).lower() == "id"), next(iter(unique), None))
     classes = None if concepts else _class_column(known.drop(columns=unique))
     if not concepts and classes is None:
         raise InputError(
-            f"{where}: expected a column of 0 and 1 per concept, or one that names the class, "
-            f"found neither among {', '.join(map(str, table))}; datasets.read_table takes "
-            "concepts= or class_column="
+            f"{where}: expected a column of 0 and 1, or yes and no, per concept, or one that names "
+            f"the class, found neither among {', '.join(map(str, table))}; write labels so, or "
+            "call the column 'class', or name it: class_column = ... in [dataset]"
         )
     others = [c for c in table if c not in (id_column, classes, *concepts)]
     return {
@@ -191,6 +195,10 @@ def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
 
 def _is_binary(cells: pd.Series) -> bool:
     return bool(pd.to_numeric(cells.dropna(), errors="coerce").isin((0, 1)).all())
+
+
+def _is_yes_or_no(cells: pd.Series) -> bool:
+    return bool(cells.dropna().str.strip().str.lower().isin(list(WORDS)).all())
 
 
 def _class_column(table: pd.DataFrame) -> str | None:

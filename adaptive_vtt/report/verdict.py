@@ -49,6 +49,9 @@ def _certified(evidence: Evidence, certificate: CertificateFacts) -> Verdict:
     before, after = _says(evidence), f"of all {amount(standing.size)} questions"
     if standing.id.kind == "misclassified":
         before, after = "Wrong class for", f"of all {amount(standing.size)} images"
+        sources = evidence.facts.space.samples
+        if sources < standing.size:
+            after += f", made of {amount(sources)}"
     elif whole is None and len(found) > 1:
         after = f"of {standing.name}, the worst of {amount(len(found))} targets"
     elif whole is None:

@@ -212,6 +212,9 @@ class ImagesData(_Folder, _Broken):
     """A folder of images, where no label is needed."""
 
     kind: Literal["images"] = "images"
+    concepts: list[str] | None = Field(
+        None, description="what the model answers about, a column each (default: image)"
+    )
 
 
 class PlugInData(PlugIn):

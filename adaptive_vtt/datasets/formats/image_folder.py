@@ -1,5 +1,6 @@
 """A folder of images, of which nothing is known: for audits that need no label."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,16 @@ from ..scanning import Broken, image_files, unreadable
 from ..table import TableDataset, from_table
 
 NOTHING = "image"
-"""The only concept; its truth is unknown."""
+"""The concept where none is named; its truth is unknown."""
 
 
-def from_images(root: Path | str, *, broken: Broken = "refuse") -> TableDataset:
+def from_images(
+    root: Path | str, *, concepts: Sequence[str] | None = None, broken: Broken = "refuse"
+) -> TableDataset:
     """A dataset of the images right in ``root``, named by their files.
 
     It can be asked about where an oracle needs no truth: in captions, or for consistency.
+    ``concepts``: what the model answers about each image (default: one, "image").
     ``broken``: "refuse" raises InputError when an image that cannot be decoded is met, "skip"
     decodes all now and lists those left out as ``skipped``. Raises InputError for a folder
     that is none, or holds no image.
@@ -29,7 +33,7 @@ def from_images(root: Path | str, *, broken: Broken = "refuse") -> TableDataset:
         raise InputError(f"{folder}: expected a folder of images, found none in it")
     return from_table(
         kept,
-        pd.DataFrame({NOTHING: np.nan}, index=[file.name for file in kept]),
+        pd.DataFrame(np.nan, [file.name for file in kept], [*(concepts or [NOTHING])]),
         skipped=sorted(map(str, left_out)),
         name=folder.resolve().name,
     )
