@@ -33,7 +33,8 @@ from .journal import SQLiteJournal, read_journal
 from .journal.facts import is_begun
 from .journal.halves import HalfStore, KnownAnswers
 from .models import Recorded
-from .models.base import ModelUnderTest, adapted_model
+from .models.base import ModelSource, ModelUnderTest, adapted_model
+from .models.local.anything import model_of
 from .models.pair import Halves, Pair, pair
 from .oracles.paired import Paired
 from .results import Result, outcomes
@@ -75,6 +76,7 @@ class Verdict:
 class Versus:
     """Compares models ``a`` and ``b`` over one space.
 
+    - ``a``, ``b``: the old model and the new one, or what one is made of, as ``Audit`` takes it.
     - ``margin``: in [0, 1), a difference of error rates that does not matter; targets whose whole
       interval lies within +- it are decided, too. Default 0: two models that are alike never part,
       so a limit (``budget``, ``max_cost`` ...) is needed.
@@ -95,8 +97,8 @@ class Versus:
     def __init__(
         self,
         space: QuestionSpace,
-        a: ModelUnderTest | None,
-        b: ModelUnderTest,
+        a: "ModelSource | None",
+        b: ModelSource,
         *,
         margin: float = 0.0,
         recorded_a: pd.DataFrame | None = None,
@@ -113,10 +115,11 @@ class Versus:
         self._check(certify, a, recorded_a, journal_a, use)
         self._store: HalfStore | None = None
         begin = partial(Audit, sampling=self.sampling, journal=journal, notes=notes, device=device)
+        new = model_of(b)
         if recorded_a is not None:
-            self.audit = self._against(recorded_a, b, certify, begin)
+            self.audit = self._against(recorded_a, new, certify, begin)
         elif a is not None:
-            self.audit = self._together(a, b, certify, journal_a, use, journal, begin)
+            self.audit = self._together(model_of(a), new, certify, journal_a, use, journal, begin)
 
     def _check(self, certify: Certify, a: Any, recorded_a: Any, journal_a: Any, use: str) -> None:
         if not 0 <= self.margin < 1:

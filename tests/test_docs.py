@@ -17,7 +17,7 @@ DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
-_SLOW = ("captions", "endpoint", "masks", "own-parts", "own-table", "resume")
+_SLOW = ("captions", "ci-gate", "endpoint", "masks", "own-parts", "own-table", "resume", "versus")
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""
 MADE = {"architecture.md", "changelog.md", "contributing.md", "reference/spec.md"}

@@ -94,6 +94,19 @@ def test_the_other_way_round_the_same_model_is_worse(surrogate: bool):
     assert verdict.targets["decision"].tolist() == ["worse"]
 
 
+def test_functions_are_compared_and_the_journal_s_folder_is_made(tmp_path: Path):
+    path = tmp_path / "runs" / "one" / "journal.db"
+    options = {"budget": 8, "seed": 0, "surrogate": False}
+    bright, dark = (
+        (lambda images: np.ones((len(images), 3))),
+        (lambda images: [[0] * 3] * len(images)),
+    )
+    with Versus(space(), bright, dark, journal=path, **options) as versus:
+        verdict = versus.run()
+    assert verdict.calls_a == verdict.calls_b == 4
+    assert verdict.targets["disagreement"].tolist() == [1]
+
+
 def test_models_that_are_alike_are_within_the_margin():
     verdict = Versus(space(), Skilled("one", 0.8), Skilled("two", 0.8), margin=0.2, seed=0).run()
     assert verdict.targets["decision"].tolist() == ["within"]

@@ -35,6 +35,7 @@ class HalfStore:
     def __init__(self, path: Path, about: str, answered: Collection[str] = ()) -> None:
         self._lock = threading.Lock()
         self._about = about
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             self._file.execute("PRAGMA synchronous = FULL")
