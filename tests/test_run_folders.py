@@ -8,13 +8,14 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adaptive_vtt.cli import main
+from adaptive_vtt.cli.signals import Interrupted, interruptible
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 
@@ -303,3 +304,14 @@ def test_the_demo_compares_nothing_that_it_has_not_reached(
     assert run("audit", "--demo", *budget, "--out", str(out)) == 0
     assert not (out / "uniform.json").exists()
     assert "uniform" not in capsys.readouterr().out
+
+
+def test_a_signal_that_a_library_swallowed_while_it_was_imported_ends_with_a_sentence_too(
+    tmp_path: Path,
+) -> None:
+    sentence = "interrupted before anything was asked"
+    with pytest.raises(Interrupted, match=sentence) as ended, interruptible(tmp_path):
+        with suppress(BaseException):
+            os.kill(os.getpid(), signal.SIGINT)
+        raise RuntimeError("imported by halves")
+    assert ended.value.exit_code == 130

@@ -39,14 +39,26 @@ def interruptible(out: Path) -> Iterator[None]:
 
     A signal that was to be ignored (as under nohup) stays ignored.
     """
-    before = {s: signal.getsignal(s) for s in SIGNALS}
-    taken = [s for s, handler in before.items() if handler == signal.SIG_DFL and _main_thread()]
+    before = {s: signal.getsignal(s) for s in (signal.SIGINT, *SIGNALS)}
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    taken = [s for s, handler in before.items() if handler in usual and _main_thread()]
+    came: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        raise _Signalled(number)
+
     for number in taken:
-        signal.signal(number, _raise)
+        signal.signal(number, note)
     try:
         yield
     except KeyboardInterrupt as interrupt:
         raise Interrupted.by(interrupt, _sentence(out)) from None
+    except Exception:
+        # a library that was being imported may have swallowed the signal, and failed afterwards
+        if not came:
+            raise
+        raise Interrupted(_sentence(out), came[0]) from None
     finally:
         for number in taken:
             signal.signal(number, before[number])
@@ -57,14 +69,10 @@ def _main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _raise(number: int, _: FrameType | None) -> None:
-    raise _Signalled(number)
-
-
 def _sentence(out: Path) -> str:
     from ..journal import SQLiteJournal
     from ..journal.facts import is_begun
-    from .run_folder import JOURNAL
+    from ..journal.files import JOURNAL
 
     try:
         with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:

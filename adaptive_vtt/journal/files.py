@@ -8,6 +8,9 @@ from pathlib import Path
 from ..errors import JournalError, one_line
 from .locking import holder
 
+JOURNAL = "journal.db"
+"""What the journal is called in a run folder."""
+
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """A connection that creates no file and writes to none.

@@ -9,13 +9,12 @@ from ..audit import Audit
 from ..errors import InputError
 from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
 from ..journal.facts import Facts, read_facts
+from ..journal.files import JOURNAL as JOURNAL
 from ..journal.rows import CallRow
 from . import Spec, parse_spec
 from .building import build_audit
 from .resuming import check_before_code, check_program, notes_of, spec_of
 
-JOURNAL = "journal.db"
-"""The journal's name in a run folder."""
 OTHERWISE = "resume it from Python with adaptive_vtt.Audit(..., journal=...)"
 """What to do about a journal that keeps no spec."""
 _SECTIONS = {
