@@ -309,9 +309,13 @@ def test_the_demo_compares_nothing_that_it_has_not_reached(
 def test_a_signal_that_a_library_swallowed_while_it_was_imported_ends_with_a_sentence_too(
     tmp_path: Path,
 ) -> None:
-    sentence = "interrupted before anything was asked"
-    with pytest.raises(Interrupted, match=sentence) as ended, interruptible(tmp_path):
-        with suppress(BaseException):
-            os.kill(os.getpid(), signal.SIGINT)
-        raise RuntimeError("imported by halves")
+
+    def swallows() -> None:
+        with interruptible(tmp_path):
+            with suppress(BaseException):
+                os.kill(os.getpid(), signal.SIGINT)
+            raise RuntimeError("imported by halves")
+
+    with pytest.raises(Interrupted, match="interrupted before anything was asked") as ended:
+        swallows()
     assert ended.value.exit_code == 130
