@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pandas as pd
 
 from .certify.comparison import Comparison
+from .certify.verify import verify
 from .errors import InputError
 from .journal import Journal
 from .journal.facts import CertificateFacts, read_facts
@@ -162,21 +163,48 @@ def gate(journal: Journal, rules: Sequence[str | Rule], where: str = "") -> Gate
     """What the rules come to, from the rows of a journal, ended or not.
 
     Raises InputError for a rule that cannot be read, a target that is not registered, an audit that
-    certifies nothing, and one of a single model where two are to be compared.
+    certifies nothing, and one of a single model where two are to be compared; JournalError where
+    the journal states what its rows do not bear.
     """
     parsed = [rule if isinstance(rule, Rule) else Rule.parse(rule) for rule in rules]
     if not parsed:
         raise InputError(
             "gate: expected at least one rule, such as --rule 'overall <= 0.1', got none"
         )
-    certificate = read_facts(journal.facts()).certificate
+    facts = read_facts(journal.facts())
+    certificate = facts.certificate
     if certificate is None:
         raise InputError(
             "gate: expected an audit that certifies (half_width or at_most), got one that explores"
         )
+    if facts.intervals is not None:
+        verify(journal)  # what a journal states counts for nothing that its rows do not bear
     result = summarise(journal)
-    rulings = [found for rule in parsed for found in _rulings(rule, certificate, result)]
-    return Gate(tuple(rulings), certificate.promise, where)
+    by_bets = certificate.decides and all(_decides(r, certificate.at_most) for r in parsed)
+    rulings = [found for rule in parsed for found in _rulings(rule, certificate, result, by_bets)]
+    return Gate(tuple(rulings), _promise(certificate, rulings), where)
+
+
+def _decides(rule: Rule, limit: float | None) -> bool:
+    """Whether bets about ``limit`` decide this very rule.
+
+    They are right with the probability that the intervals hold with, but not both at once: a gate
+    goes by the one or by the other for all its rules.
+    """
+    return rule.limit == limit and rule.sign in ("<=", ">")
+
+
+def _promise(certificate: CertificateFacts, rulings: Sequence[Ruling]) -> str:
+    """What the gate rests on; that rules about several targets are not right all at once, where
+    each interval holds only by itself."""
+    count = len({ruling.target for ruling in rulings})
+    if certificate.guarantee == "all" or count < 2:
+        return certificate.promise
+    wrong = min(1.0, count * (1 - certificate.confidence))
+    return (
+        f"{certificate.promise}; of the {count} targets that these rules are about, one or more "
+        f"may be ruled wrongly with probability up to {wrong:.3g}"
+    )
 
 
 def chosen(rule: Rule, ids: Sequence[TargetId]) -> list[int]:
@@ -242,9 +270,10 @@ class Gated:
 
     def reached(self, state: Standing) -> str | None:
         """Why to stop: all rules are decided, and how."""
+        by_bets = state.above is not None and all(_decides(r, state.limit) for r in self.rules)
         found: list[State] = []
         for rule, places in zip(self.rules, self.places, strict=True):
-            each = [_standing(rule, state, k) for k in places]
+            each = [_standing(rule, state, k, by_bets) for k in places]
             found.append("fail" if "fail" in each else "open" if "open" in each else "pass")
         if "open" in found:
             return None
@@ -255,19 +284,20 @@ class Gated:
         return "a gate that is decided (" + "; ".join(rule.text for rule in self.rules) + ")"
 
 
-def _standing(rule: Rule, state: Standing, k: int) -> State:
+def _standing(rule: Rule, state: Standing, k: int, by_bets: bool) -> State:
     if state.lower is None or state.upper is None:
         return "open"
     if state.doubtful is not None and state.doubtful[k]:
         return "open"
-    by_bets = state.limit == rule.limit and rule.sign in ("<=", ">")
     if by_bets and state.above is not None and state.below is not None:
         side = "above" if state.above[k] else "below" if state.below[k] else "open"
         return _decided(rule, side)
     return rule.state(float(state.lower[k]), float(state.upper[k]))
 
 
-def _rulings(rule: Rule, certificate: CertificateFacts, result: Result) -> list[Ruling]:
+def _rulings(
+    rule: Rule, certificate: CertificateFacts, result: Result, by_bets: bool
+) -> list[Ruling]:
     if rule.versus and certificate.versus is None:
         raise InputError(
             f"rule {rule.text!r}: expected a comparison of two models ('avtt versus'), got an "
@@ -279,16 +309,18 @@ def _rulings(rule: Rule, certificate: CertificateFacts, result: Result) -> list[
             f"'versus:{rule.about} {rule.sign} {rule.limit:g}', as both were asked"
         )
     places = chosen(rule, certificate.ids)
-    return [_ruling(rule, certificate, result.targets.iloc[k], k) for k in places]
+    return [_ruling(rule, certificate, result.targets.iloc[k], k, by_bets) for k in places]
 
 
-def _ruling(rule: Rule, certificate: CertificateFacts, row: "pd.Series[Any]", k: int) -> Ruling:
+def _ruling(
+    rule: Rule, certificate: CertificateFacts, row: "pd.Series[Any]", k: int, by_bets: bool
+) -> Ruling:
     ends: tuple[float, ...] = (row["estimate"], row["lower"], row["upper"])
     if rule.versus and certificate.versus is not None:
         ends = _worse_by(Comparison.of(certificate.versus), k, ends)
     estimate, lower, upper = ends
     state = rule.state(lower, upper)
-    if certificate.decides and rule.limit == certificate.at_most and rule.sign in ("<=", ">"):
+    if by_bets:
         state = _decided(rule, row["decided"])
     note = ""
     if state != "open" and (row["emptied"] or row["astray"]):

@@ -24,7 +24,7 @@ from .certify.comparison import Comparison
 from .certify.plan import Certify
 from .certify.targets import named_targets
 from .engine.audit_key import version_of
-from .engine.census import all_losses, means
+from .engine.census import all_losses, means, unanswered
 from .engine.earlier_answers import Earlier, answered_keys, earlier_answers
 from .engine.options import Shorthands, grouped
 from .engine.run_loop import Progress
@@ -32,6 +32,7 @@ from .errors import InputError, unknown
 from .journal import SQLiteJournal, read_journal
 from .journal.facts import is_begun
 from .journal.halves import HalfStore, KnownAnswers
+from .journal.rows import EXCLUDED
 from .models import Recorded
 from .models.base import ModelSource, ModelUnderTest, adapted_model
 from .models.local.anything import model_of
@@ -202,6 +203,12 @@ class Versus:
                 f"{type(space.oracle.original).__name__}; give model a itself"
             )
         known = Recorded(recorded, per_call=adapted_model(b).answers, name="a")
+        if certify.unanswered == "both" and (missing := unanswered(space, known)):
+            raise InputError(
+                f"recorded_a: expected an answer to every question where unanswered = 'both', as "
+                f"A's rates must be known exactly; got none to {missing} of {space.size}: record "
+                "them, or take unanswered = 'loss'"
+            )
         questions, losses = all_losses(space, known)
         rates = means(
             space, named_targets(space, certify.targets, certify.where), questions, losses
@@ -245,13 +252,14 @@ class Versus:
         )
 
     def _disagreement(self, asked: pd.DataFrame) -> list[float]:
-        """Per target the share of its judged questions that the models lost differently."""
+        """Per target the share of its questions that count that the models lost differently."""
         questions = asked["question"].to_numpy(np.int64)
         certifier = self.audit.belief.certifying
         inside = certifier.members(questions).astype(float)
-        differ = (asked["loss"].to_numpy() != Comparison().pivot[0]).astype(float)
+        counting = ~asked["unanswered"].astype(str).str.startswith(EXCLUDED).to_numpy()
+        differ = counting & (asked["loss"].to_numpy() != Comparison().pivot[0])
         with np.errstate(invalid="ignore"):
-            return list((inside @ differ) / inside.sum(axis=1))
+            return list((inside @ differ) / (inside @ counting))
 
     def _calls_of_a(self) -> int:
         oracle = self.audit.space.oracle
@@ -304,5 +312,5 @@ def _answered(space: QuestionSpace, path: Path) -> set[str]:
 def _as_answers(space: QuestionSpace, questions: Indices, losses: Floats) -> Floats:
     """Samples x variants x concepts of P(yes) that lose what was lost, else .5."""
     values = np.full(space.total, 0.5)
-    values[questions] = np.abs(losses - space.truth(questions))
+    values[questions] = np.nan_to_num(np.abs(losses - space.truth(questions)), nan=0.5)
     return values.reshape(len(space.dataset), len(space.variants), len(space.concepts))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import write_start
-from adaptive_vtt.errors import InputError
+from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.gate import Gate, Gated, Rule, gate
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.spec import parse_spec
@@ -227,3 +227,30 @@ def test_a_gate_is_a_test_of_pytest(
     pytester.runpytest_inprocess("-p", "no:cacheprovider", *plugin, *options).assert_outcomes(
         **counts
     )
+
+
+def test_intervals_that_the_rows_do_not_bear_pass_no_gate():
+    journal = audited()
+    rows = journal.facts()["intervals"]
+    rows[0] |= {"lower": 0.0, "upper": 0.01, "half_width": 0.005, "estimate": 0.005}
+    journal.set_facts(intervals=rows)
+    with pytest.raises(JournalError, match="the journal says otherwise"):
+        gate(journal, ["overall <= 0.02"])
+
+
+def test_a_gate_goes_by_decisions_or_by_intervals_and_never_by_both():
+    """Either is right with the audit's confidence; both at once are not."""
+    journal = audited(half_width=None, at_most=0.4, targets=["overall"])
+    (decided,) = gate(journal, ["overall <= 0.4"]).rulings
+    assert decided.lower < 0.4  # decided before the interval tells
+    assert decided.state == "fail"
+    states = [r.state for r in gate(journal, ["overall <= 0.4", "overall <= 0.99"]).rulings]
+    assert states == ["open", "pass"]
+
+
+def test_a_gate_over_intervals_that_hold_each_by_itself_says_how_sure_it_is():
+    journal = audited(guarantee="each")
+    assert "ruled wrongly" not in gate(journal, ["overall <= 0.9"]).promise
+    promise = gate(journal, ["overall <= 0.9", "relations <= 0.9"]).promise
+    assert "of the 3 targets" in promise
+    assert "probability up to 0.15" in promise

@@ -14,12 +14,14 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.engine.census import all_answers, all_losses, means
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import read_journal
+from adaptive_vtt.journal.halves import HalfStore
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.pair import pair
+from adaptive_vtt.oracles.correctness import Correctness
 from adaptive_vtt.oracles.paired import Paired
 from adaptive_vtt.results import outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import Answer, Both, Prompt, Unanswered
+from adaptive_vtt.types import Answer, Both, Outcome, Prompt, Unanswered
 from adaptive_vtt.versus import Versus
 
 TARGETS = ("overall", "relations")
@@ -279,6 +281,70 @@ def test_two_models_are_asked_at_once_and_the_pair_waits_for_the_slower():
     b.sent[1].set_result(Answer((0.5,)))
     with pytest.raises(ValueError, match="broken"):
         failed.result()
+
+
+def test_a_pair_is_paid_for_once_where_a_run_is_tried_again(tmp_path: Path):
+    a = both()[0]
+
+    class Shaky(Skilled):
+        left = 3
+
+        def ask(self, prompts: Any) -> Any:
+            self.left -= 1
+            if self.left in (0, -1):
+                raise TimeoutError("no route")
+            return super().ask(prompts)
+
+    shaky = Shaky("new", 0.95, seed=1)
+    with Versus(space(), a, shaky, budget=20, seed=1, journal=tmp_path / "journal.db") as versus:
+        for _ in range(2):
+            with pytest.raises(ModelError, match="no route"):
+                versus.run()
+        verdict = versus.run()
+    assert len(a.asked) == len(set(a.asked)) == verdict.calls_a == 10
+
+
+def test_a_pair_that_is_asked_again_is_heard_again(tmp_path: Path):
+    """Canaries tell nothing else."""
+    prompt = Prompt(None, ("c0",), "s0", "identity", 0)
+    store = HalfStore(tmp_path / "halves", "these")
+    a, b = both()
+    models = pair(a, b, store)
+    models.ask([prompt])
+    models.ask([prompt])
+    assert len(a.asked) == len(b.asked) == 2
+
+
+class Spoilt(Correctness):
+    """Every third sample does not count."""
+
+    def judge(self, question: Any, answer: Any, expected: Any, source_answer: Any = None) -> Any:
+        if int(question.sample_id[1:]) % 3 == 0:
+            return Outcome(0.0, excluded="spoilt")
+        return super().judge(question, answer, expected, source_answer)
+
+
+def test_what_does_not_count_is_in_no_rate_and_in_no_disagreement():
+    """Known rates of A would be too low, and every such pair would look lost differently."""
+    questions = QuestionSpace(tiny_dataset(12, 3), ["identity"], oracle=Spoilt())
+    a, b = Skilled("old", 0.5), Skilled("new", 0.5)
+    recorded = all_answers(questions, a)
+    losses = all_losses(questions, a)[1]
+    assert np.isnan(losses).sum() == questions.size // 3
+    verdict = Versus(questions, None, b, recorded_a=recorded, budget=12, seed=1).run()
+    row = verdict.targets.iloc[0]
+    assert (row["lower"], row["upper"]) == pytest.approx((0, 0))  # all was asked: just as good
+    verdict = Versus(questions, a, b, budget=24, seed=1).run()
+    assert verdict.targets["disagreement"].tolist() == [0]
+
+
+def test_recorded_answers_that_are_missing_cannot_count_both_ways():
+    questions, (a, b) = space(), both()
+    recorded = all_answers(questions, a)
+    recorded.iloc[::2, 3:] = np.nan
+    with pytest.raises(InputError, match="got none to 360 of 720: record them"):
+        Versus(questions, None, b, recorded_a=recorded, budget=9, unanswered="both")
+    Versus(questions, None, b, recorded_a=recorded, budget=9)
 
 
 # -- what is refused, and what verify finds --------------------------------------------------

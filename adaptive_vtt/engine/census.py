@@ -49,11 +49,11 @@ def all_losses(
     model: ModelUnderTest,
     advance: Callable[[int], object] = lambda calls: None,
 ) -> tuple[Indices, Floats]:
-    """Every eligible question, in order, and its loss."""
+    """Every eligible question, in order, and its loss; NaN where it does not count."""
     questions = np.sort(space.nth(np.arange(space.size)))
     losses = np.empty(len(questions))
     for rows in judged(Judge(space, model.answers), model, advance):
-        known = {row.question: row.loss for row in rows if row.loss is not None}
+        known = {r.question: np.nan if r.excluded else r.loss for r in rows if r.loss is not None}
         losses[np.searchsorted(questions, list(known))] = list(known.values())
     return questions, losses
 
@@ -99,17 +99,24 @@ def _source_scores(judge: Judge) -> tuple[list[int], Floats]:
     return list(found), np.array([*found.values()]).reshape(-1, len(space.asked))
 
 
+def unanswered(space: QuestionSpace, model: ModelUnderTest) -> int:
+    """How many questions that count get no answer."""
+    rows = (row for some in judged(Judge(space, model.answers), model, int) for row in some)
+    return sum(r.loss is not None and r.answer is None and not r.excluded for r in rows)
+
+
 def means(
     space: QuestionSpace, targets: Sequence[Target], questions: Indices, losses: Floats
 ) -> Floats:
-    """(K,): the mean loss of every target, given all questions and their losses."""
+    """(K,): the mean loss of every target, given all questions and their losses; those of NaN are
+    left out, as the intervals leave them out."""
     sums, counts = np.zeros(len(targets)), np.zeros(len(targets))
     for start in range(0, len(questions), MOST_CALLS):
         part = slice(start, start + MOST_CALLS)
-        inside = members(space, targets, questions[part])
-        sums += inside @ losses[part]
-        counts += inside.sum(axis=1)
-    return sums / counts
+        inside, counting = members(space, targets, questions[part]), ~np.isnan(losses[part])
+        sums += inside @ np.where(counting, losses[part], 0.0)
+        counts += inside @ counting.astype(float)
+    return np.asarray(sums / np.maximum(counts, 1))
 
 
 def members(

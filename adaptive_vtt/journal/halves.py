@@ -55,8 +55,8 @@ class HalfStore:
         self._left = {(s, p): (said, cost) for s, p, said, cost in rows if p not in answered}
 
     def take(self, side: str, prompt: Prompt) -> Said | None:
-        """What an interrupted run heard, given once."""
-        found = self._left.pop((side, _key(prompt)), None)
+        """What that model said, until the pair is whole."""
+        found = self._left.get((side, _key(prompt)))
         if found is None:
             return None
         said, cost = found
@@ -71,6 +71,12 @@ class HalfStore:
         row = (self._about, side, _key(prompt), json.dumps(whole), said.cost)
         with self._lock:
             self._file.execute("INSERT OR REPLACE INTO halves VALUES (?, ?, ?, ?, ?)", row)
+        self._left[side, row[2]] = row[3:]
+
+    def done(self, prompt: Prompt) -> None:
+        """Both were heard: who asks again, as canaries do, is to hear what is said now."""
+        for side in ("a", "b"):
+            self._left.pop((side, _key(prompt)), None)
 
     def close(self) -> None:
         with self._lock:
@@ -93,6 +99,10 @@ class KnownAnswers:
     def keep(self, side: str, prompt: Prompt, said: Said) -> None:
         if self._rest is not None and not (side == "a" and _key(prompt) in self._answers):
             self._rest.keep(side, prompt, said)
+
+    def done(self, prompt: Prompt) -> None:
+        if self._rest is not None:
+            self._rest.done(prompt)
 
 
 def _key(prompt: Prompt) -> str:

@@ -1,6 +1,6 @@
 """Two models asked the same: every prompt goes to both, and both answers come back as one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Lock
@@ -19,10 +19,13 @@ class Halves(Protocol):
     """What one model said of prompts about which the other was not heard: paid for once."""
 
     def take(self, side: Side, prompt: Prompt) -> Said | None:
-        """What an interrupted run heard, given once; None: nothing."""
+        """What was heard before the pair was interrupted; None: nothing."""
 
     def keep(self, side: Side, prompt: Prompt, said: Said) -> None:
         """Called from any thread, once that model answered."""
+
+    def done(self, prompt: Prompt) -> None:
+        """Both answered: nothing of this prompt is taken any more."""
 
 
 class Pair(ModelDefaults):
@@ -76,7 +79,7 @@ class Pair(ModelDefaults):
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Said]:
         said = [self._heard(side, prompts) for side in ("a", "b")]
-        return [joined(*three) for three in zip(prompts, *said, strict=True)]
+        return [self._whole(*three) for three in zip(prompts, *said, strict=True)]
 
     def _heard(self, side: Any, prompts: Sequence[Prompt]) -> list[Said]:
         """What one model says, asked only about what it was not heard of before."""
@@ -95,6 +98,12 @@ class Pair(ModelDefaults):
         if self.halves is not None:
             self.halves.keep(side, prompt, said)
 
+    def _whole(self, prompt: Prompt, a: Said, b: Said) -> Answer:
+        found = joined(prompt, a, b)
+        if self.halves is not None:
+            self.halves.done(prompt)
+        return found
+
 
 class ConcurrentPair(Pair):
     """A pair of which at least one model can be asked several things at a time: both are asked at
@@ -108,7 +117,8 @@ class ConcurrentPair(Pair):
 
     def submit(self, prompt: Prompt) -> "Future[Said]":
         """Sends the prompt to both."""
-        return _Together(prompt, self._sent("a", prompt), self._sent("b", prompt)).result
+        both = self._sent("a", prompt), self._sent("b", prompt)
+        return _Together(partial(self._whole, prompt), both).result
 
     def close(self) -> None:
         super().close()
@@ -135,12 +145,14 @@ class ConcurrentPair(Pair):
 
 
 class _Together:
-    """One future of two: ends when both have."""
+    """One future of two: ends when both have, with what ``whole`` makes of them."""
 
-    def __init__(self, prompt: Prompt, a: "Future[Said]", b: "Future[Said]") -> None:
+    def __init__(
+        self, whole: Callable[[Said, Said], Said], both: "tuple[Future[Said], Future[Said]]"
+    ) -> None:
         self.result: Future[Said] = Future()
         self.result.set_running_or_notify_cancel()
-        self._prompt, self._sent, self._lock = prompt, (a, b), Lock()
+        self._whole, self._sent, self._lock = whole, both, Lock()
         self._ended = False
         for sent in self._sent:
             sent.add_done_callback(self._one_ended)
@@ -151,8 +163,8 @@ class _Together:
                 return
             self._ended = True
         try:
-            said = [sent.result() for sent in self._sent]
-            self.result.set_result(joined(self._prompt, *said))
+            a, b = (sent.result() for sent in self._sent)
+            self.result.set_result(self._whole(a, b))
         except BaseException as error:  # whatever ended one of them ends the pair
             self.result.set_exception(error)
 
