@@ -19,14 +19,19 @@ from ..models import PythonModel, Recorded
 from ..models.base import ModelUnderTest, ProxySource, adapted_model
 from ..models.checking import checked, name_of
 from ..models.local.self_taught import SelfTaught
+from ..models.local.self_taught_masks import SelfTaughtMasks
 from ..space import QuestionSpace
 from ..types import Answer, Floats, Memory, Prompt
 from .audit_key import version_of
+from .mask_hints import NAMES, MaskHints
 from .renderings import Renderings
 from .tensors import Tensor, array, tensor
 
 NEUTRAL = 0.5
 """The expected loss where a proxy knows nothing."""
+
+
+Taught = SelfTaught | SelfTaughtMasks
 
 
 class _Proxy(Protocol):
@@ -45,7 +50,7 @@ class Proxies:
     follow-up images as candidates come up, each image once). ``prior``: an
     earlier audit of the same space; it knows what was asked there. ``memory``:
     what the oracle's details teach, which changes as the audit goes on. ``seed``: that of the
-    follow-ups. ``taught``: a ``SelfTaught`` of this dataset, and how thumbnails come to it.
+    follow-ups. ``taught``: nets that learnt from this dataset, and how follow-ups come to them.
     Raises InputError for arrays of another shape, answers that are missing or NaN, and a
     journal of another space.
     """
@@ -57,7 +62,7 @@ class Proxies:
         sources: Mapping[str, ProxySource],
         prior: Prior | None = None,
         memory: Memory | None = None,
-        taught: tuple[SelfTaught, Renderings] | None = None,
+        taught: tuple[Taught, Renderings] | None = None,
     ) -> None:
         self._space = space
         self._memory = memory
@@ -70,7 +75,7 @@ class Proxies:
         self.taught = None if taught is None else taught[0]
         self.renderings = Renderings(space, seed) if taught is None else taught[1]
         if taught is not None:
-            self._proxies[taught[0].name] = _Taught(*taught, space)
+            self._proxies |= _from_nets(*taught, space)
         self.prior_key: str | int | None = None
         if prior is not None:
             self._proxies["prior journal"], self.prior_key = _Found(prior, space), prior.key
@@ -112,6 +117,16 @@ def _proxy(name: str, source: ProxySource, space: QuestionSpace, seed: int) -> _
     if isinstance(source, ModelUnderTest):
         return _Asked(name, source, space, seed)
     return _Asked(name, PythonModel(source, name=name), space, seed)
+
+
+def _from_nets(taught: Taught, renderings: Renderings, space: QuestionSpace) -> dict[str, _Proxy]:
+    """By name: one proxy of nets that learnt labels, several of nets that learnt masks."""
+    if isinstance(taught, SelfTaught):
+        return {taught.name: _Taught(taught, renderings, space)}
+    return {
+        f"{taught.name}: {name}": _MaskHint(taught, renderings, space, place)
+        for place, name in enumerate(NAMES)
+    }
 
 
 class _Table:
@@ -213,6 +228,27 @@ class _Taught:
 
     def content(self) -> str:
         return f"version {self._taught.version} of {self._space.dataset.fingerprint}"
+
+
+class _MaskHint:
+    """One of the hints that nets give which learnt masks; see ``MaskHints``."""
+
+    def __init__(
+        self, taught: SelfTaughtMasks, renderings: Renderings, space: QuestionSpace, place: int
+    ) -> None:
+        self._taught, self._renderings, self._space = taught, renderings, space
+        self._place = place
+
+    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+        images, back = np.unique(self._space.image_of(question), return_inverse=True)
+        told = MaskHints.losses(self._renderings.hints(images))
+        _, _, concept = self._space.parts(question)
+        return told[back, np.asarray(self._space.asked_by)[concept], self._place]
+
+    def content(self) -> str:
+        """What the nets follow from, as for ``_Taught``; no fingerprint covers masks' pixels."""
+        taught = self._taught
+        return f"version {taught.version} of {self._space.dataset.fingerprint} {taught.lessons}"
 
 
 class _Found:
