@@ -6,7 +6,8 @@ by more than a quarter.
     python -m adaptive_vtt.experiments.coarse_masks [--frames 160] [--seeds 2]
 
 Prints the share of the losses' variance that the question GP explains after n random answers, with
-margins and follow-up images, without a hint and with each of ``engine.mask_hints``.
+margins and follow-up images: without a hint, with that of ``engine.mask_hints`` (misses), with how
+far the nets' Dice drops below what they score on the source (drops), and with both.
 """
 
 import argparse
@@ -19,8 +20,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from adaptive_vtt.engine.mask_hints import NAMES, MaskHints
+from adaptive_vtt.engine.mask_hints import MaskHints, soft_dice
 from adaptive_vtt.models import SelfTaughtMasks
+from adaptive_vtt.models.local.self_taught_masks import look
 from adaptive_vtt.models.local.tensors import shrunk
 from adaptive_vtt.oracles import MaskDrop
 from adaptive_vtt.oracles.masks import overlap
@@ -42,13 +44,14 @@ TEST = 1500
 
 
 class Material(NamedTuple):
-    """N sources x V follow-ups: the GP's thumbnails, margins (how far above losing), hints (also
-    x H), and which sources score at all."""
+    """N sources x V follow-ups: the GP's thumbnails, margins (how far above losing), misses,
+    drops, and which sources score at all."""
 
     space: QuestionSpace
     thumbnails: npt.NDArray[np.uint8]
     margins: Floats
-    hints: Floats
+    misses: Floats
+    drops: Floats
     scored: npt.NDArray[np.bool_]
 
 
@@ -67,12 +70,21 @@ def material(count: int) -> Material:
     )
     told = MaskHints(taught, space)
     rows = [_follow_ups(space, told, k) for k in range(count)]
-    thumbnails, after, hints = (np.stack(part) for part in zip(*rows, strict=True))
-    return Material(space, thumbnails, after - (1 - DROP) * before[:, None], hints, before > 0)
+    thumbnails, after, misses = (np.stack(part) for part in zip(*rows, strict=True))
+    looks = [look(s.require_image())[None] for s in sources]
+    own = np.array(
+        [
+            [soft_dice(taught.expected(k, looks[k])[0, 0], sources[k].masks["polyp"])]
+            for k in range(count)
+        ]
+    )
+    drops = ((own - (1 - misses)) / np.maximum(own, 1e-3)).clip(0, 1)
+    margins = after - (1 - DROP) * before[:, None]
+    return Material(space, thumbnails, margins, misses, drops, before > 0)
 
 
 def _follow_ups(space: QuestionSpace, told: MaskHints, sample: int) -> tuple[Any, ...]:
-    """Of one source's V follow-ups: thumbnails, Dice, and hints."""
+    """Of one source's V follow-ups: thumbnails, Dice, and misses."""
     numbers = range(sample * len(space.variants), (sample + 1) * len(space.variants))
     made = [(image, *space.pair(image)) for image in numbers]
     images = [each.require_image() for _, _, each in made]
@@ -83,7 +95,7 @@ def _follow_ups(space: QuestionSpace, told: MaskHints, sample: int) -> tuple[Any
     return (
         np.stack([shrunk(image, (SMALL, SMALL, 3)).ravel() for image in images]),
         np.array([overlap(m[0], e) for m, e in zip(predict(images), expected, strict=True)]),
-        MaskHints.losses(np.stack([told.of(*each) for each in made]))[:, 0],
+        np.stack([told.of(*each) for each in made])[:, 0] / 255,
     )
 
 
@@ -128,9 +140,12 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     made = material(options.frames)
-    found = [made.hints[:, :, place] for place in range(len(NAMES))]
-    choices: dict[str, list[Floats]] = {"none": [], "both": found}
-    choices |= {name: [hint] for name, hint in zip(NAMES, found, strict=True)}
+    choices: dict[str, list[Floats]] = {
+        "none": [],
+        "misses": [made.misses],
+        "drops": [made.drops],
+        "both": [made.misses, made.drops],
+    }
     rows = []
     for n in options.answers:
         row: dict[str, Any] = {"answers": n}

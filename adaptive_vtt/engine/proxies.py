@@ -23,7 +23,6 @@ from ..models.local.self_taught_masks import SelfTaughtMasks
 from ..space import QuestionSpace
 from ..types import Answer, Floats, Memory, Prompt
 from .audit_key import version_of
-from .mask_hints import NAMES, MaskHints
 from .renderings import Renderings
 from .tensors import Tensor, array, tensor
 
@@ -75,7 +74,12 @@ class Proxies:
         self.taught = None if taught is None else taught[0]
         self.renderings = Renderings(space, seed) if taught is None else taught[1]
         if taught is not None:
-            self._proxies |= _from_nets(*taught, space)
+            net, renderings = taught
+            self._proxies[net.name] = (
+                _Taught(net, renderings, space)
+                if isinstance(net, SelfTaught)
+                else _MaskHint(net, renderings, space)
+            )
         self.prior_key: str | int | None = None
         if prior is not None:
             self._proxies["prior journal"], self.prior_key = _Found(prior, space), prior.key
@@ -117,16 +121,6 @@ def _proxy(name: str, source: ProxySource, space: QuestionSpace, seed: int) -> _
     if isinstance(source, ModelUnderTest):
         return _Asked(name, source, space, seed)
     return _Asked(name, PythonModel(source, name=name), space, seed)
-
-
-def _from_nets(taught: Taught, renderings: Renderings, space: QuestionSpace) -> dict[str, _Proxy]:
-    """By name: one proxy of nets that learnt labels, several of nets that learnt masks."""
-    if isinstance(taught, SelfTaught):
-        return {taught.name: _Taught(taught, renderings, space)}
-    return {
-        f"{taught.name}: {name}": _MaskHint(taught, renderings, space, place)
-        for place, name in enumerate(NAMES)
-    }
 
 
 class _Table:
@@ -231,19 +225,18 @@ class _Taught:
 
 
 class _MaskHint:
-    """One of the hints that nets give which learnt masks; see ``MaskHints``."""
+    """What nets that learnt masks expect to be missed; see ``MaskHints``."""
 
     def __init__(
-        self, taught: SelfTaughtMasks, renderings: Renderings, space: QuestionSpace, place: int
+        self, taught: SelfTaughtMasks, renderings: Renderings, space: QuestionSpace
     ) -> None:
         self._taught, self._renderings, self._space = taught, renderings, space
-        self._place = place
 
     def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
-        images, back = np.unique(self._space.image_of(question), return_inverse=True)
-        told = MaskHints.losses(self._renderings.hints(images))
+        hints = self._renderings.hints(self._space.image_of(question))
         _, _, concept = self._space.parts(question)
-        return told[back, np.asarray(self._space.asked_by)[concept], self._place]
+        asked = np.asarray(self._space.asked_by)[concept]
+        return hints[np.arange(len(question)), asked] / 255
 
     def content(self) -> str:
         """What the nets follow from, as for ``_Taught``; no fingerprint covers masks' pixels."""

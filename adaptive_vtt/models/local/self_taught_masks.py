@@ -69,8 +69,12 @@ class Lessons(NamedTuple):
             for column, concept in enumerate(concepts):
                 if (mask := sample.masks.get(concept)) is not None:
                     masks[row, column], given[row, column] = coarse(mask), True
-        any_given = given.any(axis=1)
-        return cls(*(part[any_given] for part in (samples, looks, masks, given)))
+        return cls(samples, looks, masks, given).of_rows(given.any(axis=1))
+
+    def of_rows(self, rows: npt.NDArray[np.bool_]) -> Self:
+        """Some of the images alone; ``rows`` (n,)."""
+        samples, looks, masks, given = self
+        return type(self)(samples[rows], looks[rows], masks[rows], given[rows])
 
 
 class SelfTaughtMasks:
@@ -223,7 +227,7 @@ def _logits(net: Net, pixels: Tensor) -> Tensor:
 @torch.enable_grad()
 def _taught(lessons: Lessons, mine: npt.NDArray[np.bool_], rng: np.random.Generator) -> Net:
     """One net after STEPS steps with the lessons ``mine`` (n,), flipped half of the time."""
-    _, looks, masks, given = (part[mine] for part in lessons)
+    _, looks, masks, given = lessons.of_rows(mine)
     net = [w.requires_grad_() for w in _untaught(masks.shape[1], rng)]
     moments = [(torch.zeros_like(w), torch.zeros_like(w)) for w in net]
     for step in range(1, STEPS + 1):
