@@ -69,7 +69,7 @@ class Lessons(NamedTuple):
             for column, concept in enumerate(concepts):
                 if (mask := sample.masks.get(concept)) is not None:
                     masks[row, column], given[row, column] = coarse(mask), True
-        return cls(samples, looks, masks, given).of_rows(given.any(axis=1))
+        return cls(samples, looks, masks, given).of_rows(np.asarray(given.any(axis=1)))
 
     def of_rows(self, rows: npt.NDArray[np.bool_]) -> Self:
         """Some of the images alone; ``rows`` (n,)."""
