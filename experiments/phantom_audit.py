@@ -44,6 +44,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "uniform": BASELINES["uniform"],
     "stratified": BASELINES["stratified"],
     "adaptive, no surrogate": {"surrogate": False},
+    "adaptive, not self-taught": {"self_taught": False},
     "adaptive": {},
 }
 """How to audit: name -> options of an Audit; uniform comes first, as the others' measure."""
@@ -78,18 +79,27 @@ def answers_of(dataset: Dataset, severities: Sequence[int]) -> pd.DataFrame:
 def replayed(
     dataset: Dataset, severities: Sequence[int], answers: pd.DataFrame, *, judged: bool = False
 ) -> Material:
-    """The same questions, answered from the table ``answers``; nothing is drawn again.
+    """The same questions, answered from the table ``answers``.
 
-    ``judged``: without the frames whose source scores 0.
+    ``judged``: without the frames whose source scores 0. The questions' numbers are others then,
+    and what is rendered with them, so source images stand in for follow-ups, and no masks are
+    known.
     """
-    zero = set(excluded(answers)) if judged else set()
+    if not judged:
+        space = QuestionSpace(dataset, ["medtest"], severities=severities, oracle=_oracle())
+        return _material(space, answers, 0)
+    zero = set(excluded(answers))
     samples = [dataset.sample(k) for k in range(len(dataset)) if dataset.sample_id(k) not in zero]
     labels = pd.DataFrame({"polyp": 1}, index=[sample.id for sample in samples])
     kept = from_table([sample.image for sample in samples], labels, name=dataset.name)
     relations = [StandIn(relation.name, severities) for relation in resolve(["medtest"])]
-    space, model = QuestionSpace(kept, relations, oracle=_oracle()), Recorded(answers)
+    return _material(QuestionSpace(kept, relations, oracle=_oracle()), answers, len(zero))
+
+
+def _material(space: QuestionSpace, answers: pd.DataFrame, left_out: int) -> Material:
+    model = Recorded(answers)
     efr = means(space, named_targets(space, TARGETS), *all_losses(space, model))
-    return Material(space, model, efr, len(zero))
+    return Material(space, model, efr, left_out)
 
 
 def excluded(answers: pd.DataFrame) -> list[str]:

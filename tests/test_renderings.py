@@ -21,8 +21,8 @@ def space(images=IMAGES) -> QuestionSpace:
 def counted(space: QuestionSpace) -> list[int]:
     """The follow-ups rendered from now on."""
     rendered: list[int] = []
-    plain = space.follow_up
-    space.follow_up = lambda image, seed=None: rendered.append(image) or plain(image, seed)
+    plain = space.pair
+    space.pair = lambda image, seed=None: rendered.append(image) or plain(image, seed)
     return rendered
 
 

@@ -7,14 +7,17 @@ import numpy as np
 from ..certify.plan import Certify
 from ..errors import InputError
 from ..journal.facts import CertificateFacts, Facts
-from ..models.local.self_taught import SelfTaught, teachable
+from ..models.local import self_taught, self_taught_masks
+from ..models.local.self_taught import SelfTaught
+from ..models.local.self_taught_masks import SelfTaughtMasks
 from ..space import QuestionSpace
 from ..surrogates import REGISTRY, LossSurrogate, Named, named, sample_features
 from ..surrogates.features import REFERENCE, FollowUpFeatures, same_truths
 from ..types import CallMode
 from ..utils.random_streams import generator
 from .belief import Belief
-from .proxies import Proxies
+from .mask_hints import MaskHints
+from .proxies import Proxies, Taught
 from .renderings import Renderings
 
 QUESTION_GP = "question-gp"
@@ -27,7 +30,7 @@ does not look at them: rendering them takes some 0.1 s per million."""
 
 def taught(
     certify: Certify, space: QuestionSpace, facts: Facts | None, seed: int
-) -> tuple[SelfTaught, Renderings] | None:
+) -> tuple[Taught, Renderings] | None:
     """The self-taught proxy of an audit that goes on with ``facts``, and what renders for it; None
     where it is not wanted, or "auto" finds that it does not suit.
 
@@ -39,20 +42,29 @@ def taught(
         return None
     if wanted == "auto" and not _suits(space, facts):
         return None
+    own = space.dataset.fingerprint
+    if space.oracle.judges_masks:
+        masks = SelfTaughtMasks.of(space.dataset, space.asked, seed=own)
+        return masks, Renderings(space, seed, hinted=MaskHints(masks, space))
     if not _judged_by_label(space):
         raise InputError(
             "self_taught: expected an oracle that judges answers by labels (correctness, top-class)"
-            f", got {type(space.oracle).__name__}; leave self_taught at 'auto'"
+            f" or masks (mask-drop, mask-consistency), got {type(space.oracle).__name__}; leave "
+            "self_taught at 'auto'"
         )
-    net = SelfTaught.of(space.dataset, seed=space.dataset.fingerprint)
-    return net, Renderings(space, seed)
+    return SelfTaught.of(space.dataset, seed=own), Renderings(space, seed)
 
 
 def _suits(space: QuestionSpace, facts: Facts | None) -> bool:
     """What "auto" is: where a journal is gone on with, what was done there."""
     if facts is not None:
         return facts.self_taught is not None
-    return _judged_by_label(space) and teachable(space.dataset) and _pixels(space) <= MOST_PIXELS
+    dataset = space.dataset
+    if not dataset.has_images or _pixels(space) > MOST_PIXELS:
+        return False
+    if space.oracle.judges_masks:
+        return self_taught_masks.teachable(dataset, space.asked, seed=dataset.fingerprint)
+    return _judged_by_label(space) and self_taught.teachable(dataset)
 
 
 def _judged_by_label(space: QuestionSpace) -> bool:

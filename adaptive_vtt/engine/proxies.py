@@ -19,6 +19,7 @@ from ..models import PythonModel, Recorded
 from ..models.base import ModelUnderTest, ProxySource, adapted_model
 from ..models.checking import checked, name_of
 from ..models.local.self_taught import SelfTaught
+from ..models.local.self_taught_masks import SelfTaughtMasks
 from ..space import QuestionSpace
 from ..types import Answer, Floats, Memory, Prompt
 from .audit_key import version_of
@@ -27,6 +28,9 @@ from .tensors import Tensor, array, tensor
 
 NEUTRAL = 0.5
 """The expected loss where a proxy knows nothing."""
+
+
+Taught = SelfTaught | SelfTaughtMasks
 
 
 class _Proxy(Protocol):
@@ -45,7 +49,7 @@ class Proxies:
     follow-up images as candidates come up, each image once). ``prior``: an
     earlier audit of the same space; it knows what was asked there. ``memory``:
     what the oracle's details teach, which changes as the audit goes on. ``seed``: that of the
-    follow-ups. ``taught``: a ``SelfTaught`` of this dataset, and how thumbnails come to it.
+    follow-ups. ``taught``: nets that learnt from this dataset, and how follow-ups come to them.
     Raises InputError for arrays of another shape, answers that are missing or NaN, and a
     journal of another space.
     """
@@ -57,7 +61,7 @@ class Proxies:
         sources: Mapping[str, ProxySource],
         prior: Prior | None = None,
         memory: Memory | None = None,
-        taught: tuple[SelfTaught, Renderings] | None = None,
+        taught: tuple[Taught, Renderings] | None = None,
     ) -> None:
         self._space = space
         self._memory = memory
@@ -70,7 +74,12 @@ class Proxies:
         self.taught = None if taught is None else taught[0]
         self.renderings = Renderings(space, seed) if taught is None else taught[1]
         if taught is not None:
-            self._proxies[taught[0].name] = _Taught(*taught, space)
+            net, renderings = taught
+            self._proxies[net.name] = (
+                _Taught(net, renderings, space)
+                if isinstance(net, SelfTaught)
+                else _MaskHint(net, renderings, space)
+            )
         self.prior_key: str | int | None = None
         if prior is not None:
             self._proxies["prior journal"], self.prior_key = _Found(prior, space), prior.key
@@ -213,6 +222,26 @@ class _Taught:
 
     def content(self) -> str:
         return f"version {self._taught.version} of {self._space.dataset.fingerprint}"
+
+
+class _MaskHint:
+    """What nets that learnt masks expect to be missed; see ``MaskHints``."""
+
+    def __init__(
+        self, taught: SelfTaughtMasks, renderings: Renderings, space: QuestionSpace
+    ) -> None:
+        self._taught, self._renderings, self._space = taught, renderings, space
+
+    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
+        hints = self._renderings.hints(self._space.image_of(question))
+        _, _, concept = self._space.parts(question)
+        asked = np.asarray(self._space.asked_by)[concept]
+        return hints[np.arange(len(question)), asked] / 255
+
+    def content(self) -> str:
+        """What the nets follow from, as for ``_Taught``; no fingerprint covers masks' pixels."""
+        taught = self._taught
+        return f"version {taught.version} of {self._space.dataset.fingerprint} {taught.lessons}"
 
 
 class _Found:

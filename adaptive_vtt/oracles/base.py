@@ -73,6 +73,8 @@ class OracleDefaults:
     unanswered_loss = 1.0
     whole_call: bool = False
     """Whether all concepts have to be answered in one call."""
+    judges_masks: bool = False
+    """Whether answers are masks that are compared with others."""
 
     @property
     def regime(self) -> str | None:

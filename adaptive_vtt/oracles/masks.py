@@ -54,6 +54,7 @@ class MaskDrop(OracleDefaults):
     """
 
     needs_source = True
+    judges_masks = True
     rates = MappingProxyType({"EFR": 1})
 
     def __init__(
@@ -130,6 +131,8 @@ class MaskConsistency(Agreement):
 
     The source's mask is first moved as the relation moves the image. No label is needed.
     """
+
+    judges_masks = True
 
     def __init__(
         self, metric: Metric = "dice", threshold: float = 0.75, unanswered_loss: float = 1.0

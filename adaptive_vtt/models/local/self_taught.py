@@ -25,6 +25,7 @@ from ...errors import InputError
 from ...types import UNKNOWN, Answer, Floats, Image, Indices, Prompt, Truths, Unanswered
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
+from .adam import move, risen_and_fallen
 from .tensors import shrunk, small
 
 Pictures = npt.NDArray[np.uint8]
@@ -37,8 +38,6 @@ STEPS, BATCH = 300, 64
 """Gradient steps, and images in each: nets that learn longer foresee less of another's errors."""
 RATE = 5e-3
 """The highest learning rate; it rises for a third of the steps, then falls to nothing."""
-MEMORY = (0.9, 0.99)
-"""Share of its mean and mean square of gradients that Adam keeps in each step."""
 MOST = 5_000
 """Images that are learnt from, at most: random ones where there are more."""
 FEWEST = 30
@@ -203,21 +202,9 @@ def _taught(pictures: Pictures, truths: Truths, fold: Indices, rng: np.random.Ge
         loss = binary_cross_entropy_with_logits(logits, wanted, weight=known, reduction="sum")
         gradients = torch.autograd.grad(loss / BATCH, weights)
         for weight, both, gradient in zip(weights, moments, gradients, strict=True):
-            _move(weight.data, *both, gradient, step)
+            rate = RATE * risen_and_fallen(step / STEPS)
+            move(weight.data, *both, gradient, step, rate)
     return Nets(*(w.detach() for w in nets))
-
-
-def _move(weight: Tensor, mean: Tensor, square: Tensor, gradient: Tensor, step: int) -> None:
-    """One step of Adam (Kingma and Ba, ICLR 2015), in place; step 1 is the first.
-
-    By hand, since the first use of ``torch.optim`` imports a compiler for two seconds.
-    """
-    mean.lerp_(gradient, 1 - MEMORY[0])
-    square.lerp_(gradient.square(), 1 - MEMORY[1])
-    done = step / STEPS
-    rate = RATE * min(done / 0.3, (1 - done) / 0.7)
-    spread = (square / (1 - MEMORY[1] ** step)).sqrt() + 1e-8
-    weight -= rate / (1 - MEMORY[0] ** step) * mean / spread
 
 
 def _untaught(pixels: Tensor, concepts: int, rng: np.random.Generator) -> Nets:
