@@ -12,6 +12,7 @@ import pandas as pd
 
 from .cautions import cautions
 from .certify import Bounds, derive, verify_versus
+from .certify.compared import Compared, compared, is_paired
 from .certify.verify import Interval, recompute
 from .engine.canaries import Repeated, repeated
 from .errors import InputError, unknown
@@ -75,7 +76,8 @@ class Result:
     and how many questions were ``excluded`` as they did not count. ``guarantee``: what holds of
     the intervals, and how surely, in words; None where nothing is certified. In audits with
     ``at_most``, ``decided`` says on which side of it a target lies: "above", "below" (at most at
-    it), or "open".
+    it), or "open". ``versus``: in comparisons of two models, how every target stands; where both
+    were asked, ``targets`` are rates of pairs, (1 + delta) / 2.
     """
 
     targets: pd.DataFrame
@@ -92,6 +94,7 @@ class Result:
     canaries: Repeated | None = None
     warnings: tuple[str, ...] = ()
     guarantee: str | None = None
+    versus: tuple[Compared, ...] = ()
     source: Source | None = field(default=None, compare=False)
 
     def failures(self) -> pd.DataFrame:
@@ -166,6 +169,7 @@ class Result:
             "canaries": None if self.canaries is None else self.canaries.as_dict(),
             "warnings": list(self.warnings),
             "guarantee": self.guarantee,
+            "versus": [asdict(row) for row in self.versus] or None,
         }
 
     as_dict = to_dict
@@ -321,6 +325,7 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         rates = dict(zip(facts.certificate.ids, bounds, strict=True))
     # figures of several rates hold only where their intervals hold at once
     together = facts.certificate is None or facts.certificate.guarantee == "all"
+    together &= not is_paired(facts.certificate)
     canaries = repeated(sources, calls)
     return Result(
         targets=targets,
@@ -337,6 +342,9 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         scoring=facts.settings.oracle.regime,
         head=journal.head,
         guarantee=None if facts.certificate is None else facts.certificate.promise,
+        versus=tuple(
+            compared(facts.certificate, targets.to_dict("records"), draws, calls, facts.known_a)
+        ),
     )
 
 
