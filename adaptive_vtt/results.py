@@ -12,7 +12,7 @@ import pandas as pd
 
 from .cautions import cautions
 from .certify import Bounds, derive, verify_versus
-from .certify.compared import Compared, compared, is_paired
+from .certify.compared import Compared, compared
 from .certify.verify import Interval, recompute
 from .engine.canaries import Repeated, repeated
 from .errors import InputError, unknown
@@ -324,8 +324,8 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
         rates = dict(zip(facts.certificate.ids, bounds, strict=True))
     # figures of several rates hold only where their intervals hold at once
-    together = facts.certificate is None or facts.certificate.guarantee == "all"
-    together &= not is_paired(facts.certificate)
+    certificate = facts.certificate
+    together = certificate is None or (certificate.guarantee == "all" and not certificate.paired)
     canaries = repeated(sources, calls)
     return Result(
         targets=targets,

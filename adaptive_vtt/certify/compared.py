@@ -34,12 +34,6 @@ class Compared:
     calls_b: int
 
 
-def is_paired(certificate: CertificateFacts | None) -> bool:
-    """Whether both models were asked, so that rates are those of pairs and no error rates."""
-    versus = None if certificate is None else certificate.versus
-    return versus is not None and versus.scale > 0
-
-
 def compared(
     certificate: CertificateFacts | None,
     rows: Sequence[Mapping[str, Any]],
@@ -55,7 +49,7 @@ def compared(
     if certificate is None or certificate.versus is None:
         return []
     comparison, answered = Comparison.of(certificate.versus), {c.call: c for c in calls}
-    paired, found = is_paired(certificate), []
+    paired, found = certificate.paired, []
     for k, row in enumerate(rows):
         met = [d for d in draws if d.moves[k].members and d.call in answered]
         told = [
@@ -91,4 +85,5 @@ def calls_of(
     answered = {call.call for call in calls}
     drawn = [draw.question for draw in draws if draw.call in answered]
     asked = sum(question not in known for question in drawn) + sources
-    return asked if is_paired(certificate) else 0, len(drawn) + sources
+    paired = certificate is not None and certificate.paired
+    return asked if paired else 0, len(drawn) + sources

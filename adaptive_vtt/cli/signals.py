@@ -34,10 +34,10 @@ class _Signalled(KeyboardInterrupt):
 
 
 @contextmanager
-def interruptible(out: Path) -> Iterator[None]:
+def interruptible(out: Path, way: str | None = None) -> Iterator[None]:
     """Turns an interruption of what is done inside, an audit in ``out``, into Interrupted.
 
-    A signal that was to be ignored (as under nohup) stays ignored.
+    ``way``: how it goes on, where 'avtt resume' does not. A signal that was to be ignored (as under nohup) stays ignored.
     """
     before = {s: signal.getsignal(s) for s in SIGNALS}
     taken = [s for s, handler in before.items() if handler == signal.SIG_DFL and _main_thread()]
@@ -46,7 +46,7 @@ def interruptible(out: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        raise Interrupted.by(interrupt, _sentence(out)) from None
+        raise Interrupted.by(interrupt, _sentence(out, way)) from None
     finally:
         for number in taken:
             signal.signal(number, before[number])
@@ -61,7 +61,7 @@ def _raise(number: int, _: FrameType | None) -> None:
     raise _Signalled(number)
 
 
-def _sentence(out: Path) -> str:
+def _sentence(out: Path, way: str | None) -> str:
     from ..journal import SQLiteJournal
     from ..journal.facts import is_begun
     from .run_folder import JOURNAL
@@ -74,4 +74,5 @@ def _sentence(out: Path) -> str:
         begun = False
     if not begun:
         return "interrupted before anything was asked; the same command begins again"
-    return f"interrupted; {kept} answers are kept; 'avtt resume {out}' goes on where this stopped"
+    way = way or f"'avtt resume {out}' goes on where this stopped"
+    return f"interrupted; {kept} answers are kept; {way}"

@@ -165,6 +165,11 @@ class CertificateFacts(_Fact):
         return self.decided == "by bets" and self.at_most is not None
 
     @property
+    def paired(self) -> bool:
+        """Whether two models were asked, so that rates are those of pairs and no error rates."""
+        return self.versus is not None and self.versus.scale > 0
+
+    @property
     def both(self) -> bool:
         """Whether an unanswered loss counts as 0 in lower bounds and as 1 in upper ones."""
         return self.unanswered == "both"
