@@ -343,9 +343,13 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         head=journal.head,
         guarantee=None if facts.certificate is None else facts.certificate.promise,
         versus=tuple(
-            compared(facts.certificate, targets.to_dict("records"), draws, calls, facts.known_a)
+            compared(facts.certificate, _rows(targets), draws, calls, facts.known_a)
         ),
     )
+
+
+def _rows(targets: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in r.items()} for r in targets.to_dict("records")]
 
 
 def warned(

@@ -97,8 +97,9 @@ class Rates:
     """What a run's journal says of its targets, as of ``head``, and what makes it comparable.
 
     ``space`` is the fingerprint of its questions; ``oracle`` and ``unanswered`` say what a loss
-    is; ``sure`` is the probability with which its intervals hold, in the way of ``guarantee``. ``paired``: rates
-    are those of two models' answers in pairs, 1/2 where they err alike, and no error rates.
+    is; ``sure`` is the probability with which its intervals hold, in the way of ``guarantee``.
+    ``paired``: rates are those of two models' answers in pairs, 1/2 where they err alike, and no
+    error rates.
     """
 
     head: str
@@ -118,8 +119,8 @@ class Rates:
     @property
     def worst(self) -> Rate | None:
         """The target that is surely the worst: the highest lower bound, not the highest estimate,
-        which is often that of the fewest questions. None where no rate surely lies above 0, or rates
-        are those of pairs."""
+        which is often that of the fewest questions. None where no rate surely lies above 0, or
+        rates are those of pairs."""
         if self.paired:
             return None
         found = (row for row in self.rows if row.valid and row.lower > 0)

@@ -37,7 +37,8 @@ class _Signalled(KeyboardInterrupt):
 def interruptible(out: Path, way: str | None = None) -> Iterator[None]:
     """Turns an interruption of what is done inside, an audit in ``out``, into Interrupted.
 
-    ``way``: how it goes on, where 'avtt resume' does not. A signal that was to be ignored (as under nohup) stays ignored.
+    ``way``: how it goes on, where 'avtt resume' does not. A signal that was to be ignored (as under
+    nohup) stays ignored.
     """
     before = {s: signal.getsignal(s) for s in SIGNALS}
     taken = [s for s, handler in before.items() if handler == signal.SIG_DFL and _main_thread()]

@@ -8,6 +8,7 @@ import typer
 from .options import Json, Open, names
 from .signals import interruptible
 
+
 def versus(  # noqa: PLR0913, PLR0917 - a command's options
     spec_a: Annotated[
         Path,

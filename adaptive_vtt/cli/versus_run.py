@@ -1,7 +1,6 @@
 """Beginning, running and reporting a comparison of two models in a folder."""
 
 import json
-import os
 import shlex
 import sys
 from collections.abc import Mapping

@@ -40,9 +40,7 @@ def _pictures(evidence: Evidence, call: CallRow) -> tuple[bytes, bytes] | None:
     return evidence.pictures.get(call.call)
 
 
-def _item(
-    evidence: Evidence, call: CallRow, rows: list[AnswerRow], album: Album
-) -> dict[str, Any]:
+def _item(evidence: Evidence, call: CallRow, rows: list[AnswerRow], album: Album) -> dict[str, Any]:
     asked = evidence.asked(rows[0].question)
     source, follow_up = _pictures(evidence, call) or (None, None)
     change = evidence.change(asked.relation, asked.severity)
