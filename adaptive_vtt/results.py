@@ -342,9 +342,7 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         scoring=facts.settings.oracle.regime,
         head=journal.head,
         guarantee=None if facts.certificate is None else facts.certificate.promise,
-        versus=tuple(
-            compared(facts.certificate, _rows(targets), draws, calls, facts.known_a)
-        ),
+        versus=tuple(compared(facts.certificate, _rows(targets), draws, calls, facts.known_a)),
     )
 
 

@@ -1,9 +1,9 @@
 """Two models compared on digits-severity: calls of both until it is known which one errs less.
 
 Model A is digits-severity's MLP, model B the same trained with a weight decay of .15: it is wrong
-less often by .034, and the two disagree on 8 % of all questions. Every run asks through the engine's
-own Selector; only the journal is left out. "covered" counts runs in which the interval of the
-difference held the truth at every moment.
+less often by .034, and the two disagree on 8 % of all questions. Every run asks through the
+engine's own Selector; only the journal is left out. "covered" counts runs in which the interval
+of the difference held the truth at every moment.
 
     python -m adaptive_vtt.experiments.versus [--seeds 4] [--only sign] [--out bench]
 """
