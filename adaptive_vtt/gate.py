@@ -315,7 +315,7 @@ def _rulings(
 def _ruling(
     rule: Rule, certificate: CertificateFacts, row: "pd.Series[Any]", k: int, by_bets: bool
 ) -> Ruling:
-    ends: tuple[float, ...] = (row["estimate"], row["lower"], row["upper"])
+    ends: tuple[float, float, float] = (row["estimate"], row["lower"], row["upper"])
     if rule.versus and certificate.versus is not None:
         ends = _worse_by(Comparison.of(certificate.versus), k, ends)
     estimate, lower, upper = ends
@@ -335,11 +335,12 @@ def _decided(rule: Rule, side: object) -> State:
     return "pass" if (side == "below") == (rule.sign == "<=") else "fail"
 
 
-def _worse_by(compare: Comparison, k: int, ends: tuple[float, ...]) -> tuple[float, ...]:
+def _worse_by(
+    compare: Comparison, k: int, ends: tuple[float, float, float]
+) -> tuple[float, float, float]:
     """Estimate, least and most of R_B - R_A, how much more often the new model errs."""
-    pivot = compare.pivot[k % len(compare.pivot)]
-    estimate, one, other = (-compare.scale * (end - pivot) for end in ends)
-    return estimate, min(one, other), max(one, other)
+    estimate, lower, upper = compare.ends(k, *ends)
+    return -estimate, -upper, -lower
 
 
 def _percent(rate: float) -> str:

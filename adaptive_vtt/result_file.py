@@ -17,6 +17,8 @@ from .types import TargetKind
 PUBLISHED = Path(__file__).parent / "result.schema.json"
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
+Difference = Annotated[float, Field(ge=-1, le=1)]
+Decision = Literal["better", "worse", "within", "open"]
 
 
 class _Part(BaseModel):
@@ -56,6 +58,7 @@ class TargetEntry(_Part):
     decided: Literal["above", "at most", "below", "open"] | None = Field(
         None, description="on which side of at_most it lies; null or open: not known yet"
     )
+    decision: Decision | None = Field(None, description="of two models; see versus")
 
 
 class DerivedEntry(_Part):
@@ -66,6 +69,22 @@ class DerivedEntry(_Part):
     lower: float | None
     upper: float | None
     note: str = Field(description="what to mind, or empty")
+
+
+class VersusEntry(_Part):
+    """One target of a comparison: how much less often model B errs than model A."""
+
+    target: str
+    delta: Difference = Field(description="estimate of A's mean loss less B's")
+    lower: Difference = Field(description="of its interval")
+    upper: Difference = Field(description="of its interval")
+    decision: Decision = Field(description="better: B errs less; within: the margin")
+    questions: Count = Field(description="of it that were judged")
+    disagreement: Share | None = Field(
+        description="share of those that the models lost differently; null where A was not asked"
+    )
+    calls_a: Count = Field(description="calls of model A that brought an answer to it")
+    calls_b: Count = Field(description="calls of model B that brought an answer to it")
 
 
 class CaptionEntry(_Part):
@@ -107,6 +126,11 @@ class ResultFile(_Part):
     canaries: CanaryEntry | None
     warnings: list[str] = Field(description="what to know before trusting the rest")
     guarantee: str | None = Field(description="what holds of the intervals, and how surely")
+    versus: list[VersusEntry] | None = Field(
+        None,
+        description="in comparisons of two models; where both were asked, targets are rates of "
+        "pairs, (1 + delta) / 2",
+    )
 
 
 def schema() -> dict[str, Any]:

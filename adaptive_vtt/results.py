@@ -12,6 +12,7 @@ import pandas as pd
 
 from .cautions import cautions
 from .certify import Bounds, derive, verify_versus
+from .certify.compared import Compared, compared
 from .certify.verify import Interval, recompute
 from .engine.canaries import Repeated, repeated
 from .errors import InputError, unknown
@@ -75,7 +76,8 @@ class Result:
     and how many questions were ``excluded`` as they did not count. ``guarantee``: what holds of
     the intervals, and how surely, in words; None where nothing is certified. In audits with
     ``at_most``, ``decided`` says on which side of it a target lies: "above", "below" (at most at
-    it), or "open".
+    it), or "open". ``versus``: in comparisons of two models, how every target stands; where both
+    were asked, ``targets`` are rates of pairs, (1 + delta) / 2.
     """
 
     targets: pd.DataFrame
@@ -92,6 +94,7 @@ class Result:
     canaries: Repeated | None = None
     warnings: tuple[str, ...] = ()
     guarantee: str | None = None
+    versus: tuple[Compared, ...] = ()
     source: Source | None = field(default=None, compare=False)
 
     def failures(self) -> pd.DataFrame:
@@ -166,6 +169,7 @@ class Result:
             "canaries": None if self.canaries is None else self.canaries.as_dict(),
             "warnings": list(self.warnings),
             "guarantee": self.guarantee,
+            "versus": [asdict(row) for row in self.versus] or None,
         }
 
     as_dict = to_dict
@@ -320,7 +324,8 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
         rates = dict(zip(facts.certificate.ids, bounds, strict=True))
     # figures of several rates hold only where their intervals hold at once
-    together = facts.certificate is None or facts.certificate.guarantee == "all"
+    certificate = facts.certificate
+    together = certificate is None or (certificate.guarantee == "all" and not certificate.paired)
     canaries = repeated(sources, calls)
     return Result(
         targets=targets,
@@ -337,7 +342,12 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         scoring=facts.settings.oracle.regime,
         head=journal.head,
         guarantee=None if facts.certificate is None else facts.certificate.promise,
+        versus=tuple(compared(facts.certificate, _rows(targets), draws, calls, facts.known_a)),
     )
+
+
+def _rows(targets: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in r.items()} for r in targets.to_dict("records")]
 
 
 def warned(

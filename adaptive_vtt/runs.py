@@ -97,6 +97,8 @@ class Rates:
 
     ``space`` is the fingerprint of its questions; ``oracle`` and ``unanswered`` say what a loss
     is; ``sure`` is the probability with which its intervals hold, in the way of ``guarantee``.
+    ``paired``: rates are those of two models' answers in pairs, 1/2 where they err alike, and no
+    error rates.
     """
 
     head: str
@@ -106,6 +108,7 @@ class Rates:
     sure: float
     guarantee: Guarantee
     rows: tuple[Rate, ...]
+    paired: bool = False
 
     @property
     def certified(self) -> int:
@@ -115,7 +118,10 @@ class Rates:
     @property
     def worst(self) -> Rate | None:
         """The target that is surely the worst: the highest lower bound, not the highest estimate,
-        which is often that of the fewest questions. None where no rate surely lies above 0."""
+        which is often that of the fewest questions. None where no rate surely lies above 0, or
+        rates are those of pairs."""
+        if self.paired:
+            return None
         found = (row for row in self.rows if row.valid and row.lower > 0)
         return max(found, key=lambda row: row.lower, default=None)
 
@@ -225,6 +231,7 @@ def read_rates(folder: Path) -> Rates:
             sure=facts.certificate.confidence if facts.certificate else 0.0,
             guarantee=facts.certificate.guarantee if facts.certificate else "all",
             rows=_rows(facts.certificate, facts, journal) if facts.certificate else (),
+            paired=facts.certificate is not None and facts.certificate.paired,
         )
 
 

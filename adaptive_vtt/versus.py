@@ -11,7 +11,7 @@ Every interval of a difference holds at every moment, all together (or each by i
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from .audit import Audit
+from .certify.compared import calls_of
 from .certify.comparison import Comparison
 from .certify.plan import Certify
 from .certify.targets import named_targets
@@ -29,23 +30,19 @@ from .engine.earlier_answers import Earlier, answered_keys, earlier_answers
 from .engine.options import Shorthands, grouped
 from .engine.run_loop import Progress
 from .errors import InputError, unknown
-from .journal import SQLiteJournal, read_journal
-from .journal.facts import is_begun
+from .journal import Journal, SQLiteJournal, read_journal
+from .journal.facts import is_begun, read_facts
 from .journal.halves import HalfStore, KnownAnswers
-from .journal.rows import EXCLUDED
 from .models import Recorded
 from .models.base import ModelSource, ModelUnderTest, adapted_model
 from .models.local.anything import model_of
 from .models.pair import Halves, Pair, pair
 from .oracles.paired import Paired
-from .results import Result, outcomes
+from .results import Result
 from .space import QuestionSpace
 from .surrogates import Named
 from .surrogates.difference_gp import DifferenceGP
 from .types import Floats, Indices
-
-COLUMNS = ("target", "delta", "lower", "upper", "decision", "questions", "disagreement")
-"""Of a comparison's table; see ``Verdict``."""
 
 Use = Literal["condition", "proxy"]
 """What is made of an earlier audit of model A: its answers stand as they are, or they are hints."""
@@ -55,12 +52,9 @@ Use = Literal["condition", "proxy"]
 class Verdict:
     """How a comparison stands.
 
-    ``targets``, one row each: ``delta``, the estimated difference of the rates, R_A - R_B, above 0
-    where B errs less; ``lower`` and ``upper``, its certified interval, in [-1, 1]; ``decision``:
-    "better" (B errs less), "worse", "within" the margin, or "open"; ``questions`` asked of it, and
-    the ``disagreement``: the share of those that the models lost differently (NaN where A was not
-    asked), which is no rate of the whole target. ``calls_a`` and ``calls_b``: calls made of each.
-    ``result``: the audit's own, whose rates are y = (1 + delta) / 2, or B's.
+    ``targets``: one row each, with the columns of ``certify.compared.Compared``. ``calls_a`` and
+    ``calls_b``: answered calls of each model. ``result``: the audit's own, whose rates are
+    y = (1 + delta) / 2, or B's.
     """
 
     targets: pd.DataFrame
@@ -115,12 +109,13 @@ class Versus:
         self.space, self.margin = space, margin
         self._check(certify, a, recorded_a, journal_a, use)
         self._store: HalfStore | None = None
-        begin = partial(Audit, sampling=self.sampling, journal=journal, notes=notes, device=device)
+        begin = partial(Audit, sampling=self.sampling, journal=journal, device=device)
         new = model_of(b)
         if recorded_a is not None:
-            self.audit = self._against(recorded_a, new, certify, begin)
+            self.audit = self._against(recorded_a, new, certify, partial(begin, notes=notes))
         elif a is not None:
-            self.audit = self._together(model_of(a), new, certify, journal_a, use, journal, begin)
+            old = model_of(a)
+            self.audit = self._together(old, new, certify, journal_a, use, journal, notes, begin)
 
     def _check(self, certify: Certify, a: Any, recorded_a: Any, journal_a: Any, use: str) -> None:
         if not 0 <= self.margin < 1:
@@ -154,6 +149,7 @@ class Versus:
         journal_a: Path | str | None,
         use: Use,
         journal: Path | str | None,
+        notes: Mapping[str, Any] | None,
         begin: "partial[Audit]",
     ) -> Audit:
         earlier = None
@@ -164,9 +160,11 @@ class Versus:
         space = self.space.judged_by(oracle)
         halves = self._halves(pair(a, b), journal, earlier)
         budget = self.limits.budget
+        known = [] if earlier is None else earlier.questions.tolist()
         return begin(
             space,
             pair(a, b, halves),
+            notes={**(notes or {}), "known_a": known},
             limits=replace(self.limits, budget=budget and max(1, budget // 2)),
             certify=replace(
                 certify,
@@ -234,40 +232,7 @@ class Versus:
 
     def verdict(self) -> Verdict:
         """What is known now."""
-        result = self.audit.result()
-        comparison = self.audit.certify.compare or Comparison()
-        table = result.targets
-        least, most = comparison.differences(table["lower"].to_numpy(), table["upper"].to_numpy())
-        estimate, _ = comparison.differences(*[table["estimate"].to_numpy()] * 2)
-        asked = outcomes(self.audit.journal)
-        columns = (table["target"], estimate, least, most, table["decision"], table["questions"])
-        rows = pd.DataFrame(dict(zip(COLUMNS, columns, strict=False)))
-        calls = self.audit.state().calls
-        paired = isinstance(self.audit.space.oracle, Paired)
-        return Verdict(
-            rows.assign(disagreement=self._disagreement(asked) if paired else np.nan),
-            self._calls_of_a() if paired else 0,
-            calls,
-            result,
-        )
-
-    def _disagreement(self, asked: pd.DataFrame) -> list[float]:
-        """Per target the share of its questions that count that the models lost differently."""
-        questions = asked["question"].to_numpy(np.int64)
-        certifier = self.audit.belief.certifying
-        inside = certifier.members(questions).astype(float)
-        counting = ~asked["unanswered"].astype(str).str.startswith(EXCLUDED).to_numpy()
-        differ = counting & (asked["loss"].to_numpy() != Comparison().pivot[0])
-        with np.errstate(invalid="ignore"):
-            return list((inside @ differ) / (inside @ counting))
-
-    def _calls_of_a(self) -> int:
-        oracle = self.audit.space.oracle
-        if not isinstance(oracle, Paired):
-            return 0
-        state, journal = self.audit.state(), self.audit.journal
-        first = np.array([draw.question for draw in journal.draws(laws=False)], np.int64)
-        return state.calls - int((oracle.models_asked(first) < 2).sum())
+        return verdict_of(self.audit.result(), self.audit.journal)
 
     def close(self) -> None:
         """Releases the files."""
@@ -280,6 +245,15 @@ class Versus:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def verdict_of(result: Result, journal: Journal) -> Verdict:
+    """How the comparison in a journal stands, ``result`` being what it comes to."""
+    facts = read_facts(journal.facts())
+    rows = pd.DataFrame([asdict(row) for row in result.versus])
+    calls, draws = journal.calls(), journal.draws(laws=False)
+    made = calls_of(facts.certificate, draws, calls, len(journal.sources()), facts.known_a)
+    return Verdict(rows.astype({"disagreement": float}), *made, result)
 
 
 def _surrogate(certify: Certify, space: QuestionSpace, earlier: Earlier | None) -> bool | Named:

@@ -240,12 +240,13 @@ def _perturbed(images: Floats, kinds: dict[str, tuple[Change, tuple[float, ...]]
 
 
 @cache
-def severity_bench() -> Bench:
-    """digits-severity."""
+def severity_bench(decay: float = 1e-4) -> Bench:
+    """digits-severity; ``decay``: of the weights, in training."""
     from sklearn.neural_network import MLPClassifier
 
     train, test, train_digit, test_digit = _split(600, None)
-    model = MLPClassifier((64,), max_iter=300, random_state=0).fit(train, train_digit)
+    model = MLPClassifier((64,), alpha=decay, max_iter=300, random_state=0)
+    model.fit(train, train_digit)
     return _bench("digits-severity", GRADED, test, test_digit, model, [])
 
 

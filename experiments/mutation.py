@@ -60,6 +60,7 @@ LEFT_BEHIND = (".git", ".venv*", "runs", "bench", "__pycache__", ".*_cache", ".h
 _AUDITS = ("ask_and_tell", "stopping", "mutants", "audit", "sources", "resuming")
 _CERTIFIED = ("certify_figures", "verify_draws")
 TESTS: dict[str, tuple[str, ...]] = {
+    "certify/compared": ("versus", "versus_command"),
     "certify/comparison": ("versus",),
     "certify/decisions": ("game",),
     "certify/forecast": ("planning",),

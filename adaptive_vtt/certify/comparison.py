@@ -47,6 +47,14 @@ class Comparison:
         ends = np.sort(self.scale * (np.stack([lower, upper]) - np.array(self.pivot)), axis=0)
         return ends[0], ends[1]
 
+    def ends(
+        self, k: int, estimate: float, lower: float, upper: float
+    ) -> tuple[float, float, float]:
+        """Of target ``k`` the estimated delta, and delta at least and at most."""
+        pivot = self.pivot[k % len(self.pivot)]
+        delta, one, other = (self.scale * (rate - pivot) for rate in (estimate, lower, upper))
+        return delta, min(one, other), max(one, other)
+
     def decisions(self, lower: Floats, upper: Floats) -> list[str]:
         """Per target "better", "worse", "within" or "open"."""
         least, most = self.differences(lower, upper)

@@ -23,6 +23,7 @@ from .resume import resume
 from .runs import runs
 from .serve_demo import serve_demo
 from .verify import verify
+from .versus import versus
 from .view import view
 
 app = typer.Typer(
@@ -57,6 +58,7 @@ for command in (
     audit,
     plan,
     resume,
+    versus,
     report,
     verify,
     runs,

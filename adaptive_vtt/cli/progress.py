@@ -119,6 +119,9 @@ class Live:
         if target is None or state.lower is None or state.upper is None:
             side = "present" if step.side else "absent"
             return f"uncertainty {state.mean:.2f}, most at {step.concept} ({side})"
+        if (compare := self._audit.certify.compare) is not None:
+            least, most = compare.differences(state.lower, state.upper)
+            return f"{self._audit.targets[target]} {least[target]:+.3f} to {most[target]:+.3f}"
         sign = "±" if "utf" in self.console.encoding.lower() else "+-"
         half_width = (state.upper[target] - state.lower[target]) / 2
         return f"widest {sign}{half_width:.3f} {self._audit.targets[target]}"

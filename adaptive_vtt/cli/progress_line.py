@@ -41,6 +41,8 @@ def _goals(state: State, certify: Certify) -> list[float]:
         goals.append(_narrowed((state.upper - state.lower) / 2, certify.half_width))
     if state.above is not None and state.below is not None:
         goals.append(float(np.mean(state.above | state.below)))
+    if state.compared is not None:
+        goals.append(float(np.mean(state.compared)))
     return goals
 
 
@@ -62,6 +64,8 @@ def still_open(state: State, certify: Certify) -> tuple[str, int] | None:
     widths = (state.upper - state.lower) / 2
     if state.above is not None and state.below is not None:
         done = f"{int((state.above | state.below).sum())}/{len(widths)} decided"
+    elif state.compared is not None:
+        done = f"{int(state.compared.sum())}/{len(widths)} decided"
     elif certify.half_width is not None:
         done = f"{int((widths <= certify.half_width).sum())}/{len(widths)} certified"
     else:

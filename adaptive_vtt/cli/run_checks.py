@@ -93,6 +93,8 @@ def _say_as_before(journal: Journal, found: dict[str, Any], stated: dict[str, An
     told = journal.facts().get("certificate")
     if "guarantee" not in stated and "guarantee" not in (told or {}):
         del found["guarantee"]
+    if "versus" not in stated and found["versus"] is None:
+        del found["versus"]
 
 
 def _forget_new_fields(found: list[dict[str, Any]], stated: list[dict[str, Any]]) -> None:

@@ -69,7 +69,7 @@ def run_and_report(
     with audit, Live(audit, quiet=as_json) as live:
         with naming_the_way_on(audit.journal, out):
             audit.run(live.update)
-        result = _write(audit.journal, out)
+        result = write(audit.journal, out)
         steps = next_steps(out, audit.journal, result)
         audit.journal.check_place()
     if as_json:
@@ -88,11 +88,12 @@ def run_and_report(
 def rewrite(out: Path) -> Path:
     """Writes result.json and report.html from the journal; gives the report's path."""
     with closing(read_journal(out / JOURNAL)) as journal:
-        _write(journal, out)
+        write(journal, out)
     return out / "report.html"
 
 
-def _write(journal: Journal, out: Path) -> Result:
+def write(journal: Journal, out: Path) -> Result:
+    """Writes result.json and report.html, and gives the result."""
     from ..report import write_report
 
     result = summarise(journal)

@@ -34,10 +34,11 @@ class _Signalled(KeyboardInterrupt):
 
 
 @contextmanager
-def interruptible(out: Path) -> Iterator[None]:
+def interruptible(out: Path, way: str | None = None) -> Iterator[None]:
     """Turns an interruption of what is done inside, an audit in ``out``, into Interrupted.
 
-    A signal that was to be ignored (as under nohup) stays ignored.
+    ``way``: how it goes on, where 'avtt resume' does not. A signal that was to be ignored (as under
+    nohup) stays ignored.
     """
     before = {s: signal.getsignal(s) for s in (signal.SIGINT, *SIGNALS)}
     usual = (signal.SIG_DFL, signal.default_int_handler)
@@ -53,12 +54,12 @@ def interruptible(out: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        raise Interrupted.by(interrupt, _sentence(out)) from None
+        raise Interrupted.by(interrupt, _sentence(out, way)) from None
     except Exception:
         # a library that was being imported may have swallowed the signal, and failed afterwards
         if not came:
             raise
-        raise Interrupted(_sentence(out), came[0]) from None
+        raise Interrupted(_sentence(out, way), came[0]) from None
     finally:
         for number in taken:
             signal.signal(number, before[number])
@@ -69,7 +70,7 @@ def _main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _sentence(out: Path) -> str:
+def _sentence(out: Path, way: str | None) -> str:
     from ..journal import SQLiteJournal
     from ..journal.facts import is_begun
     from ..journal.files import JOURNAL
@@ -82,4 +83,5 @@ def _sentence(out: Path) -> str:
         begun = False
     if not begun:
         return "interrupted before anything was asked; the same command begins again"
-    return f"interrupted; {kept} answers are kept; 'avtt resume {out}' goes on where this stopped"
+    way = way or f"'avtt resume {out}' goes on where this stopped"
+    return f"interrupted; {kept} answers are kept; {way}"

@@ -165,6 +165,11 @@ class CertificateFacts(_Fact):
         return self.decided == "by bets" and self.at_most is not None
 
     @property
+    def paired(self) -> bool:
+        """Whether two models were asked, so that rates are those of pairs and no error rates."""
+        return self.versus is not None and self.versus.scale > 0
+
+    @property
     def both(self) -> bool:
         """Whether an unanswered loss counts as 0 in lower bounds and as 1 in upper ones."""
         return self.unanswered == "both"
@@ -200,7 +205,8 @@ class Facts(LostFacts):
     SPEC.toml, None where Python began the audit, and the folder its paths start at; ``program``: a
     hash of both; ``parts``: see ``spec.resuming.notes_of``; ``begun_with``: settings and
     certificate by name, as stored but for the targets' ids, to be compared whole on resuming;
-    ``stakes_unnamed``: see ``old_facts``.
+    ``stakes_unnamed``: see ``old_facts``; ``known_a``: of a comparison, the questions about which
+    model A was not asked, as an earlier audit had; ``begun_by``: the command that began it.
     """
 
     space: SpaceFacts
@@ -225,6 +231,8 @@ class Facts(LostFacts):
     parts: dict[str, str | None] = {}
     begun_with: Mapping[str, Any] = {}
     stakes_unnamed: bool = False
+    known_a: frozenset[int] = frozenset()
+    begun_by: str | None = None
 
     @property
     def rendering_seed(self) -> int:

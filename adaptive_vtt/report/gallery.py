@@ -24,12 +24,31 @@ def section(evidence: Evidence) -> Section:
         items = [_caption(evidence, p, album) for p in caption_violations.pairs(evidence)]
     else:
         items = [_item(evidence, f, album) for f in evidence.failures]
+    intro = "Every call with a wrong or missing answer, the surest mistakes first"
+    if evidence.captioned:
+        intro = "Every follow-up whose caption breaks a rule"
+    sides: Options = [(1, "where it is present"), (0, "where it is absent")]
+    return cards(
+        evidence, items, album, intro=intro, truth=("Side", sides if evidence.sided else [])
+    )
+
+
+def cards(
+    evidence: Evidence,
+    items: Sequence[dict[str, Any]],
+    album: Album,
+    *,
+    intro: str,
+    truth: tuple[str, Options],
+) -> Section:
+    """The section of these cards. ``truth``: what their lines' "truth" may be, and its heading."""
     html = fragment(
         "gallery.html",
         failed=len(items),
         bare=sum(all(v["picture"] is None for v in item["views"]) for item in items),
+        intro=intro,
         captioned=evidence.captioned,
-        filters=_filters(evidence, items),
+        filters=_filters(evidence, items, truth),
         items=data("failures-data", items),
     )
     pictures = [[p.address, p.width, p.height] for p in album.pictures]
@@ -38,9 +57,9 @@ def section(evidence: Evidence) -> Section:
 
 def _item(evidence: Evidence, failure: Failure, album: Album) -> dict[str, Any]:
     source, follow_up = failure.pictures or (None, None)
-    views = [_view(album, follow_up, failure.change)]
+    views = [view(album, follow_up, failure.change)]
     if source is not None and failure.changed:
-        views.insert(0, _view(album, source, "source"))
+        views.insert(0, view(album, source, "source"))
     note = f"{failure.right} other {'answer' if failure.right == 1 else 'answers'} right"
     return {
         "id": failure.call,
@@ -55,7 +74,8 @@ def _item(evidence: Evidence, failure: Failure, album: Album) -> dict[str, Any]:
     }
 
 
-def _view(album: Album, png: bytes | None, caption: str, **more: Any) -> dict[str, Any]:
+def view(album: Album, png: bytes | None, caption: str, **more: Any) -> dict[str, Any]:
+    """A picture of a card, with its caption."""
     place = None if png is None else album.add(png)
     return {"picture": place, "caption": caption, **more}
 
@@ -83,7 +103,7 @@ def _line(evidence: Evidence, mistake: Mistake) -> dict[str, Any]:
 
 def _caption(evidence: Evidence, pair: caption_violations.Pair, album: Album) -> dict[str, Any]:
     views = [
-        _view(album, shown.png, f"“{said}”", boxes=shown.boxes, ratio=shown.ratio)
+        view(album, shown.png, f"“{said}”", boxes=shown.boxes, ratio=shown.ratio)
         for shown, said in ((pair.source, pair.caption), (pair.follow_up, pair.said))
     ]
     return {
@@ -110,20 +130,21 @@ def _caption(evidence: Evidence, pair: caption_violations.Pair, album: Album) ->
     }
 
 
-def _filters(evidence: Evidence, items: Sequence[dict[str, Any]]) -> list[tuple[str, str, Options]]:
+def _filters(
+    evidence: Evidence, items: Sequence[dict[str, Any]], truth: tuple[str, Options]
+) -> list[tuple[str, str, Options]]:
     """What there is to choose from: name, heading, values with their words."""
     certificate = evidence.certificate
     kinds: Options = list(enumerate(evidence.concepts))
     if evidence.captioned:
         met = {line["key"] for item in items for line in item["lines"]}
         kinds = [(kind, words) for kind, words in [*ERROR_TYPES.items(), OTHER] if kind in met]
-    sides: Options = [(1, "where it is present"), (0, "where it is absent")]
     severities = sorted({severity for _, severity in evidence.variants})
     found: list[tuple[str, str, Options]] = [
         ("target", "Certified target", list(enumerate(certificate.targets if certificate else ()))),
         ("relation", "Relation", list(enumerate(evidence.relations))),
         ("severity", "Severity", [(k, str(k)) for k in severities]),
         ("concept", "Error type" if evidence.captioned else "Concept", kinds),
-        ("truth", "Side", sides if evidence.sided else []),
+        ("truth", *truth),
     ]
     return [(name, title, options) for name, title, options in found if len(options) > 1]

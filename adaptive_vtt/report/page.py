@@ -18,6 +18,7 @@ from . import (
     cost,
     counts,
     derived,
+    differences,
     disagreements,
     gallery,
     grounds,
@@ -25,6 +26,7 @@ from . import (
     published,
     settings,
     spending,
+    two_answers,
     uncertainty,
     widths,
 )
@@ -86,6 +88,31 @@ PARTS = (
 )
 """What the page shows, top to bottom. A new section is a module and its place here; one that
 returns None is left out, and so is a part without any."""
+COMPARED = (
+    Part("verdict", "Verdict", "Verdict", (differences.headline,)),
+    Part("differences", "Differences", "Differences", (differences.section,)),
+)
+ABOUT_BOTH = (
+    *COMPARED,
+    Part("failures", "Disagreements", "Where they disagree", (two_answers.section,)),
+    Part("cost", "Cost", "Cost and trouble", (spending.section,)),
+    Part("appendix", "Appendix", "Appendix", (grounds.section, settings.section), folded=True),
+)
+"""Of two models that were both asked: rates are those of pairs, which no section may show."""
+ABOUT_NEW = (
+    *COMPARED,
+    Part("failures", "Failures", "Where the new model fails", (gallery.section,)),
+    Part("conditions", "Conditions", "Conditions", (conditions.section,)),
+    Part("cost", "Cost", "Cost and trouble", (spending.section,)),
+    Part(
+        "appendix",
+        "Appendix",
+        "Appendix",
+        (counts.section, asked.section, grounds.section, settings.section),
+        folded=True,
+    ),
+)
+"""Of a model that alone was asked, as the answers of the other were known."""
 SCRIPTS = ("page.js", "gallery.js", "lines.js", "beliefs.js", "conditions.js")
 
 HERE = Path(__file__).parent
@@ -94,7 +121,9 @@ HERE = Path(__file__).parent
 def render(journal: Journal, uniform: baseline.Uniform | None = None) -> str:
     """The whole page, from the journal, and what uniform questions took if that is known."""
     evidence = replace(Evidence.of(journal), uniform=uniform)
-    made = ((part, [s for make in part.makers if (s := make(evidence))]) for part in PARTS)
+    made = (
+        (part, [s for make in part.makers if (s := make(evidence))]) for part in parts_of(evidence)
+    )
     return str(
         fragment(
             "page.html",
@@ -105,6 +134,14 @@ def render(journal: Journal, uniform: baseline.Uniform | None = None) -> str:
             scripts=[_ours(name) for name in SCRIPTS],
         )
     )
+
+
+def parts_of(evidence: Evidence) -> tuple[Part, ...]:
+    """What the page of this journal is made of."""
+    certificate = evidence.certificate
+    if certificate is None or certificate.versus is None:
+        return PARTS
+    return ABOUT_BOTH if certificate.paired else ABOUT_NEW
 
 
 def write_report(journal: Journal, path: Path) -> None:

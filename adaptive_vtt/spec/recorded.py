@@ -1,19 +1,27 @@
 """Recorded answers, of a model or a proxy, from a file."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import InputError, one_line
 from ..models import Recorded
 from ..utils.tables import check_width, restored
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 def recorded(path: Path, name: str | None) -> Recorded:
     """The answers in a CSV; raises InputError where it cannot be read."""
+    return Recorded(answers_table(path), name=name or path.stem)
+
+
+def answers_table(path: Path) -> "pd.DataFrame":
+    """The same as a table."""
     import pandas as pd
 
     check_width(path)
     try:
-        table = restored(pd.read_csv(path, dtype={"sample": str}))
+        return restored(pd.read_csv(path, dtype={"sample": str}))
     except (OSError, ValueError, pd.errors.ParserError) as error:
         raise InputError(f"{path}: cannot read recorded answers: {one_line(error)}") from None
-    return Recorded(table, name=name or path.stem)

@@ -39,6 +39,11 @@ def spec_of(facts: Facts, where: str, otherwise: str, *, to_run: bool = True) ->
     Nothing that it names is imported. Raises InputError where it cannot be read, and
     JournalError where there is none, which says what to do ``otherwise``.
     """
+    if facts.certificate is not None and facts.certificate.versus is not None:
+        raise JournalError(
+            f"{where}: holds a comparison of two models; the 'avtt versus' command that began it "
+            "goes on with it, and 'avtt report', 'verify' and 'gate' read it"
+        )
     if facts.spec is None:
         raise JournalError(f"{where}: was not begun by 'avtt audit'; {otherwise}")
     table = {name: dict(section) for name, section in facts.spec.items() if section}

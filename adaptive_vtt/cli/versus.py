@@ -1,0 +1,113 @@
+"""``avtt versus``: two models asked the same drawn questions, until it is known which errs less."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import Json, Open, names
+from .signals import interruptible
+
+
+def versus(  # noqa: PLR0913, PLR0917 - a command's options
+    spec_a: Annotated[
+        Path,
+        typer.Argument(
+            help="The old model A, and all settings: how sure, how to ask.", metavar="SPEC_A.toml"
+        ),
+    ],
+    spec_b: Annotated[
+        Path, typer.Argument(help="The new model B, on the same questions.", metavar="SPEC_B.toml")
+    ],
+    margin: Annotated[
+        float,
+        typer.Option(
+            help="A difference of error rates that does not matter; 0.02 is 2 percentage points. "
+            "Default: 0, any matters, and a limit is needed.",
+            metavar="SHARE",
+        ),
+    ] = 0.0,
+    recorded_a: Annotated[
+        Path | None,
+        typer.Option(
+            help="Model A's answers to every question (CSV): only B is asked.", metavar="TABLE"
+        ),
+    ] = None,
+    journal_a: Annotated[
+        Path | None,
+        typer.Option(help="Run folder of an earlier audit of model A.", metavar="DIR"),
+    ] = None,
+    use: Annotated[
+        str,
+        typer.Option(
+            help="What is made of it: its answers stand, and cost nothing (condition), or they "
+            "are hints alone (proxy).",
+            metavar="condition|proxy",
+        ),
+    ] = "condition",
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            help="Groups of questions on which the models are compared, separated by commas: "
+            "overall, relations, group:COLUMN ... Default: overall.",
+            metavar="NAMES",
+        ),
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(help="A limit: calls of both models together, at most.", metavar="CALLS"),
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="A limit: money for both models, at most.", metavar="MONEY")
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            help="Probability that all intervals hold, at every moment. Default: the spec's, "
+            "else 0.95.",
+            metavar="SHARE",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Same seed, same comparison. Default: a new one.", metavar="NUMBER"),
+    ] = None,
+    require_decided: Annotated[
+        bool,
+        typer.Option("--require-decided", help="Exit with 4 where a target stays open."),
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder to write journal.db, result.json and report.html into.")
+    ] = Path("runs/versus"),
+    open_it: Open = False,
+    as_json: Json = False,
+) -> None:
+    """Ask two models the same drawn questions until it is known which errs less.
+
+    Better, worse, within (the margin) or open, per target: B against A. The
+    same command again goes on with the comparison in --out; no answer that
+    came back is paid for twice. The half-width and targets of the specs are
+    about one model, and not used here.
+
+    Example: avtt versus old.toml new.toml --margin 0.02 --budget 2000 --out runs/new
+    """
+    way = "the same command goes on where this stopped"
+    with interruptible(out, way):
+        from .versus_run import Asked, run
+
+        asked = Asked(margin, recorded_a, journal_a, use, names(targets))
+        changes = {
+            "budget": budget,
+            "max_cost": max_cost,
+            "confidence": confidence,
+            "seed": seed,
+        }
+        verdict = run(spec_a, spec_b, asked, changes, out, as_json)
+        if open_it:
+            from .browser import open_report
+
+            open_report(out / "report.html")
+        if require_decided and not verdict.decided:
+            count = int((verdict.targets["decision"] == "open").sum())
+            typer.echo(f"avtt: {count} of {len(verdict.targets)} targets are open", err=True)
+            raise typer.Exit(4)

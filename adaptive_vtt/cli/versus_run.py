@@ -1,0 +1,182 @@
+"""Beginning, running and reporting a comparison of two models in a folder."""
+
+import json
+import shlex
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..engine.settings import describe_oracle, describe_space
+from ..errors import InputError, ModelError
+from ..journal import SQLiteJournal
+from ..journal.facts import begun_facts
+from ..report.differences import points
+from ..space import QuestionSpace
+from ..spec import Spec
+from ..spec.building import build_parts, build_space, model_of
+from ..spec.recorded import answers_table
+from ..versus import Use, Verdict, Versus, verdict_of
+from .next_step import tell
+from .progress import Live
+from .run_folder import JOURNAL, write
+from .spec_changes import read
+
+ALONE = ("half_width", "at_most", "targets", "prior_journal")
+"""Options of a spec that are about one model."""
+WORDS = {
+    "better": "B errs less",
+    "worse": "B errs more",
+    "within": "within the margin",
+    "open": "open",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of the command that ``Versus`` takes."""
+
+    margin: float
+    recorded_a: Path | None
+    journal_a: Path | None
+    use: Any
+    targets: list[str] | None
+
+
+def run(
+    spec_a: Path,
+    spec_b: Path,
+    asked: Asked,
+    changes: dict[str, Any],
+    out: Path,
+    as_json: bool,
+) -> Verdict:
+    """Goes on with the comparison in ``out``, or begins it; writes result.json and report.html."""
+    _refuse_audit(out)
+    out.mkdir(parents=True, exist_ok=True)
+    with (
+        _versus(read(spec_a, False, changes), read(spec_b, False, {}), asked, out) as versus,
+        Live(versus.audit, quiet=as_json) as live,
+    ):
+        try:
+            versus.run(live.update)
+        except (InputError, ModelError) as error:
+            error.args = (f"{error}; the same command goes on once that is mended",)
+            raise
+        journal = versus.audit.journal
+        result = write(journal, out)
+        verdict = verdict_of(result, journal)
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
+    else:
+        _finish(verdict, out)
+    return verdict
+
+
+def _refuse_audit(out: Path) -> None:
+    """Raises InputError where an audit of one model stands in ``out``."""
+    if not (out / JOURNAL).is_file():
+        return
+    with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
+        facts = begun_facts(journal.facts())
+    if facts is not None and (facts.certificate is None or facts.certificate.versus is None):
+        raise InputError(f"{out}: holds an audit of one model; another --out begins a comparison")
+
+
+def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path) -> Versus:
+    space, other = build_space(*a), build_space(*b)
+    if difference := differs(space, other):
+        raise InputError(
+            f"versus: expected two specs that ask the same questions, got {difference}; only the "
+            "[model] sections may differ"
+        )
+    known = asked.recorded_a is not None
+    _, model_a, options = build_parts(*a, space, code=not known)
+    chosen = {name: value for name, value in options.items() if name not in ALONE}
+    use: Use = asked.use
+    return Versus(
+        space,
+        None if known else model_a,
+        model_of(*b, space),
+        margin=asked.margin,
+        recorded_a=None if asked.recorded_a is None else answers_table(asked.recorded_a),
+        journal_a=None if asked.journal_a is None else _journal_in(asked.journal_a),
+        use=use,
+        journal=out / JOURNAL,
+        notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]])},
+        targets=asked.targets or ["overall"],
+        **chosen,
+    )
+
+
+def _journal_in(where: Path) -> Path:
+    """The journal of a run folder, or the file itself."""
+    path = where / JOURNAL if where.is_dir() else where
+    if not path.is_file():
+        raise InputError(f"--journal-a {where}: expected the run folder of an audit, found none")
+    return path
+
+
+def differs(a: QuestionSpace, b: QuestionSpace) -> str:
+    """The first thing in which two spaces differ, in words; "" where they are the same."""
+    if a.fingerprint == b.fingerprint and describe_oracle(a) == describe_oracle(b):
+        return ""
+    pairs: list[tuple[str, Any, Any]] = [
+        (name.replace("_", " "), value, describe_space(b)[name])
+        for name, value in describe_space(a).items()
+        if name not in ("fingerprint", "size", "cell_counts")
+    ]
+    pairs.append(("oracle", describe_oracle(a), describe_oracle(b)))
+    for name, one, other in pairs:
+        if one != other:
+            return f"{name} {_short(one)} and {_short(other)}"
+    return "images or labels that are not the same"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {v}" for k, v in value.items() if not isinstance(v, dict))
+    return repr(value) if len(repr(value)) < 120 else f"{repr(value)[:120]} ..."
+
+
+def _finish(verdict: Verdict, out: Path) -> None:
+    """Which model errs less, by how much, what it took, and what may be done next."""
+    console, result = Console(highlight=False), verdict.result
+    console.print(f"stopped: {result.reason}", markup=False)
+    took = [f"{verdict.calls_a:,} calls of model A", f"{verdict.calls_b:,} of model B"]
+    took += [f"cost {result.cost:g}"] if result.cost else []
+    console.print(", ".join(took), markup=False)
+    table = Table(title="how much less often model B errs, in percentage points")
+    for column in ("target", "difference", "interval", "decision", "disagreement"):
+        table.add_column(column, justify="left" if column == "target" else "right")
+    for row in verdict.targets.itertuples():
+        low, high = points(row.lower), points(row.upper)
+        apart = "-" if row.disagreement != row.disagreement else f"{row.disagreement:.1%}"
+        table.add_row(
+            str(row.target),
+            points(row.delta),
+            f"{low} to {high}",
+            WORDS[str(row.decision)],
+            apart,
+        )
+    console.print(table)
+    console.print(str(result.guarantee), markup=False)
+    for warning in result.warnings:
+        console.print(f"warning: {warning}", markup=False)
+    console.print(f"report: {out / 'report.html'}", markup=False)
+    tell(_next_steps(verdict, out))
+
+
+def _next_steps(verdict: Verdict, out: Path) -> list[tuple[str, str]]:
+    folder = shlex.quote(str(out))
+    steps = []
+    if not verdict.decided:
+        steps.append(("the same command with a higher --budget", "decides the rest"))
+    steps.append((f"avtt gate {folder} --rule 'versus:overall <= 0.01'", "may it ship?"))
+    return [*steps, (f"avtt verify {folder}", "checks every figure")]
