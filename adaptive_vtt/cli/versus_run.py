@@ -1,6 +1,7 @@
 """Beginning, running and reporting a comparison of two models in a folder."""
 
 import json
+import math
 import shlex
 import sys
 from collections.abc import Mapping
@@ -155,15 +156,14 @@ def _finish(verdict: Verdict, out: Path) -> None:
     table = Table(title="how much less often model B errs, in percentage points")
     for column in ("target", "difference", "interval", "decision", "disagreement"):
         table.add_column(column, justify="left" if column == "target" else "right")
-    for row in verdict.targets.itertuples():
-        low, high = points(row.lower), points(row.upper)
-        apart = "-" if row.disagreement != row.disagreement else f"{row.disagreement:.1%}"
+    for row in verdict.targets.to_dict("records"):
+        apart = row["disagreement"]
         table.add_row(
-            str(row.target),
-            points(row.delta),
-            f"{low} to {high}",
-            WORDS[str(row.decision)],
-            apart,
+            str(row["target"]),
+            points(row["delta"]),
+            f"{points(row['lower'])} to {points(row['upper'])}",
+            WORDS[str(row["decision"])],
+            "-" if math.isnan(apart) else f"{apart:.1%}",
         )
     console.print(table)
     console.print(str(result.guarantee), markup=False)
