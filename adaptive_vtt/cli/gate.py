@@ -48,6 +48,7 @@ def gate(
             typer.echo("\n".join(names))
             return
         found = decide(journal, rule, str(directory))
+        begun = read_facts(journal.facts()).begun_by or f"avtt resume {directory}"
     if junit is not None:
         write_text(junit, found.junit())
     if summary is not None:
@@ -60,6 +61,6 @@ def gate(
             typer.echo(str(ruling))
         typer.echo(f"gate: {found.state}; {found.promise}")
         if found.state == "open":
-            typer.echo(f"go on with 'avtt resume {directory}', and try the gate again")
+            typer.echo(f"go on with '{begun}', and try the gate again")
     if found.exit_code:
         raise typer.Exit(found.exit_code)
