@@ -21,8 +21,9 @@ from ..journal.facts import begun_facts
 from ..report.differences import points
 from ..space import QuestionSpace
 from ..spec import Spec
-from ..spec.building import build_parts, build_space, model_of
+from ..spec.building import build_parts, build_space
 from ..spec.recorded import answers_table
+from ..spec.space_and_model import model_of
 from ..versus import Use, Verdict, Versus, verdict_of
 from .next_step import tell
 from .progress import Live
