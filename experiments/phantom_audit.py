@@ -177,6 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("bench"))
     parser.add_argument("--answers", type=Path, help="scores that an earlier run wrote")
     parser.add_argument("--frames", type=int, default=400)
+    parser.add_argument("--severities", type=int, nargs="+", default=(1, 2, 3, 4, 5))
     parser.add_argument("--half-widths", type=float, nargs="+", default=(0.05,))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--judged", action="store_true", help="leave out frames that score 0")
@@ -186,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     count, severities, widths, seeds = (
         (40, (1, 5), (0.2,), 1)
         if options.quick
-        else (options.frames, (1, 2, 3, 4, 5), options.half_widths, options.seeds)
+        else (options.frames, options.severities, options.half_widths, options.seeds)
     )
     dataset = frames(count, size=96, seed=1000)
     if options.answers is None:
