@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.experiments import coarse_masks, crossover, figure3, figure4, waterfall
+from adaptive_vtt.experiments import crossover, figure3, figure4, waterfall
 from adaptive_vtt.experiments.certificates import Outcome
 from adaptive_vtt.experiments.figure4 import CLASSIFIER, MODELS, answers_of, ask, questions_needed
 from adaptive_vtt.experiments.label_sets import (
@@ -225,30 +225,3 @@ def test_the_waterfall_is_a_table_of_ratios_to_uniform() -> None:
 def test_the_waterfall_runs_every_step() -> None:
     found = waterfall.waterfall([0.2], 1)
     assert list(found["covered at 0.2"]) == ["1/1"] * len(waterfall.STEPS)
-
-
-# -- coarse masks --------------------------------------------------------------------------
-
-
-def test_nets_taught_on_masks_tell_where_what_they_know_is_gone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(coarse_masks, "STEPS", 60)
-    rng = np.random.default_rng(0)
-    looks = rng.integers(0, 40, (24, 48, 48, 3)).astype(np.uint8)
-    masks = np.zeros((24, 12, 12))
-    for number, (row, column) in enumerate(rng.integers(0, 8, (24, 2))):
-        masks[number, row : row + 4, column : column + 4] = 1
-        looks[number, 4 * row : 4 * row + 16, 4 * column : 4 * column + 16] += 200
-    flat = masks.reshape(24, -1)
-    shown = np.stack([looks, np.full_like(looks, 20)], axis=1)  # as it was, and wiped out
-    none = np.zeros((24, 2))
-    made = coarse_masks.Material(
-        None, looks, flat, shown, np.stack([flat, flat], 1), looks, none, none[:, 0] == 0
-    )  # type: ignore[arg-type]
-    found = coarse_masks.hints(made)
-    for hint in found.values():
-        assert hint.shape == (24, 2)
-        assert ((hint >= 0) & (hint <= 1)).all()
-        assert (hint[:, 1] > hint[:, 0]).mean() > 0.9
-    assert found["drop"][:, 0].max() < 0.01  # nothing drops where nothing changed

@@ -1,7 +1,6 @@
 """Rules about certified rates: what they say, what they decide, and what they may not name."""
 
 import tomllib
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -217,16 +216,18 @@ def test_a_gate_without_an_interval_to_wait_for_is_refused(tmp_path: Path) -> No
     ],
 )
 def test_a_gate_is_a_test_of_pytest(
-    pytester: pytest.Pytester, rule: str, options: list[str], counts: dict[str, int]
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    rule: str,
+    options: list[str],
+    counts: dict[str, int],
 ) -> None:
     folder = pytester.mkdir("run")
     audited(journal=SQLiteJournal(folder / "journal.db")).close()
     pytester.makepyfile(f"def test_model(avtt_gate):\n    avtt_gate('run', {rule!r})\n")
-    installed = {point.name for point in entry_points(group="pytest11")}
-    plugin = [] if "adaptive_vtt" in installed else ["-p", "adaptive_vtt.pytest_plugin"]
-    pytester.runpytest_inprocess("-p", "no:cacheprovider", *plugin, *options).assert_outcomes(
-        **counts
-    )
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # whether it is installed or not
+    plugin = ("-p", "adaptive_vtt.pytest_plugin", "-p", "no:cacheprovider")
+    pytester.runpytest_inprocess(*plugin, *options).assert_outcomes(**counts)
 
 
 def test_intervals_that_the_rows_do_not_bear_pass_no_gate():

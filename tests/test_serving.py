@@ -371,7 +371,11 @@ def test_the_command_says_where_it_serves_and_ends_with_ctrl_c() -> None:
         assert get(url + "/models")["data"][0]["id"] == MODEL
         assert any("--max-cost" in line for line in lines)
         process.send_signal(2)
-        rest, errors = process.communicate(timeout=10)
+        try:
+            rest, errors = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()  # where Ctrl-C is ignored, as under nohup
+            raise
     assert process.returncode == 0
     assert "0 requests: 0 answered" in rest
     assert errors == ""

@@ -88,6 +88,7 @@ def view(runs: Path) -> Iterator[View]:
 # -- a run while it goes on ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_audit_is_followed_to_its_end(tmp_path: Path) -> None:
     """Its calls are counted as they come, reports follow them, and the last is of the end."""
     with watched(tmp_path / "runs" / "one") as audit, View(audit.folder) as server:

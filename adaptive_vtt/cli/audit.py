@@ -130,7 +130,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         typer.Option(
             "--self-taught/--no-self-taught",
             help="Predict failures with small nets taught with the labelled images. Default: "
-            "where labels, or masks, are enough.",
+            "where labels are enough.",
             rich_help_panel=ASKS,
         ),
     ] = None,

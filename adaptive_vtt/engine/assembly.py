@@ -7,7 +7,7 @@ import numpy as np
 from ..certify.plan import Certify
 from ..errors import InputError
 from ..journal.facts import CertificateFacts, Facts
-from ..models.local import self_taught, self_taught_masks
+from ..models.local import self_taught
 from ..models.local.self_taught import SelfTaught
 from ..models.local.self_taught_masks import SelfTaughtMasks
 from ..space import QuestionSpace
@@ -62,8 +62,6 @@ def _suits(space: QuestionSpace, facts: Facts | None) -> bool:
     dataset = space.dataset
     if not dataset.has_images or _pixels(space) > MOST_PIXELS:
         return False
-    if space.oracle.judges_masks:
-        return self_taught_masks.teachable(dataset, space.asked, seed=dataset.fingerprint)
     return _judged_by_label(space) and self_taught.teachable(dataset)
 
 
