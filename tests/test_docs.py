@@ -17,7 +17,10 @@ DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
-_SLOW = ("captions", "ci-gate", "endpoint", "masks", "own-parts", "own-table", "resume", "versus")
+_SLOW = (
+    *("captions", "ci-gate", "class-folders", "endpoint", "masks", "notebook", "own-parts"),
+    *("own-table", "resume", "versus", "view"),
+)
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""
 MADE = {"architecture.md", "changelog.md", "contributing.md", "reference/spec.md"}
