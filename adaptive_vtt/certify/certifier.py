@@ -32,7 +32,6 @@ import numpy.typing as npt
 
 from ..space import QuestionSpace
 from ..types import Bools, CallMode, Floats, Indices
-from .comparison import OPEN
 from .game import Game
 from .game import Move as Move
 from .rules import Rules
@@ -287,6 +286,7 @@ class Certifier(Game):
         more = draws * np.maximum((sequences.half_width / self._wanted) ** 2 - 1, 0)
         if self.rules.by_distance:  # evidence goes with the draws
             more = np.minimum(draws * self.lacking / np.maximum(1 - self.lacking, TINY), self.calls)
+        decided = self._decided()
         return [
             {
                 "target": target.name,
@@ -301,18 +301,17 @@ class Certifier(Game):
                 "variance_ratio": float(ratios[k]),
                 "effective_draws": float(self.hits[k] / ratios[k]),
                 "more_calls": int(np.ceil(more[k])),
-                **self._decided(k),
+                **decided[k],
             }
             for k, target in enumerate(self.targets)
         ]
 
-    def _decided(self, k: int) -> dict[str, str]:
-        """What was found of target ``k`` beside its interval."""
+    def _decided(self) -> list[dict[str, str]]:
+        """What was found of each target beside its interval."""
         if self.rules.compare is not None:
-            bounds = self.sequences.lower, self.sequences.upper
-            side = self.rules.compare.decisions(*bounds)[k]
-            return {"decision": OPEN if self.doubtful[k] else side}
-        return {} if self.decisions is None else {"decided": self.decisions.side(k)}
+            lower, upper = self.sequences.lower, self.sequences.upper
+            return self.rules.compare.rows(lower, upper, self.doubtful)
+        return [{}] * len(self.targets) if self.decisions is None else self.decisions.rows()
 
     def stakes(self, inside: Bools, unit: Indices, units: int, variance: Floats) -> Floats:
         """(m,): what leaving each candidate call out of the law costs the open targets.

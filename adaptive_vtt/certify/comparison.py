@@ -62,9 +62,16 @@ class Comparison:
         found = zip(least > EDGE, most < -EDGE, inside, strict=True)
         return [BETTER if b else WORSE if w else WITHIN if i else OPEN for b, w, i in found]
 
+    def rows(self, lower: Floats, upper: Floats, doubtful: Bools) -> list[dict[str, str]]:
+        """Per target its decision; "open" where intervals and draws disagree."""
+        found = zip(self.decisions(lower, upper), doubtful, strict=True)
+        return [{"decision": OPEN if doubted else side} for side, doubted in found]
+
     def decided(self, lower: Floats, upper: Floats) -> Bools:
         """(K,)"""
-        return np.array([d != OPEN for d in self.decisions(lower, upper)], np.bool_)
+        least, most = self.differences(lower, upper)
+        inside = np.maximum(-least, most) <= self.margin + EDGE
+        return np.asarray((least > EDGE) | (most < -EDGE) | inside)
 
     def aims(self, centre: Floats) -> Floats:
         """(K,): the half-widths at which targets of these rates would be decided."""

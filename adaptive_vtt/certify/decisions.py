@@ -69,6 +69,10 @@ class Decisions:
             return "above"
         return "below" if self.below[k] else "open"
 
+    def rows(self) -> list[dict[str, str]]:
+        """Per target which side was found."""
+        return [{"decided": self.side(k)} for k in range(len(self.alpha))]
+
     def needed(self) -> Floats:
         """2 x K: log K+ and log K- at which a target passes now."""
         with np.errstate(divide="ignore", invalid="ignore"):

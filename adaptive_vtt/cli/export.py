@@ -49,10 +49,10 @@ def _export(directory: Path, out: Path, least_loss: float, run_code: bool) -> "E
     from ..export.failures import export_failures
     from ..journal import read_journal
     from ..journal.facts import read_facts
+    from ..journal.files import JOURNAL
     from ..spec.building import build_space
     from ..spec.code import refuse_code
     from ..spec.resuming import check_program, spec_of
-    from .run_folder import JOURNAL
 
     where = directory / JOURNAL
     with closing(read_journal(where)) as journal:

@@ -38,8 +38,8 @@ def gate(
     from ..gate import handle
     from ..journal import read_journal
     from ..journal.facts import read_facts
+    from ..journal.files import JOURNAL
     from ..utils.files import write_text
-    from .run_folder import JOURNAL
 
     with closing(read_journal(directory / JOURNAL)) as journal:
         if listed:

@@ -13,6 +13,7 @@ from rich.table import Table
 from ..errors import AvttError, InputError
 from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
+from ..journal.files import JOURNAL
 from ..labelling.agreement import Scores
 from ..labelling.item_pictures import Pictures
 from ..labelling.items import Item, by_key, items, to_label
@@ -32,7 +33,6 @@ from ..labelling.terminal import run
 from ..spec.building import build_space
 from ..spec.code import refuse_code
 from ..spec.resuming import spec_of
-from .run_folder import JOURNAL
 
 FOLDER = "labels"
 """Where labels stand in an audit's folder."""

@@ -12,10 +12,10 @@ from ..certify.verify_draws import unchecked
 from ..errors import JournalError
 from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
+from ..journal.files import JOURNAL
 from ..journal.old_facts import decided_in_todays_words
 from ..results import summarise
 from ..types import TargetId
-from .run_folder import JOURNAL
 
 _ID_FIELDS = [field.name for field in fields(TargetId)]
 _NEW_FIELDS = (_ID_FIELDS, ["pseudo_outcome_mean"])

@@ -19,11 +19,11 @@ from ..journal import (
     holds_answers,
     read_journal,
 )
+from ..journal.files import JOURNAL as JOURNAL
 from ..results import Result, summarise
 from ..space import QuestionSpace
 from ..spec import Spec
 from ..spec.building import build_audit
-from ..spec.going_on import JOURNAL as JOURNAL
 from ..spec.resuming import notes_of
 from ..utils.files import write_text
 from .browser import open_report

@@ -18,6 +18,7 @@ from ..engine.settings import describe_oracle, describe_space
 from ..errors import InputError, ModelError
 from ..journal import SQLiteJournal
 from ..journal.facts import begun_facts
+from ..journal.files import JOURNAL
 from ..report.differences import points
 from ..space import QuestionSpace
 from ..spec import Spec
@@ -27,7 +28,7 @@ from ..spec.space_and_model import model_of
 from ..versus import Use, Verdict, Versus, verdict_of
 from .next_step import tell
 from .progress import Live
-from .run_folder import JOURNAL, write
+from .run_folder import write
 from .spec_changes import read
 
 ALONE = ("half_width", "at_most", "targets", "prior_journal")

@@ -9,7 +9,7 @@ from ..audit import Audit
 from ..errors import InputError
 from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
 from ..journal.facts import Facts, read_facts
-from ..journal.files import JOURNAL as JOURNAL
+from ..journal.files import JOURNAL
 from ..journal.rows import CallRow
 from . import Spec, parse_spec
 from .building import build_audit

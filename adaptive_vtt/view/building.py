@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..journal import read_journal
-from ..runs import JOURNAL
+from ..journal.files import JOURNAL
 
 PAGE = "report.html"
 
