@@ -9,7 +9,7 @@ Every interval of a difference holds at every moment, all together (or each by i
 ``guarantee`` says), so each decision may be read off at any time.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from .audit import Audit
+from .audit.progress import Hooks
 from .certify.compared import calls_of
 from .certify.comparison import Comparison
 from .certify.plan import Certify
@@ -28,7 +29,6 @@ from .engine.audit_key import version_of
 from .engine.census import all_losses, means, unanswered
 from .engine.earlier_answers import Earlier, answered_keys, earlier_answers
 from .engine.options import Shorthands, grouped
-from .engine.run_loop import Progress
 from .errors import InputError, unknown
 from .journal import Journal, SQLiteJournal, read_journal
 from .journal.facts import is_begun, read_facts
@@ -225,9 +225,9 @@ class Versus:
 
     # -- running -------------------------------------------------------------------------
 
-    def run(self, progress: Callable[[Progress], None] | None = None) -> Verdict:
+    def run(self, on_progress: Hooks = None, *, progress: Hooks = None) -> Verdict:
         """Asks until every difference is decided, or a limit is met; see ``Audit.run``."""
-        self.audit.run(progress)
+        self.audit.run(on_progress, progress=progress)
         return self.verdict()
 
     def verdict(self) -> Verdict:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, Open, names
+from .options import Json, Open, Track, names
 from .signals import interruptible
 
 
@@ -79,6 +79,7 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     out: Annotated[
         Path, typer.Option(help="Folder to write journal.db, result.json and report.html into.")
     ] = Path("runs/versus"),
+    track: Track = None,
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
@@ -101,6 +102,7 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
             "max_cost": max_cost,
             "confidence": confidence,
             "seed": seed,
+            "to": track,
         }
         verdict = run(spec_a, spec_b, asked, changes, out, as_json)
         if open_it:

@@ -30,6 +30,7 @@ from .next_step import tell
 from .progress import Live
 from .run_folder import write
 from .spec_changes import read
+from .tracking import check, following
 
 ALONE = ("half_width", "at_most", "targets", "prior_journal")
 """Options of a spec that are about one model."""
@@ -63,18 +64,23 @@ def run(
     """Goes on with the comparison in ``out``, or begins it; writes result.json and report.html."""
     _refuse_audit(out)
     out.mkdir(parents=True, exist_ok=True)
+    first = read(spec_a, False, changes)
+    check(first[0].track, out)
     with (
-        _versus(read(spec_a, False, changes), read(spec_b, False, {}), asked, out) as versus,
+        _versus(first, read(spec_b, False, {}), asked, out) as versus,
+        following(versus.audit, first[0].track, out) as hooks,
         Live(versus.audit, quiet=as_json) as live,
     ):
         try:
-            versus.run(live.update)
+            versus.run([live.update, *hooks])
         except (InputError, ModelError) as error:
             error.args = (f"{error}; the same command goes on once that is mended",)
             raise
         journal = versus.audit.journal
         result = write(journal, out)
         verdict = verdict_of(result, journal)
+        for hook in hooks:
+            hook.keep(out)
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:
