@@ -125,6 +125,11 @@ def _pilot(folder: Path) -> Pilot:
     from ..errors import InputError
 
     result = read_result(folder)
+    if result.versus:
+        raise InputError(
+            f"--pilot {folder}: expected an audit of one model, got a comparison of two, whose "
+            "intervals are of their difference"
+        )
     if result.guarantee is None or not result.calls:
         raise InputError(
             f"--pilot {folder}: expected an audit that certifies and asked something, got one that "

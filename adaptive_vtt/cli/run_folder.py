@@ -40,6 +40,12 @@ def begin(spec: Spec, base: Path, out: Path) -> Audit:
     One without any is begun anew under this spec; see ``journal.begin_anew``.
     """
     if holds_answers(out / JOURNAL):
+        with closing(read_journal(out / JOURNAL)) as there:
+            certificate = read_facts(there.facts()).certificate
+        if certificate is not None and certificate.versus is not None:
+            raise InputError(
+                f"{out}: holds a comparison of two models; another --out begins an audit of one"
+            )
         raise InputError(
             f"{out}: holds an audit already; 'avtt resume {out}' goes on with it, "
             "another --out begins a new one"

@@ -45,6 +45,14 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
             metavar="condition|proxy",
         ),
     ] = "condition",
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A rule such as 'versus:overall <= +0.01', at most 1 point more errors; again for "
+            "more: it ends once all are decided, and no sooner.",
+            metavar="RULE",
+        ),
+    ] = None,
     targets: Annotated[
         str | None,
         typer.Option(
@@ -96,7 +104,7 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     with interruptible(out, way):
         from .versus_run import Asked, run
 
-        asked = Asked(margin, recorded_a, journal_a, use, names(targets))
+        asked = Asked(margin, recorded_a, journal_a, use, names(targets), gate or [])
         changes = {
             "budget": budget,
             "max_cost": max_cost,
