@@ -226,9 +226,9 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
         remedy = f"did you mean {VERSUS * rule.versus}{near[0]}?"
     elif begun:
         remedy = (
-            "one chosen after seeing the answers would not be covered by the guarantee: begin a new "
-            f"audit with --targets {family(rule.about)} and another --out, which may learn from "
-            "this one (prior_journal)"
+            "one chosen after seeing the answers would not be covered by the guarantee: begin a "
+            f"new audit with --targets {family(rule.about)} and another --out, which may learn "
+            "from this one (prior_journal)"
         )
     else:
         remedy = f"--targets {family(rule.about)} adds it"
