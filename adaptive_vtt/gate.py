@@ -232,10 +232,10 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
         )
     else:
         remedy = f"--targets {family(rule.about)} adds it"
-    wanted = "target that was registered when the audit began" if begun else "registered target"
-    raise InputError(
-        f"rule {rule.text!r}: expected a {wanted}, got {rule.about!r}; {there}; {remedy}"
-    )
+    wanted = "expected a registered target"
+    if begun:
+        wanted = "expected a target that was registered when the audit began"
+    raise InputError(f"rule {rule.text!r}: {wanted}, got {rule.about!r}; {there}; {remedy}")
 
 
 def family(about: str) -> str:

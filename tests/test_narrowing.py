@@ -1,4 +1,4 @@
-"""What narrower intervals will take, read off a curve of half-widths; what the report says of it."""
+"""What narrower intervals will take, read off a curve; and what the report says of it."""
 
 import numpy as np
 import pytest
