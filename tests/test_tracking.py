@@ -3,9 +3,9 @@
 import json
 import struct
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -35,7 +35,7 @@ OPTIONS: dict[str, Any] = {
 class Kept:
     """A back end that keeps what it is told, and fails or hangs when it shall."""
 
-    def __init__(self, fails: str = "", hangs: float = 0.0) -> None:
+    def __init__(self, fails: str = "", hangs: Event | None = None) -> None:
         self.fails, self.hangs = fails, hangs
         self.settings: Mapping[str, Any] = {}
         self.audit = self.name = ""
@@ -44,7 +44,8 @@ class Kept:
         self.finished: bool | None = None
 
     def _meet(self, method: str) -> None:
-        time.sleep(self.hangs)
+        if self.hangs is not None:
+            self.hangs.wait(60)
         if self.fails == method:
             raise ConnectionError(f"no way to https://me:hush@host for hush-{method}")
 
@@ -213,16 +214,18 @@ def test_a_tracker_that_fails_is_one_warning_and_changes_nothing(
 def test_a_tracker_that_hangs_keeps_no_audit_waiting(
     kept: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept(hangs=3.0)
+    released = Event()
+    to = kept(hangs=released)
     monkeypatch.setattr(following, "PATIENCE", 0.1)
     warned: list[str] = []
-    began = time.monotonic()
     with (
         Audit(SPACE, ScriptedModel(), **OPTIONS) as audit,
         tracked(audit, "wandb", every=1, warn=warned.append) as follow,
     ):
         audit.run(follow)
-    assert time.monotonic() - began < 2.5
+    assert audit.stopped
+    assert to.name == ""  # it is still in its first step
+    released.set()
     assert ["not all was sent within 0.1 seconds" in said for said in warned] == [True]
 
 
