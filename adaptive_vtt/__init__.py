@@ -44,6 +44,7 @@ _MODULES = {
     "strategies",
     "surrogates",
     "testing",
+    "tracking",
 }
 __all__ = [
     "Audit",
@@ -68,6 +69,7 @@ __all__ = [
     "strategies",
     "surrogates",
     "testing",
+    "tracking",
 ]
 
 

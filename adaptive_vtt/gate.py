@@ -9,6 +9,7 @@ began: one chosen after seeing the answers would not be covered by what the inte
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal
 from xml.etree import ElementTree
 
@@ -28,9 +29,11 @@ Sign = Literal["<=", "<", ">=", ">"]
 VERSUS = "versus:"
 """Rules about how much more often the new model errs than the old one, R_B - R_A."""
 SHAPE = re.compile(
-    r"^\s*(?P<about>.+?)\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[-+]?[0-9.]+(?:e-?\d+)?)(?P<percent>\s*%)?\s*$"
+    r"^\s*(?P<about>.+?)(?<![=<>])\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[-+]?[0-9.]+(?:e-?\d+)?)(?P<percent>\s*%)?\s*$"
 )
 ROUNDING = 1e-9
+MOST = 8
+"""Targets that an error names."""
 EXIT_CODES = {"pass": 0, "fail": 1, "open": 4}
 
 
@@ -61,14 +64,15 @@ class Rule:
                 f"rule {text!r}: expected TARGET, one of <= < >= >, and a number, such as "
                 "'relation:fog <= 0.2' or 'versus:overall <= +0.01'"
             )
-        limit /= 100 if found["percent"] else 1
+        percent = found["percent"]
+        limit /= 100 if percent else 1
         about = found["about"]
         versus = about.startswith(VERSUS)
         least = -1 if versus else 0
         if not least <= limit <= 1:
             raise InputError(
-                f"rule {text!r}: expected a limit from {least} to 1, got {limit:g}; for percent "
-                "write '20 %'"
+                f"rule {text!r}: expected a limit from {least} to 1, got {limit:g}"
+                + ("" if percent else "; for percent write '20 %'")
             )
         sign: Any = found["sign"]
         return cls(text.strip(), about.removeprefix(VERSUS), sign, limit, versus)
@@ -207,17 +211,39 @@ def _promise(certificate: CertificateFacts, rulings: Sequence[Ruling]) -> str:
     )
 
 
-def chosen(rule: Rule, ids: Sequence[TargetId]) -> list[int]:
-    """The places of the targets that a rule names. Raises InputError where there is none."""
+def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[int]:
+    """The places of the targets that a rule names. ``begun``: whether answers may have been seen.
+
+    Raises InputError where there is none.
+    """
     places = [k for k, target in enumerate(ids) if named(rule.about, target)]
-    if not places:
-        raise InputError(
-            f"rule {rule.text!r}: expected a target that was registered when the audit began, got "
-            f"{rule.about!r}; there are {', '.join(map(handle, ids[:8]))}"
-            f"{', ...' if len(ids) > 8 else ''}. One chosen afterwards would not be covered by the "
-            "guarantee: begin an audit with it among its targets"
+    if places:
+        return places
+    known = [f"{VERSUS * rule.versus}{handle(target)}" for target in ids]
+    there = f"there are {', '.join(known[:MOST])}{', ...' if len(known) > MOST else ''}"
+    near = get_close_matches(rule.about, map(handle, ids), n=1, cutoff=0.7)
+    if near:
+        remedy = f"did you mean {VERSUS * rule.versus}{near[0]}?"
+    elif begun:
+        remedy = (
+            "one chosen after seeing the answers would not be covered by the guarantee: begin a "
+            f"new audit with --targets {family(rule.about)} and another --out, which may learn "
+            "from this one (prior_journal)"
         )
-    return places
+    else:
+        remedy = f"--targets {family(rule.about)} adds it"
+    wanted = "expected a registered target"
+    if begun:
+        wanted = "expected a target that was registered when the audit began"
+    raise InputError(f"rule {rule.text!r}: {wanted}, got {rule.about!r}; {there}; {remedy}")
+
+
+def family(about: str) -> str:
+    """What --targets calls the targets that a rule may be about: "relations" of "relation:fog"."""
+    kind, _, rest = about.partition(":")
+    if kind in ("concept", "group"):
+        return f"{kind}:{re.split('[:=]', rest)[0]}"
+    return {"severity": "severities"}.get(kind, f"{kind}s" if rest else kind)
 
 
 def named(about: str, target: TargetId) -> bool:
@@ -256,17 +282,14 @@ class Gated:
     places: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, rules: Sequence[str], ids: Sequence[TargetId]) -> "Gated":
-        """Raises InputError for a rule that cannot be read, names no target of ``ids``, or is
-        about two models, whose comparison ends by itself."""
+    def of(cls, rules: Sequence[str], ids: Sequence[TargetId], *, versus: bool = False) -> "Gated":
+        """``versus``: of a comparison of two models. Raises InputError for a rule that cannot be
+        read, names no target of ``ids``, or is about the other kind."""
         parsed = [Rule.parse(rule) for rule in rules]
         for rule in parsed:
-            if rule.versus:
-                raise InputError(
-                    f"rule {rule.text!r}: expected a rule about the audited model's rates, got one "
-                    "about two models; 'avtt gate' decides those when 'avtt versus' has ended"
-                )
-        return cls(tuple(parsed), tuple(tuple(chosen(rule, ids)) for rule in parsed))
+            if rule.versus != versus:
+                raise _other_kind(rule)
+        return cls(tuple(parsed), tuple(tuple(chosen(r, ids, begun=False)) for r in parsed))
 
     def reached(self, state: Standing) -> str | None:
         """Why to stop: all rules are decided, and how."""
@@ -284,11 +307,27 @@ class Gated:
         return "a gate that is decided (" + "; ".join(rule.text for rule in self.rules) + ")"
 
 
+def _other_kind(rule: Rule) -> InputError:
+    """What is wrong with a rule about two models where one is audited, and the other way round."""
+    if rule.versus:
+        return InputError(
+            f"rule {rule.text!r}: expected a comparison of two models ('avtt versus'), got an "
+            f"audit of one; without 'versus:' a rule is about its rate"
+        )
+    return InputError(
+        f"rule {rule.text!r}: expected a rule about the difference of two models, such as "
+        f"'versus:{rule.about} {rule.sign} {rule.limit:g}', as two were compared"
+    )
+
+
 def _standing(rule: Rule, state: Standing, k: int, by_bets: bool) -> State:
     if state.lower is None or state.upper is None:
         return "open"
     if state.doubtful is not None and state.doubtful[k]:
         return "open"
+    if state.differences is not None:
+        least, most = state.differences
+        return rule.state(-float(most[k]), -float(least[k]))
     if by_bets and state.above is not None and state.below is not None:
         side = "above" if state.above[k] else "below" if state.below[k] else "open"
         return _decided(rule, side)
@@ -298,16 +337,9 @@ def _standing(rule: Rule, state: Standing, k: int, by_bets: bool) -> State:
 def _rulings(
     rule: Rule, certificate: CertificateFacts, result: Result, by_bets: bool
 ) -> list[Ruling]:
-    if rule.versus and certificate.versus is None:
-        raise InputError(
-            f"rule {rule.text!r}: expected a comparison of two models ('avtt versus'), got an "
-            "audit of one"
-        )
-    if not rule.versus and certificate.versus is not None and certificate.versus.scale > 0:
-        raise InputError(
-            f"rule {rule.text!r}: expected a rule about the difference of two models, such as "
-            f"'versus:{rule.about} {rule.sign} {rule.limit:g}', as both were asked"
-        )
+    compared = certificate.versus
+    if (rule.versus and compared is None) or (not rule.versus and certificate.paired):
+        raise _other_kind(rule)
     places = chosen(rule, certificate.ids)
     return [_ruling(rule, certificate, result.targets.iloc[k], k, by_bets) for k in places]
 

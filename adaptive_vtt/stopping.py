@@ -27,7 +27,8 @@ class State:
     relative uncertainty no side can fall by such answers. ``limit``: what targets are decided
     against, None in audits that decide nothing; ``above`` and ``below`` (K,): which are decided to
     lie above it, and which at most at it. ``compared`` (K,): which differences of two models are
-    decided, None where none are asked for.
+    decided, None where none are asked for; ``differences``: (K,) each, R_A - R_B of two models at
+    least and at most.
     """
 
     calls: int
@@ -48,6 +49,7 @@ class State:
     above: npt.NDArray[np.bool_] | None = None
     below: npt.NDArray[np.bool_] | None = None
     compared: npt.NDArray[np.bool_] | None = None
+    differences: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None = None
 
     @property
     def widest(self) -> float:

@@ -9,7 +9,7 @@ Every interval of a difference holds at every moment, all together (or each by i
 ``guarantee`` says), so each decision may be read off at any time.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from .audit import Audit
+from .audit.progress import Hooks
 from .certify.compared import calls_of
 from .certify.comparison import Comparison
 from .certify.plan import Certify
@@ -28,7 +29,6 @@ from .engine.audit_key import version_of
 from .engine.census import all_losses, means, unanswered
 from .engine.earlier_answers import Earlier, answered_keys, earlier_answers
 from .engine.options import Shorthands, grouped
-from .engine.run_loop import Progress
 from .errors import InputError, unknown
 from .journal import Journal, SQLiteJournal, read_journal
 from .journal.facts import is_begun, read_facts
@@ -40,6 +40,7 @@ from .models.pair import Halves, Pair, pair
 from .oracles.paired import Paired
 from .results import Result
 from .space import QuestionSpace
+from .stopping import FirstOf, StoppingRule
 from .surrogates import Named
 from .surrogates.difference_gp import DifferenceGP
 from .types import Floats, Indices
@@ -75,6 +76,8 @@ class Versus:
     - ``margin``: in [0, 1), a difference of error rates that does not matter; targets whose whole
       interval lies within +- it are decided, too. Default 0: two models that are alike never part,
       so a limit (``budget``, ``max_cost`` ...) is needed.
+    - ``until``: a StoppingRule that ends it in place of the decisions, such as a gate's
+      (``gate.Gated``); limits end it, too. Default None: it ends once all targets are decided.
     - ``recorded_a``: answers of model A to every question, as ``models.Recorded`` takes them; then
       ``a`` is None, and only B is asked and paid for. Default None: A is asked.
     - ``journal_a``: the journal of an earlier audit of ``a`` on this space. Default None: none.
@@ -96,6 +99,7 @@ class Versus:
         b: ModelSource,
         *,
         margin: float = 0.0,
+        until: StoppingRule | None = None,
         recorded_a: pd.DataFrame | None = None,
         journal_a: Path | str | None = None,
         use: Use = "condition",
@@ -106,7 +110,10 @@ class Versus:
     ) -> None:
         options.setdefault("targets", ("overall",))
         certify, self.sampling, self.limits = grouped(options, None, None, None)
-        self.space, self.margin = space, margin
+        if until is not None:
+            both = (until,) if self.limits.stop is None else (until, self.limits.stop)
+            self.limits = replace(self.limits, stop=FirstOf(both))
+        self.space, self.margin, self._stops = space, margin, until is None
         self._check(certify, a, recorded_a, journal_a, use)
         self._store: HalfStore | None = None
         begin = partial(Audit, sampling=self.sampling, journal=journal, device=device)
@@ -168,7 +175,7 @@ class Versus:
             limits=replace(self.limits, budget=budget and max(1, budget // 2)),
             certify=replace(
                 certify,
-                compare=Comparison(margin=self.margin),
+                compare=Comparison(margin=self.margin, stops=self._stops),
                 surrogate=_surrogate(certify, space, earlier),
                 prior_journal=journal_a if use == "proxy" else None,
             ),
@@ -218,16 +225,16 @@ class Versus:
             limits=self.limits,
             certify=replace(
                 certify,
-                compare=Comparison(tuple(rates.tolist()), -1.0, self.margin),
+                compare=Comparison(tuple(rates.tolist()), -1.0, self.margin, self._stops),
                 proxies=proxies,
             ),
         )
 
     # -- running -------------------------------------------------------------------------
 
-    def run(self, progress: Callable[[Progress], None] | None = None) -> Verdict:
+    def run(self, on_progress: Hooks = None, *, progress: Hooks = None) -> Verdict:
         """Asks until every difference is decided, or a limit is met; see ``Audit.run``."""
-        self.audit.run(progress)
+        self.audit.run(on_progress, progress=progress)
         return self.verdict()
 
     def verdict(self) -> Verdict:

@@ -64,6 +64,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "certify/comparison": ("versus",),
     "certify/decisions": ("game",),
     "certify/forecast": ("planning",),
+    "certify/narrowing": ("narrowing",),
     "certify/game": ("game", *_CERTIFIED),
     "certify/rules": ("game",),
     "certify/sequences": ("game", *_CERTIFIED),

@@ -15,10 +15,12 @@ from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.gate import Gate, Gated, Rule, gate
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
+from adaptive_vtt.models import ModelDefaults
 from adaptive_vtt.spec import parse_spec
 from adaptive_vtt.spec.building import build_audit
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import TargetId
+from adaptive_vtt.types import Answer, TargetId
+from adaptive_vtt.utils.random_streams import generator
 from adaptive_vtt.versus import Versus
 
 
@@ -54,7 +56,10 @@ def test_a_rule_is_read_as_it_is_written(text, about, sign, limit, versus):
         ("overall", "expected TARGET, one of <= < >= >, and a number"),
         ("overall <= much", "expected TARGET, one of"),
         ("overall <= 1.2.3", "expected TARGET, one of"),
+        ("overall =< 0.2", "expected TARGET, one of"),
+        ("overall == 0.2", "expected TARGET, one of"),
         ("overall <= 20", "expected a limit from 0 to 1, got 20; for percent write '20 %'"),
+        ("overall <= 120 %", "expected a limit from 0 to 1, got 1.2$"),
         ("versus:overall <= -2", "expected a limit from -1 to 1"),
     ],
 )
@@ -107,6 +112,12 @@ def test_one_rule_may_be_about_several_targets():
 def test_a_target_that_was_not_registered_is_refused_with_the_reason():
     with pytest.raises(InputError, match=r"registered when the audit began.*not be covered"):
         gate(JOURNAL, ["relation:rotation <= 0.2"])
+    with pytest.raises(InputError, match=r"--targets relations and another --out, .*prior_journal"):
+        gate(JOURNAL, ["relation:rotation <= 0.2"])
+    with pytest.raises(InputError, match=r"--targets group:site and"):
+        gate(JOURNAL, ["group:site=north <= 0.2"])
+    with pytest.raises(InputError, match=r"did you mean relation:gaussian_noise\?$"):
+        gate(JOURNAL, ["relation:gausian_noise <= 0.2"])
     with pytest.raises(InputError, match="one that explores"):
         gate(audited(half_width=None, budget=3), ["overall <= 0.2"])
     with pytest.raises(InputError, match="at least one rule"):
@@ -163,6 +174,46 @@ def test_the_command_exits_with_what_was_decided(tmp_path: Path, capsys: Any):
     assert "gate: open" in capsys.readouterr().out
 
 
+class Flipping(ModelDefaults):
+    """Right, but for a share of its answers."""
+
+    answers = "all"
+
+    def __init__(self, dataset: Any, share: float) -> None:
+        self.truth = {dataset.sample(k).id: dataset.profile[0][k] for k in range(len(dataset))}
+        self.share, self.name = share, f"flips {share}"
+
+    def ask(self, prompts: Any) -> list[Answer]:
+        return [self._answer(prompt) for prompt in prompts]
+
+    def _answer(self, prompt: Any) -> Answer:
+        draws = generator(1, f"{prompt.sample_id}/{prompt.relation}/{prompt.severity}")
+        wrong = draws.random(len(prompt.concepts)) < self.share
+        return Answer(tuple(abs(self.truth[prompt.sample_id] - wrong).tolist()))
+
+
+def test_a_comparison_ends_with_its_gate_and_not_with_its_decisions() -> None:
+    """Where B errs more often, that is decided before a rule that allows for some of it."""
+    dataset = tiny_dataset(60, 2)
+    space = QuestionSpace(dataset, ["identity", "gaussian_noise"])
+    calls = {}
+    for rule, state in ((None, ""), ("<= 0.15", "fail"), ("<= +0.5", "pass")):
+        text = [] if rule is None else [f"versus:overall {rule}"]
+        until = Gated.of(text, [TargetId("overall")], versus=True) if text else None
+        models = Flipping(dataset, 0.0), Flipping(dataset, 0.3)
+        with Versus(space, *models, until=until, budget=720, seed=0, surrogate=False) as versus:
+            verdict = versus.run()
+            calls[rule] = verdict.calls_b
+            if text:
+                assert verdict.result.reason == f"every rule of the gate is decided: 1 {state}"
+                assert gate(versus.audit.journal, text).state == state
+            else:
+                assert list(verdict.targets["decision"]) == ["worse"]
+    assert calls["<= 0.15"] > calls[None]
+    with pytest.raises(InputError, match="a rule about the difference of two models"):
+        Gated.of(["overall <= 0.2"], [TargetId("overall")], versus=True)
+
+
 # -- an audit that ends with its gate, and a gate as a test ---------------------------------
 
 
@@ -190,7 +241,10 @@ def test_the_command_line_and_the_spec_take_a_gate(tmp_path: Path, capsys: Any) 
         return raised.value.code or 0
 
     assert ended("--gate", "overal <= 0.9") == 2
-    assert "registered when the audit began" in capsys.readouterr().err
+    assert "expected a registered target" in (told := capsys.readouterr().err)
+    assert "did you mean overall?" in told
+    assert ended("--gate", "severity:rotation:5 <= 0.9") == 2
+    assert "--targets severities adds it" in capsys.readouterr().err
     assert ended("--gate", "versus:overall <= 0.9") == 2
     assert ended("--gate", "overall <= 0.95") == 0
     assert "every rule of the gate is decided" in " ".join(capsys.readouterr().out.split())

@@ -47,6 +47,7 @@ ROOMS = (
     "view",
     "gate",
     "pytest_plugin",
+    "tracking",
     # 7 and 8: what users write and type
     "spec",
     "cli",

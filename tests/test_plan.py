@@ -62,9 +62,17 @@ def test_a_pilot_tells_how_its_intervals_narrowed(spec: Path, tmp_path: Path, ca
     same = ["--targets", "overall", "--pilot", str(out)]
     at, half = steps(capsys, str(spec), *same, "--half-width", f"{widest / 2},{widest}")
     assert half["by_pilot"] == result["calls"]
-    assert at["by_pilot"] == min(4 * result["calls"], at["at_most"])
+    assert result["calls"] < at["by_pilot"] <= min(4 * result["calls"], at["at_most"])
+    assert at["cost_by_pilot"] is None  # its calls cost nothing
+    assert run("plan", str(spec), *same) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
     assert run("plan", str(spec), "--pilot", str(out), "--targets", "relations") == 2
     assert "expected an audit of the same targets" in capsys.readouterr().err
+    few = [*options, "--budget", "5", "--out", str(tmp_path / "few")]
+    assert run("audit", str(spec), *few) == 0
+    capsys.readouterr()
+    assert run("plan", str(spec), "--targets", "overall", "--pilot", str(tmp_path / "few")) == 2
+    assert "widest interval is within +-0.25 and that left" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,31 @@ def test_other_commands_work_on_it_or_say_why_not(ran: Path, capsys: pytest.Capt
     assert "holds a comparison of two models" in told
 
 
+def test_it_ends_with_its_gate_and_other_commands_refuse_its_run(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out, rule = tmp_path / "gated", "versus:overall <= +0.6"
+    assert run(*command(specs, out, "--budget", "300", "--gate", rule)) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "stopped: every rule of the gate is decided: 1 pass" in said
+    assert f"avtt gate {out} --rule '{rule}'" in said
+    assert run("gate", str(out), "--rule", rule) == 0
+    capsys.readouterr()
+    assert run("gate", str(out), "--list") == 0
+    assert capsys.readouterr().out == "versus:overall\n"
+    spec = str(specs / "old" / "SPEC.toml")
+    assert "two models, such as 'versus:overall <= 0.2'" in refused(
+        capsys, *command(specs, tmp_path / "other", "--budget", "9", "--gate", "overall <= 0.2")
+    )
+    rules = ["--gate", "versus:relations <= 0.2"]
+    told = refused(capsys, *command(specs, tmp_path / "other", "--budget", "9", *rules))
+    assert "there are versus:overall; --targets relations adds it" in told
+    told = refused(capsys, "plan", spec, "--targets", "overall", "--pilot", str(out))
+    assert "expected an audit of one model, got a comparison of two" in told
+    told = refused(capsys, "audit", spec, "--out", str(out))
+    assert "holds a comparison of two models; another --out" in told
+
+
 def test_a_verdict_is_altered_in_vain(ran: Path, tmp_path: Path):
     out = tmp_path / "altered"
     shutil.copytree(ran, out)

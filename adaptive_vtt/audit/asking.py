@@ -35,7 +35,7 @@ from ..stopping import State, contradicted, levels_of
 from ..surrogates import lowest_with_hard_answers
 from ..types import Answer, Unanswered
 from .inspection import Inspection
-from .progress import shown
+from .progress import Hooks, followed
 
 
 class Audit:
@@ -156,24 +156,22 @@ class Audit:
             self._budget.lose(call.number for call in calls)
             self.journal.set_facts(**self._budget.facts())
 
-    def run(self, progress: Callable[[Progress], None] | bool | None = None) -> Result:
+    def run(self, on_progress: Hooks = None, *, progress: Hooks = None) -> Result:
         """Asks the model until the audit ends, and gives the result.
 
-        ``progress`` is called after every batch, or every answer of a ``models.ConcurrentModel``;
-        True shows a bar, on a terminal or in a notebook. A model that raises ends the run with
-        ModelError; the journal keeps everything, and running again goes on.
+        ``on_progress`` is called with the ``Progress`` after every batch, or every answer of a
+        ``models.ConcurrentModel``; True shows a bar, on a terminal or in a notebook; a list may
+        hold several of both. ``progress`` is what it was called before. A model that raises ends
+        the run with ModelError; the journal keeps everything, and running again goes on.
         """
+        with followed(self, on_progress if progress is None else progress) as hooks:
 
-        if progress is True:
-            with shown(self) as update:
-                return self.run(update)
+            def step() -> None:
+                self._failing.check()
+                for hook in hooks:
+                    hook(progress_of(self))
 
-        def step() -> None:
-            self._failing.check()
-            if callable(progress):
-                progress(progress_of(self))
-
-        run_model(self, step)
+            run_model(self, step)
         return self.result()
 
     def result(self) -> Result:

@@ -6,8 +6,8 @@ Where output goes to a file, nothing is shown.
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from html import escape
 from typing import Any, Protocol
 
@@ -15,8 +15,10 @@ import numpy as np
 
 from ..certify.plan import Certify
 from ..engine.options import Limits
-from ..engine.run_loop import Progress
+from ..engine.run_loop import OnProgress, Progress
 
+Hooks = OnProgress | bool | Sequence[OnProgress | bool] | None
+"""What follows a run: a function, True for a bar, several of these; None or False for nothing."""
 REFRESH = 0.2
 """Seconds between redraws."""
 
@@ -63,6 +65,20 @@ class Line:
         if state.lower is None or state.upper is None or aim is None:
             return 0
         return int(((state.upper - state.lower) / 2 <= aim).sum())
+
+
+@contextmanager
+def followed(audit: Running, hooks: Hooks) -> Iterator[list[OnProgress]]:
+    """The functions among ``hooks``, and one that shows a bar in the place of True."""
+    several = hooks if isinstance(hooks, Sequence) else [hooks]
+    with ExitStack() as until:
+        found: list[Callable[[Progress], object]] = []
+        for hook in several:
+            if callable(hook):
+                found.append(hook)
+            elif hook:
+                found.append(until.enter_context(shown(audit)))
+        yield found
 
 
 @contextmanager

@@ -1,17 +1,17 @@
 """An audit in one line: ``adaptive_vtt.audit("folder", my_function)``."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from ..datasets import as_dataset
 from ..datasets.labels import Labels
-from ..engine.run_loop import Progress
 from ..models.base import ModelSource
 from ..oracles import Oracle
 from ..relations import Relation
 from ..results import Result
 from .asking import Audit
+from .progress import Hooks
 from .proposal import proposed
 
 
@@ -24,7 +24,8 @@ def audit(
     relations: Iterable[str | Relation] | None = None,
     oracle: Oracle | str | None = None,
     out: Path | str | None = None,
-    progress: Callable[[Progress], None] | bool = True,
+    on_progress: Hooks = True,
+    progress: Hooks = None,
     **options: Any,
 ) -> Result:
     """An audit in one line: every interval within half_width = 0.05, unless options say otherwise.
@@ -36,6 +37,7 @@ def audit(
     - ``relations``, ``oracle``, and the option ``targets``: by what is known (``proposal``).
     - ``out``: folder for journal.db, result.json and report.html. An audit with the same settings
       that stands there is gone on with.
+    - ``on_progress``: what follows the run, see ``Audit.run``. Default: a bar.
     - ``options``: those of ``Audit``.
 
     Raises InputError for data of which nothing can be asked, and whatever ``Audit`` raises.
@@ -43,7 +45,7 @@ def audit(
     found = proposed(as_dataset(data, labels, concepts), relations, oracle)
     journal = None if out is None else Path(out) / "journal.db"
     with Audit(found.space, model, journal=journal, **found.options(options)) as begun:
-        result = begun.run(progress)
+        result = begun.run(on_progress, progress=progress)
     if out is not None:
         result.save(out)
     return result

@@ -177,6 +177,7 @@ class Certifier(Game):
         }
         if self.rules.compare is not None:
             found["compared"] = self.certified
+            found["differences"] = self.rules.compare.differences(found["lower"], found["upper"])
         if decisions is not None:
             found |= {"limit": decisions.limit, "above": decisions.above, "below": decisions.below}
         return found

@@ -27,11 +27,13 @@ BETTER, WORSE, WITHIN, OPEN = "better", "worse", "within", "open"
 @dataclass(frozen=True)
 class Comparison:
     """``pivot`` (K,) or (1,): the rate at which both models are alike; ``scale``: see the module;
-    ``margin``: in [0, 1), on the scale of delta; 0: differences of any size matter."""
+    ``margin``: in [0, 1), on the scale of delta; 0: differences of any size matter. ``stops``:
+    whether an audit ends once all are decided; False: its other rules alone end it."""
 
     pivot: tuple[float, ...] = (0.5,)
     scale: float = 2.0
     margin: float = 0.0
+    stops: bool = True
 
     @classmethod
     def of(cls, facts: VersusFacts) -> "Comparison":

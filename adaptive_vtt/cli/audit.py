@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, Open, Out, names
+from .options import Json, Open, Out, Track, names
 from .signals import interruptible
 
 ENDS, CERTIFIES, ASKS = "When to end", "What to certify", "How to ask"
@@ -167,6 +167,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         bool, typer.Option("--rehearse", help="Play it through on coins, in minutes; ask nothing.")
     ] = False,
     out: Out = Path("runs/audit"),
+    track: Track = None,
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
@@ -196,6 +197,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         "seed": seed,
         "canaries": canaries,
         "device": device,
+        "to": track,
     }
     with interruptible(out):
         from .spec_changes import one_too_many, read
@@ -212,7 +214,9 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
 
             return dry_run(chosen, base, as_json)
         from .run_folder import begin, run_and_report
+        from .tracking import check
 
+        check(chosen.track, out)
         result = run_and_report(
             begin(chosen, base, out), out, as_json, require_certified, open_it=open_it
         )

@@ -34,8 +34,8 @@ def gate(
 
     Example: avtt gate runs/first --rule 'overall <= 0.1' --junit gate.xml
     """
+    from ..gate import VERSUS, handle
     from ..gate import gate as decide
-    from ..gate import handle
     from ..journal import read_journal
     from ..journal.facts import read_facts
     from ..journal.files import JOURNAL
@@ -45,7 +45,8 @@ def gate(
         if listed:
             certificate = read_facts(journal.facts()).certificate
             names = [] if certificate is None else [handle(t) for t in certificate.ids]
-            typer.echo("\n".join(names))
+            compared = certificate is not None and certificate.versus is not None
+            typer.echo("\n".join(f"{VERSUS * compared}{name}" for name in names))
             return
         found = decide(journal, rule, str(directory))
         begun = read_facts(journal.facts()).begun_by or f"avtt resume {directory}"

@@ -78,7 +78,7 @@ def _settling(folder: str, facts: Facts, result: Result) -> list[Step]:
 def _more(facts: Facts, result: Result) -> int:
     """About how many more calls the open targets take, at most all there are; an audit that
     explores may double what it asked. 0: nothing is left to do."""
-    left = _all_calls(facts) - result.calls
+    left = facts.all_calls - result.calls
     if facts.certificate is None:
         return min(result.calls, left)
     decided = result.targets.get("decided")
@@ -89,13 +89,6 @@ def _more(facts: Facts, result: Result) -> int:
         return 0
     widest = int(result.targets.loc[open_, "more_calls"].max())
     return max(0, min(math.ceil(ROOM * max(widest, result.calls / 10)), left))
-
-
-def _all_calls(facts: Facts) -> int:
-    """At most so many calls bring an answer; where one answers all concepts, one per image."""
-    if facts.settings.answers == "one":
-        return facts.space.size
-    return facts.space.samples * len(facts.space.variants)
 
 
 def _raised(facts: Facts, journal: Journal, result: Result, more: int) -> str:

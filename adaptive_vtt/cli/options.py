@@ -18,6 +18,13 @@ Open = Annotated[
     bool, typer.Option("--open", help="Open the report in the browser once it is written.")
 ]
 
+Track = Annotated[
+    str | None,
+    typer.Option(
+        help="Send figures there while it runs: mlflow, wandb or tensorboard.", metavar="NAME"
+    ),
+]
+
 
 def names(text: str | None) -> list[str] | None:
     """The names in a list separated by commas; None where the option was not given."""

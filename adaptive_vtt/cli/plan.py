@@ -1,7 +1,7 @@
 """``avtt plan``: calls and money against half-width, to choose by before paying."""
 
 import json
-import math
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +11,7 @@ import typer
 from .options import Json, names
 
 if TYPE_CHECKING:
+    from ..certify.narrowing import Narrowing
     from .dry_run import Plan
 
 WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2"
@@ -21,7 +22,8 @@ WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2"
 class Step:
     """What all targets together take to +-``half_width``: calls ``at_least`` and ``at_most``,
     ``likely`` by loss rate, ``by_pilot`` as an earlier audit's intervals foretell (None without
-    one), and what the likely calls ``cost``, by loss rate (None where prices are not known)."""
+    one), and what the likely calls ``cost``, by loss rate (None where prices are not known), and
+    those by the pilot (None where that cost nothing)."""
 
     half_width: float
     at_least: int
@@ -29,6 +31,7 @@ class Step:
     at_most: int
     by_pilot: int | None
     cost: dict[float, float] | None
+    cost_by_pilot: float | None = None
 
 
 def plan(
@@ -49,7 +52,7 @@ def plan(
     """Say what each half-width would take, in calls and money; ask nothing.
 
     The bounds are those of 'avtt audit --dry-run'. With --pilot, intervals are
-    taken to narrow on as those of that audit did.
+    taken to narrow on as those of that audit did, at its cost of a call.
 
     Example: avtt plan SPEC.toml --targets overall,relations
     """
@@ -95,17 +98,13 @@ def _widths(text: str) -> list[float]:
 
 @dataclass(frozen=True)
 class Pilot:
-    """An earlier audit: its ``folder``, ``calls``, the half-width of its widest interval, and the
-    names of its targets."""
+    """An earlier audit: its ``folder``, how its widest interval narrowed, what a call of it
+    ``cost``, and the names of its targets."""
 
     folder: Path
-    calls: int
-    widest: float
+    narrowing: "Narrowing"
+    cost: float
     targets: frozenset[str]
-
-    def calls_to(self, width: float) -> int:
-        """How many calls narrow the widest interval so far: half-widths fall with their root."""
-        return math.ceil(self.calls * (self.widest / width) ** 2)
 
     def check(self, found: "Plan") -> None:
         """Raises InputError where it certified other targets."""
@@ -120,28 +119,50 @@ class Pilot:
 
 
 def _pilot(folder: Path) -> Pilot:
-    """The audit in a folder. Raises InputError for one that certified nothing."""
-    from ..audit import read_result
+    """The audit in a folder. Raises InputError for one that certified nothing, compared two models,
+    or tells too little."""
+    from ..certify.narrowing import NARROW, Narrowing
     from ..errors import InputError
+    from ..journal import read_journal
+    from ..journal.facts import read_facts
+    from ..journal.files import JOURNAL
+    from ..report.content import Content
 
-    result = read_result(folder)
-    if result.guarantee is None or not result.calls:
+    with closing(read_journal(folder / JOURNAL)) as journal:
+        certificate = read_facts(journal.facts()).certificate
+        if certificate is not None and certificate.versus is not None:
+            raise InputError(
+                f"--pilot {folder}: expected an audit of one model, got a comparison of two, whose "
+                "intervals are of their difference"
+            )
+        if certificate is None or not journal.calls():
+            raise InputError(
+                f"--pilot {folder}: expected an audit that certifies and asked something, got one "
+                "that explores or is empty"
+            )
+        content = Content.of(journal)
+    widths = content.widest
+    found = Narrowing.of(widths, content.facts.all_calls)
+    if found is None:
         raise InputError(
-            f"--pilot {folder}: expected an audit that certifies and asked something, got one that "
-            "explores or is empty"
+            f"--pilot {folder}: expected an audit whose widest interval is within +-{NARROW:g} and "
+            f"that left something to ask, got +-{widths[-1]:.3f} after {len(widths) - 1} calls"
         )
-    widest = float(result.targets["half_width"].max())
-    return Pilot(folder, result.calls, widest, frozenset(result.targets["target"]))
+    cost = content.cost / max(found.calls, 1)
+    return Pilot(folder, found, cost, frozenset(certificate.targets))
 
 
 def _steps(width: float, found: "Plan", pilot: Pilot | None) -> list[Step]:
     together = found.together
     if together is None:
         return []
-    by_pilot = None if pilot is None else min(pilot.calls_to(width), together.at_most)
     price = found.usual
     cost = {p: n * price for p, n in together.likely.items()} if price else None
-    return [Step(width, together.at_least, together.likely, together.at_most, by_pilot, cost)]
+    bounds = (together.at_least, together.likely, together.at_most)
+    if pilot is None:
+        return [Step(width, *bounds, None, cost)]
+    by_pilot = min(pilot.narrowing.calls_to(width), together.at_most)
+    return [Step(width, *bounds, by_pilot, cost, by_pilot * pilot.cost or None)]
 
 
 def _show(steps: list[Step]) -> None:
@@ -153,14 +174,16 @@ def _show(steps: list[Step]) -> None:
     losses = list(steps[0].likely) if steps else []
     columns = ["half-width", "at least", *(f"{p:.0%} fail" for p in losses), "at most"]
     columns += ["by pilot"] * any(s.by_pilot is not None for s in steps)
-    columns += ["cost"] * any(s.cost is not None for s in steps)
+    columns += ["cost"] * any(s.cost is not None or s.cost_by_pilot is not None for s in steps)
     for column in columns:
         table.add_column(column, justify="right")
     for step in steps:
         cells = [f"±{step.half_width:g}"]
         calls = (step.at_least, *step.likely.values(), step.at_most, step.by_pilot)
         cells += [f"{n:,}" for n in calls if n is not None]
-        if step.cost is not None:
+        if step.cost_by_pilot is not None:
+            cells.append(f"{step.cost_by_pilot:.3g}")
+        elif step.cost is not None:
             cells.append(" to ".join(f"{c:.3g}" for c in step.cost.values()))
         table.add_row(*cells)
     console = Console(highlight=False)

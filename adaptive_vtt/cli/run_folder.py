@@ -19,10 +19,11 @@ from ..journal import (
     holds_answers,
     read_journal,
 )
+from ..journal.facts import read_facts
 from ..journal.files import JOURNAL as JOURNAL
 from ..results import Result, summarise
 from ..space import QuestionSpace
-from ..spec import Spec
+from ..spec import Spec, TrackSpec
 from ..spec.building import build_audit
 from ..spec.resuming import notes_of
 from ..utils.files import write_text
@@ -30,6 +31,7 @@ from .browser import open_report
 from .neighbours import neighbours, warning
 from .next_step import naming_the_way_on, next_steps, tell
 from .progress import Live, unreached
+from .tracking import following
 
 
 def begin(spec: Spec, base: Path, out: Path) -> Audit:
@@ -38,6 +40,12 @@ def begin(spec: Spec, base: Path, out: Path) -> Audit:
     One without any is begun anew under this spec; see ``journal.begin_anew``.
     """
     if holds_answers(out / JOURNAL):
+        with closing(read_journal(out / JOURNAL)) as there:
+            certificate = read_facts(there.facts()).certificate
+        if certificate is not None and certificate.versus is not None:
+            raise InputError(
+                f"{out}: holds a comparison of two models; another --out begins an audit of one"
+            )
         raise InputError(
             f"{out}: holds an audit already; 'avtt resume {out}' goes on with it, "
             "another --out begins a new one"
@@ -66,10 +74,13 @@ def run_and_report(
     ``open_it``: the report is opened in the browser. Exits with 3 where all that was asked of every
     target had to be known, and of one was not.
     """
-    with audit, Live(audit, quiet=as_json) as live:
+    section = _tracking(audit.journal)
+    with audit, following(audit, section, out) as hooks, Live(audit, quiet=as_json) as live:
         with naming_the_way_on(audit.journal, out):
-            audit.run(live.update)
+            audit.run([live.update, *hooks])
         result = write(audit.journal, out)
+        for hook in hooks:
+            hook.keep(out)
         steps = next_steps(out, audit.journal, result)
         audit.journal.check_place()
     if as_json:
@@ -83,6 +94,12 @@ def run_and_report(
         typer.echo(f"avtt: {unreached(result, audit.certify)}", err=True)
         raise typer.Exit(3)
     return result
+
+
+def _tracking(journal: Journal) -> TrackSpec | None:
+    """The [track] section that the journal keeps."""
+    section = (read_facts(journal.facts()).spec or {}).get("track")
+    return None if section is None else TrackSpec.model_validate(section)
 
 
 def rewrite(out: Path) -> Path:

@@ -17,6 +17,7 @@ _SECTIONS = {
     "guarantee": "certify",
     "targets": "certify",
     "self_taught": "certify",
+    "to": "track",
 }
 """Where an option of the command line stands in a spec, if not under [audit]."""
 
@@ -42,7 +43,8 @@ def read(
         _decide_alone(table, changes)
     for name, value in changes.items():
         if value is not None:
-            table[_SECTIONS.get(name, "audit")][name] = value
+            section = _SECTIONS.get(name, "audit")
+            table[section] = {**(table[section] or {}), name: value}
     return parse_spec(table, "command line"), base
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, Open, names
+from .options import Json, Open, Track, names
 from .signals import interruptible
 
 
@@ -45,6 +45,14 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
             metavar="condition|proxy",
         ),
     ] = "condition",
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A rule such as 'versus:overall <= +0.01', at most 1 point more errors; again for "
+            "more: it ends once all are decided, and no sooner.",
+            metavar="RULE",
+        ),
+    ] = None,
     targets: Annotated[
         str | None,
         typer.Option(
@@ -79,6 +87,7 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     out: Annotated[
         Path, typer.Option(help="Folder to write journal.db, result.json and report.html into.")
     ] = Path("runs/versus"),
+    track: Track = None,
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
@@ -95,12 +104,13 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     with interruptible(out, way):
         from .versus_run import Asked, run
 
-        asked = Asked(margin, recorded_a, journal_a, use, names(targets))
+        asked = Asked(margin, recorded_a, journal_a, use, names(targets), gate or [])
         changes = {
             "budget": budget,
             "max_cost": max_cost,
             "confidence": confidence,
             "seed": seed,
+            "to": track,
         }
         verdict = run(spec_a, spec_b, asked, changes, out, as_json)
         if open_it:

@@ -14,8 +14,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..certify import named_targets
 from ..engine.settings import describe_oracle, describe_space
 from ..errors import InputError, ModelError
+from ..gate import Gated
 from ..journal import SQLiteJournal
 from ..journal.facts import begun_facts
 from ..journal.files import JOURNAL
@@ -25,11 +27,13 @@ from ..spec import Spec
 from ..spec.building import build_parts, build_space
 from ..spec.recorded import answers_table
 from ..spec.space_and_model import model_of
+from ..types import TargetId
 from ..versus import Use, Verdict, Versus, verdict_of
 from .next_step import tell
 from .progress import Live
 from .run_folder import write
 from .spec_changes import read
+from .tracking import check, following
 
 ALONE = ("half_width", "at_most", "targets", "prior_journal")
 """Options of a spec that are about one model."""
@@ -50,6 +54,7 @@ class Asked:
     journal_a: Path | None
     use: Any
     targets: list[str] | None
+    gate: list[str]
 
 
 def run(
@@ -63,22 +68,27 @@ def run(
     """Goes on with the comparison in ``out``, or begins it; writes result.json and report.html."""
     _refuse_audit(out)
     out.mkdir(parents=True, exist_ok=True)
+    first = read(spec_a, False, changes)
+    check(first[0].track, out)
     with (
-        _versus(read(spec_a, False, changes), read(spec_b, False, {}), asked, out) as versus,
+        _versus(first, read(spec_b, False, {}), asked, out) as versus,
+        following(versus.audit, first[0].track, out) as hooks,
         Live(versus.audit, quiet=as_json) as live,
     ):
         try:
-            versus.run(live.update)
+            versus.run([live.update, *hooks])
         except (InputError, ModelError) as error:
             error.args = (f"{error}; the same command goes on once that is mended",)
             raise
         journal = versus.audit.journal
         result = write(journal, out)
         verdict = verdict_of(result, journal)
+        for hook in hooks:
+            hook.keep(out)
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:
-        _finish(verdict, out)
+        _finish(verdict, out, asked.gate)
     return verdict
 
 
@@ -100,22 +110,29 @@ def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path)
             "[model] sections may differ"
         )
     known = asked.recorded_a is not None
-    _, model_a, options = build_parts(*a, space, code=not known)
+    alone = a[0].model_copy(update={"stop": a[0].stop.model_copy(update={"gate": None})})
+    _, model_a, options = build_parts(alone, a[1], space, code=not known)
     chosen = {name: value for name, value in options.items() if name not in ALONE}
+    targets = asked.targets or ["overall"]
     use: Use = asked.use
     return Versus(
         space,
         None if known else model_a,
         model_of(*b, space),
         margin=asked.margin,
+        until=_gated(asked.gate, [t.id for t in named_targets(space, targets, chosen["where"])]),
         recorded_a=None if asked.recorded_a is None else answers_table(asked.recorded_a),
         journal_a=None if asked.journal_a is None else _journal_in(asked.journal_a),
         use=use,
         journal=out / JOURNAL,
         notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]])},
-        targets=asked.targets or ["overall"],
+        targets=targets,
         **chosen,
     )
+
+
+def _gated(rules: list[str], ids: list[TargetId]) -> Gated | None:
+    return Gated.of(rules, ids, versus=True) if rules else None
 
 
 def _journal_in(where: Path) -> Path:
@@ -148,7 +165,7 @@ def _short(value: Any) -> str:
     return repr(value) if len(repr(value)) < 120 else f"{repr(value)[:120]} ..."
 
 
-def _finish(verdict: Verdict, out: Path) -> None:
+def _finish(verdict: Verdict, out: Path, rules: list[str]) -> None:
     """Which model errs less, by how much, what it took, and what may be done next."""
     console, result = Console(highlight=False), verdict.result
     console.print(f"stopped: {result.reason}", markup=False)
@@ -172,13 +189,14 @@ def _finish(verdict: Verdict, out: Path) -> None:
     for warning in result.warnings:
         console.print(f"warning: {warning}", markup=False)
     console.print(f"report: {out / 'report.html'}", markup=False)
-    tell(_next_steps(verdict, out))
+    tell(_next_steps(verdict, out, rules))
 
 
-def _next_steps(verdict: Verdict, out: Path) -> list[tuple[str, str]]:
+def _next_steps(verdict: Verdict, out: Path, rules: list[str]) -> list[tuple[str, str]]:
     folder = shlex.quote(str(out))
     steps = []
-    if not verdict.decided:
+    if not verdict.decided and not rules:
         steps.append(("the same command with a higher --budget", "decides the rest"))
-    steps.append((f"avtt gate {folder} --rule 'versus:overall <= 0.01'", "may it ship?"))
+    told = " ".join(f"--rule '{rule}'" for rule in rules or ["versus:overall <= 0.01"])
+    steps.append((f"avtt gate {folder} {told}", "may it ship?"))
     return [*steps, (f"avtt verify {folder}", "checks every figure")]

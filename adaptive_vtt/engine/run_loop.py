@@ -71,6 +71,10 @@ class Progress:
     side: int
 
 
+OnProgress = Callable[[Progress], object]
+"""What is called with every ``Progress`` of a run."""
+
+
 def progress_of(audit: Asking) -> Progress:
     """Where the audit stands, and the side of a concept that is most uncertain."""
     state = audit.state()

@@ -235,6 +235,14 @@ class Facts(LostFacts):
     begun_by: str | None = None
 
     @property
+    def all_calls(self) -> int:
+        """At most so many calls about follow-ups bring an answer; where one answers all concepts,
+        one per image."""
+        if self.settings.answers == "one":
+            return self.space.size
+        return self.space.samples * len(self.space.variants)
+
+    @property
     def rendering_seed(self) -> int:
         """The seed of its follow-ups: its space's, or, in journals of versions before spaces had
         one, the audit's."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
+import numpy as np
 import pandas as pd
 
 from ..certify.tracks import Track, tracks
@@ -12,7 +13,7 @@ from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
 from ..journal.rows import EXCLUDED, AnswerRow, CallRow, DrawRow, SourceRow
 from ..results import judged, warned
-from ..types import SIDES
+from ..types import SIDES, Floats
 from .baseline import Uniform
 
 
@@ -140,6 +141,12 @@ class Content:
     def history(self) -> list[Track]:
         """Every target's interval over the draws, in the order of the certificate."""
         return tracks(self.certificate, self.draws, self.calls) if self.certificate else []
+
+    @property
+    def widest(self) -> Floats:
+        """(T + 1,): the largest half-width after each draw, abandoned targets apart."""
+        kept = [t for t in self.history if not t.emptied] or self.history
+        return np.asarray(np.max([t.half_width for t in kept], axis=0))
 
     def asked(self, question: int) -> Asked:
         """What the question of this number is about."""

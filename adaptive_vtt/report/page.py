@@ -20,6 +20,7 @@ from . import (
     derived,
     differences,
     disagreements,
+    forecast,
     gallery,
     grounds,
     headline,
@@ -68,7 +69,7 @@ PARTS = (
         "cost",
         "Cost",
         "Cost and trouble",
-        (spending.section, cost.section, widths.section),
+        (spending.section, cost.section, widths.section, forecast.section),
     ),
     Part(
         "appendix",

@@ -17,6 +17,7 @@ from .oracles import CorrectnessJudge, OracleSpec
 from .secrets import refuse_secrets
 from .section import Section
 from .sentences import sentence
+from .track import TrackSpec
 
 __all__ = [
     "DEMO",
@@ -29,6 +30,7 @@ __all__ = [
     "SpaceSpec",
     "Spec",
     "StopSpec",
+    "TrackSpec",
     "parse_spec",
     "read_spec",
 ]
@@ -45,6 +47,7 @@ class Spec(Section):
     audit: AuditSpec = AuditSpec.model_validate({})
     stop: StopSpec = StopSpec.model_validate({})
     certify: CertifySpec = CertifySpec.model_validate({})
+    track: TrackSpec | None = None
 
 
 DEMO = Spec.model_validate(
