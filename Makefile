@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # The tests and the demo are many tiny tensors; threads only get in each other's way.
 export OMP_NUM_THREADS ?= 1
+# Containers often set it: then every process of the tests compiles the package, and pytest the tests, anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Before anything is installed, the package is imported from here.
 ENVIRONMENTS := PYTHONPATH=$(CURDIR) $(PYTHON) -m adaptive_vtt.experiments.environments

@@ -66,9 +66,7 @@ class AnswerGP:
         self.noise_variance = noise_variance
         self.signal_variance = signal_variance
         self.grid = torch.linspace(0, 1, bins, dtype=torch.float64, device=self.device)
-        self.kernel = _kernel(lengthscale, signal_variance, self.device)
-        with torch.no_grad():
-            prior = self.kernel(self.grid[:, None]).to_dense()
+        prior = signal_variance * _correlation(self.grid[:, None], lengthscale)
         self.covariance = prior.repeat(concepts, 1, 1)
         # on the host: whether a bin is new decides if there is anything to compute at all
         self._counts = np.zeros((concepts, bins))
@@ -197,12 +195,14 @@ def lowest_with_hard_answers(form: Form = "std") -> float:
     return float(gp.uncertainty().min()) / gp.prior_uncertainty
 
 
-def _kernel(lengthscale: float, variance: float, device: torch.device) -> gpytorch.kernels.Kernel:
-    kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double().to(device)
-    # as plain floats, gpytorch would round them to 32 bits
-    kernel.base_kernel.lengthscale = torch.tensor(lengthscale, dtype=torch.float64)
-    kernel.outputscale = torch.tensor(variance, dtype=torch.float64)
-    return kernel.requires_grad_(False)
+def _correlation(points: Tensor, lengthscale: float) -> Tensor:
+    """n x n: exp(-|a - b|^2 / (2 lengthscale^2)) of n x 1 points, as gpytorch works it out."""
+    kernel = gpytorch.kernels.RBFKernel().double().to(points.device)
+    # as a plain float, gpytorch would round it to 32 bits
+    kernel.lengthscale = torch.tensor(lengthscale, dtype=torch.float64)
+    with torch.no_grad():
+        # forward: calling the kernel gives the same, and imports sympy (torch.broadcast_shapes)
+        return kernel.forward(points, points)
 
 
 def _half_areas(grid: Tensor) -> Tensor:

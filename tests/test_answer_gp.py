@@ -102,6 +102,21 @@ def double(value: float) -> Tensor:
     return torch.tensor(value, dtype=torch.float64)
 
 
+@pytest.mark.parametrize(("bins", "lengthscale"), [(101, 0.1), (11, 0.1), (101, 0.07), (51, 0.3)])
+def test_the_prior_is_gpytorchs_to_the_last_bit_without_what_imports_sympy(
+    bins: int, lengthscale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else audits of earlier versions would go on with other laws."""
+    kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
+    kernel.outputscale, kernel.base_kernel.lengthscale = double(1.0), double(lengthscale)
+    grid = torch.linspace(0, 1, bins, dtype=torch.float64)[:, None]
+    with torch.no_grad():
+        expected = kernel(grid).to_dense()
+    monkeypatch.delattr(torch, "broadcast_shapes")
+    gp = AnswerGP(1, bins=bins, lengthscale=lengthscale, device="cpu")
+    assert torch.equal(gp.covariance[0], expected)
+
+
 class PlainGP(gpytorch.models.ExactGP):  # type: ignore[misc]
     """The paper's GP for one concept, as gpytorch does it."""
 

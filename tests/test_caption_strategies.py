@@ -1,5 +1,6 @@
 """Which follow-ups come next in an audit of captions, and what that rests on."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,12 @@ from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles.caption_memory import CaptionMemory
 from adaptive_vtt.oracles.caption_rates import DISAPPEARED, RETAINED, UNNAMED, Rates
+
+
+@cache
+def at_random(budget: int) -> Audit:
+    """An audit of uniform draws, for who only reads it."""
+    return played("random", budget)
 
 
 def played(name: str, budget: int, seed: int = 0, follow_ups: int = 6) -> Audit:
@@ -30,7 +37,7 @@ def memory(audit: Audit) -> CaptionMemory:
 def test_weights_are_weights_after_any_history(name: str) -> None:
     strategy = strategies.get(name)
     for budget in (30, 60, 150):
-        audit = played("random", budget)
+        audit = at_random(budget)
         candidates = audit._selector.pool.candidates(0)
         weights = strategy.weights(candidates, audit.belief)
         assert weights.shape == (len(candidates),)

@@ -117,7 +117,7 @@ def test_where_one_call_fails_the_others_are_kept_and_paid_once(tmp_path: Path) 
 def test_what_is_drawn_follows_from_the_answers_and_not_from_when_they_came(
     tmp_path: Path, in_flight: int
 ) -> None:
-    options = {"budget": 40, **CERTIFIED, "half_width": 0.05}
+    options = {"budget": 28, **CERTIFIED, "half_width": 0.05}
 
     class Slow(Busy):
         """Answers the oldest first."""

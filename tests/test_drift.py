@@ -1,5 +1,7 @@
 """A model that changes while it is audited: no certificate, a warning, canaries that notice."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.report import write_report
-from adaptive_vtt.results import summarise
+from adaptive_vtt.results import Result, summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer
 
@@ -104,7 +106,7 @@ def test_a_model_that_stays_as_it_is_draws_no_warning():
             def ask(self, prompts, losses=losses):
                 return [Answer((1.0 - losses[int(p.sample_id[1:])],)) for p in prompts]
 
-        result = certified(Steady(0), seed=seed, half_width=0.08).run()
+        result = certified(Steady(0), seed=seed, half_width=0.1).run()
         assert not result.targets["emptied"].any()
         warned += bool(result.warnings)
     assert warned <= 1
@@ -114,7 +116,7 @@ def test_a_model_that_stays_as_it_is_draws_no_warning():
 
 
 class PartlyDrifting(Drifting):
-    """Right about one image in two; about those of group "a" no more after 120 calls."""
+    """Right about one image in two; about those of group "a" no more after some calls."""
 
     def ask(self, prompts):
         said = []
@@ -125,24 +127,38 @@ class PartlyDrifting(Drifting):
         return said
 
 
-def grouped(guarantee: str, **options: object) -> Audit:
+def grouped(guarantee: str, good: int = 120, **options: object) -> Audit:
     names = [f"s{number:04d}" for number in range(900)]
     labels = pd.DataFrame({"c": np.ones(900, int)}, index=names)
     groups = pd.DataFrame({"g": np.repeat(["a", "b", "d"], 300)}, index=names)
     space = avtt.QuestionSpace(avtt.datasets.from_table(None, labels, metadata=groups))
     given = {"half_width": 0.06, "targets": ["group:g"], "surrogate": False, "seed": 1}
-    return Audit(space, PartlyDrifting(120), guarantee=guarantee, **(given | options))
+    return Audit(space, PartlyDrifting(good), guarantee=guarantee, **(given | options))
+
+
+@cache
+def contradicted() -> tuple[Audit, Result, list[int]]:
+    """An audit that goes on with one interval empty; questions asked of its group since then."""
+    audit = grouped("each", good=240, half_width=0.03)
+    hits: list[int] = []
+
+    def note(step):
+        certifier = audit.belief.certifying
+        if certifier.sequences.emptied[0]:
+            assert certifier.settled[0]
+            hits.append(int(certifier.hits[0]))
+
+    return audit, audit.run(note), hits
 
 
 def test_one_of_several_intervals_that_empties_does_not_end_the_audit_for_the_others(tmp_path):
     """Chance may empty each with 5 %: that ended the audit, and the model was said to change."""
-    audit = grouped("each", journal=tmp_path / "journal.db")
-    result = audit.run()
+    audit, result, _ = contradicted()
     assert result.targets["emptied"].tolist() == [True, False, False]
     assert result.targets["certified"].tolist() == [False, True, True]
     assert result.reached.tolist() == [False, True, True]
     assert result.reason == (
-        "2 of 3 targets are certified to +-0.06, and the other is contradicted"
+        "2 of 3 targets are certified to +-0.03, and the other is contradicted"
     )
     assert "with 3 intervals, each by itself, about 5 % of them may do so" in result.warnings[0]
     assert [i.emptied for i in verify(audit.journal)] == [True, False, False]
@@ -152,7 +168,6 @@ def test_one_of_several_intervals_that_empties_does_not_end_the_audit_for_the_ot
     assert "Contradicted: g a: error." in page
     assert "Still open" not in page
     assert "<b>g a: error</b>: between" not in page  # it is no certified finding
-    audit.close()
 
 
 def test_where_all_intervals_hold_at_once_one_that_empties_ends_the_audit():
@@ -164,17 +179,9 @@ def test_where_all_intervals_hold_at_once_one_that_empties_ends_the_audit():
 
 
 def test_nothing_more_is_asked_of_a_contradicted_target():
-    audit = grouped("each", half_width=0.03)
-    after: list[int] = []
-
-    def note(step):
-        certifier = audit.belief.certifying
-        if certifier.sequences.emptied[0]:
-            assert certifier.settled[0]
-            after.append(int(certifier.hits[0]))
-
-    audit.run(note)
-    share = (after[-1] - after[0]) / len(after)
+    _, _, hits = contradicted()
+    share = (hits[-1] - hits[0]) / len(hits)
+    assert len(hits) > 50
     assert share < 0.15  # the floor reaches it, its stake does not
 
 

@@ -82,8 +82,8 @@ def test_weights_and_a_guarantee_for_each_exclude_each_other() -> None:
 
 
 def test_each_by_itself_takes_fewer_calls_and_says_what_it_is() -> None:
-    audits = [near(seed, 0.2, half_width=0.12, guarantee="each") for seed in range(4)]
-    found = [near(seed, 0.2, half_width=0.12).run() for seed in range(4)]
+    audits = [near(seed, 0.2, half_width=0.12, guarantee="each") for seed in range(2)]
+    found = [near(seed, 0.2, half_width=0.12).run() for seed in range(2)]
     alone, together, audit = audits[0].run(), found[0], audits[0]
     rest = [audit.run().calls for audit in audits[1:]]
     assert alone.calls + sum(rest) < 0.9 * sum(result.calls for result in found)
@@ -268,9 +268,11 @@ def test_verify_comes_to_the_same_decisions(guarantee: str) -> None:
 
 
 def test_deciding_alone_is_no_dearer_than_an_interval_of_half_the_distance() -> None:
-    alone = [near(seed, 0.15, at_most=0.3).run().calls for seed in range(2)]
-    beside = [near(seed, 0.15, at_most=0.3, half_width=0.075).run().calls for seed in range(2)]
-    assert sum(alone) < sum(beside)
+    for seed in range(2):
+        alone = near(seed, 0.15, at_most=0.3).run()
+        beside = near(seed, 0.15, at_most=0.3, half_width=0.075, budget=alone.calls).run()
+        assert alone.targets["certified"].all()
+        assert not beside.targets["certified"].all()
 
 
 # -- questions that do not count ----------------------------------------------------------------
@@ -364,12 +366,12 @@ def test_a_rate_with_questions_left_out_is_estimated_and_verified() -> None:
     """Each missed at level .05; P(two or more of five) < .03."""
     missed, errors = 0, []
     for seed in range(5):
-        audit, rate = partly(seed, 0.1, surrogate=False, half_width=0.06)
+        audit, rate = partly(seed, 0.1, surrogate=False, half_width=0.08)
         result = audit.run()
         row = result.targets.iloc[0]
         assert row["certified"]
         assert row["excluded"] > 0
-        assert result.calls < 400
+        assert result.calls < 250
         missed += not row["lower"] <= rate <= row["upper"]
         errors.append(row["estimate"] - rate)
         (found,) = verify(audit.journal)

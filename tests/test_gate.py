@@ -1,6 +1,7 @@
 """Rules about certified rates: what they say, what they decide, and what they may not name."""
 
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -32,7 +33,18 @@ def audited(**options: Any) -> Any:
     return journal
 
 
-JOURNAL = audited()
+@cache
+def finished() -> MemoryJournal:
+    """The journal of one audit, for who only reads it."""
+    return audited()
+
+
+def copied(journal: Any) -> Any:
+    """``journal`` with what ``finished()`` holds, for who changes it or needs a file."""
+    journal.set_facts(**finished().facts())
+    journal.add_draws(finished().draws())
+    journal.add_calls(finished().calls())
+    return journal
 
 
 @pytest.mark.parametrize(
@@ -90,40 +102,40 @@ def test_a_rate_on_the_limit_fulfils_at_most_and_not_less():
 
 
 def test_a_failing_rule_fails_the_gate_and_an_open_one_leaves_it_open():
-    passed = gate(JOURNAL, ["overall <= 0.95"])
+    passed = gate(finished(), ["overall <= 0.95"])
     assert (passed.state, passed.exit_code) == ("pass", 0)
-    open_ = gate(JOURNAL, ["overall <= 0.95", "overall <= 50%"])
+    open_ = gate(finished(), ["overall <= 0.95", "overall <= 50%"])
     assert (open_.state, open_.exit_code) == ("open", 4)
-    failed = gate(JOURNAL, ["overall <= 0.5", "overall <= 0.01"])
+    failed = gate(finished(), ["overall <= 0.5", "overall <= 0.01"])
     assert (failed.state, failed.exit_code) == ("fail", 1)
 
 
 def test_one_rule_may_be_about_several_targets():
-    assert [r.target for r in gate(JOURNAL, ["relations <= 1"]).rulings] == [
+    assert [r.target for r in gate(finished(), ["relations <= 1"]).rulings] == [
         "relation identity: error",
         "relation gaussian_noise: error",
     ]
-    assert len(gate(JOURNAL, ["concepts <= 1"]).rulings) == 4
-    assert len(gate(JOURNAL, ["concept:c1 <= 1"]).rulings) == 2
-    assert len(gate(JOURNAL, ["concept:c1:miss rate <= 1"]).rulings) == 1
-    assert len(gate(JOURNAL, ["c1: miss rate <= 1"]).rulings) == 1
+    assert len(gate(finished(), ["concepts <= 1"]).rulings) == 4
+    assert len(gate(finished(), ["concept:c1 <= 1"]).rulings) == 2
+    assert len(gate(finished(), ["concept:c1:miss rate <= 1"]).rulings) == 1
+    assert len(gate(finished(), ["c1: miss rate <= 1"]).rulings) == 1
 
 
 def test_a_target_that_was_not_registered_is_refused_with_the_reason():
     with pytest.raises(InputError, match=r"registered when the audit began.*not be covered"):
-        gate(JOURNAL, ["relation:rotation <= 0.2"])
+        gate(finished(), ["relation:rotation <= 0.2"])
     with pytest.raises(InputError, match=r"--targets relations and another --out, .*prior_journal"):
-        gate(JOURNAL, ["relation:rotation <= 0.2"])
+        gate(finished(), ["relation:rotation <= 0.2"])
     with pytest.raises(InputError, match=r"--targets group:site and"):
-        gate(JOURNAL, ["group:site=north <= 0.2"])
+        gate(finished(), ["group:site=north <= 0.2"])
     with pytest.raises(InputError, match=r"did you mean relation:gaussian_noise\?$"):
-        gate(JOURNAL, ["relation:gausian_noise <= 0.2"])
+        gate(finished(), ["relation:gausian_noise <= 0.2"])
     with pytest.raises(InputError, match="one that explores"):
         gate(audited(half_width=None, budget=3), ["overall <= 0.2"])
     with pytest.raises(InputError, match="at least one rule"):
-        gate(JOURNAL, [])
+        gate(finished(), [])
     with pytest.raises(InputError, match="expected a comparison of two models"):
-        gate(JOURNAL, ["versus:overall <= 0.1"])
+        gate(finished(), ["versus:overall <= 0.1"])
 
 
 def test_decisions_by_bets_decide_the_rule_with_their_limit():
@@ -148,7 +160,7 @@ def test_a_comparison_is_gated_by_how_much_worse_the_new_model_is():
 
 
 def test_junit_and_markdown_say_what_was_decided():
-    found = gate(JOURNAL, ["overall <= 0.95", "overall <= 50 %", "overall <= 1 %"])
+    found = gate(finished(), ["overall <= 0.95", "overall <= 50 %", "overall <= 1 %"])
     suite = ElementTree.fromstring(found.junit())
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
     assert [len(case.findall("failure")) for case in suite] == [0, 0, 1]
@@ -161,7 +173,7 @@ def test_junit_and_markdown_say_what_was_decided():
 def test_the_command_exits_with_what_was_decided(tmp_path: Path, capsys: Any):
     folder = tmp_path / "run"
     folder.mkdir()
-    audited(journal=SQLiteJournal(folder / "journal.db")).close()
+    copied(SQLiteJournal(folder / "journal.db")).close()
     junit, summary = tmp_path / "gate.xml", tmp_path / "gate.md"
     for rule, code in (("overall <= 0.95", 0), ("overall <= 0.01", 1), ("overall <= 0.5", 4)):
         with pytest.raises(SystemExit) as ended:
@@ -219,14 +231,15 @@ def test_a_comparison_ends_with_its_gate_and_not_with_its_decisions() -> None:
 
 def test_an_audit_ends_once_every_rule_of_its_gate_is_decided() -> None:
     targets = ["overall", "concepts", "relations"]
-    ids = JOURNAL.facts()["certificate"]["ids"]
+    ids = finished().facts()["certificate"]["ids"]
     gated = Gated.of(["overall <= 0.9", "overall > 0.05"], [TargetId(**i) for i in ids])
     space = QuestionSpace(tiny_dataset(30, 2), ["identity", "gaussian_noise"])
-    whole = Audit(space, ScriptedModel(), half_width=0.05, targets=targets, seed=3).run()
-    audit = Audit(space, ScriptedModel(), half_width=0.05, targets=targets, seed=3, stop=gated)
+    options: dict[str, Any] = {"half_width": 0.05, "targets": targets, "seed": 3}
+    audit = Audit(space, ScriptedModel(), stop=gated, **options)
     result = audit.run()
     assert result.reason == "every rule of the gate is decided: 2 pass"
-    assert result.calls < whole.calls
+    without = Audit(space, ScriptedModel(), budget=result.calls, **options).run()
+    assert without.reason == f"{result.calls} calls were made"
     assert gate(audit.journal, ["overall <= 0.9", "overall > 0.05"]).state == "pass"
 
 
@@ -279,7 +292,7 @@ def test_a_gate_is_a_test_of_pytest(
     counts: dict[str, int],
 ) -> None:
     folder = pytester.mkdir("run")
-    audited(journal=SQLiteJournal(folder / "journal.db")).close()
+    copied(SQLiteJournal(folder / "journal.db")).close()
     pytester.makepyfile(f"def test_model(avtt_gate):\n    avtt_gate('run', {rule!r})\n")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # whether it is installed or not
     plugin = ("-p", "adaptive_vtt.pytest_plugin", "-p", "no:cacheprovider")
@@ -287,7 +300,7 @@ def test_a_gate_is_a_test_of_pytest(
 
 
 def test_intervals_that_the_rows_do_not_bear_pass_no_gate():
-    journal = audited()
+    journal = copied(MemoryJournal())
     rows = journal.facts()["intervals"]
     rows[0] |= {"lower": 0.0, "upper": 0.01, "half_width": 0.005, "estimate": 0.005}
     journal.set_facts(intervals=rows)

@@ -1,7 +1,6 @@
 """Data, labels and models in whatever form they are at hand, and an audit of them in one line."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -316,14 +315,19 @@ def test_options_of_ones_own_are_taken(tmp_path: Path) -> None:
         avtt.audit(data, classify, halfwidth=0.1)
 
 
-def test_the_function_and_the_module_of_its_name_are_both_there() -> None:
-    code = """
-import adaptive_vtt as avtt
-assert callable(avtt.audit), "before its module was asked for"
-from adaptive_vtt.audit import Audit, Call, Certify, Limits, Progress, Sampling
-import adaptive_vtt.audit
-from adaptive_vtt import audit
-assert audit is avtt.audit and audit.Audit is Audit is avtt.Audit
-assert callable(audit)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+def test_the_function_and_the_module_of_its_name_are_both_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [n for n in sys.modules if n.split(".")[0] == "adaptive_vtt"]:
+        monkeypatch.delitem(sys.modules, name)
+    import adaptive_vtt as avtt
+
+    assert callable(avtt.audit), "before its module was asked for"
+    from adaptive_vtt import audit
+    from adaptive_vtt.audit import Audit
+
+    assert audit is avtt.audit
+    assert audit.Audit is Audit is avtt.Audit
+    assert callable(audit)
+    for name in [n for n in sys.modules if n.split(".")[0] == "adaptive_vtt"]:
+        del sys.modules[name]  # before those that were there come back

@@ -102,7 +102,8 @@ def test_every_command_works_with_parts_of_others(
     assert run("resume", str(out)) == 0
     assert run("verify", str(out)) == 0
     assert run("report", str(out)) == 0
-    assert run("compare", str(spec), "--repeats", "1", "--out", str(spec.parent / "cmp")) == 0
+    compared = ("--strategies", "random", "--repeats", "1", "--out", str(spec.parent / "cmp"))
+    assert run("compare", str(spec), *compared) == 0
     failures = ("--failures", str(spec.parent / "failures"), "--least-loss", "0.5")
     assert run("export", str(out), *failures) == 2
     assert "is code, which is not run here; --run-code" in capsys.readouterr().err

@@ -248,7 +248,9 @@ def test_large_pictures_are_left_out_before_the_page_grows_heavy() -> None:
     noise = np.random.default_rng(0).integers(0, 256, (150, 160, 160, 3), dtype=np.uint8)
     labels = pd.DataFrame({"c": [0, 1] * 75})
     dataset = avtt.datasets.from_table(noise, labels)
-    page = render(audit(dataset, ScriptedModel(), ["identity", "rotation"], budget=450))
+    page = render(
+        audit(dataset, ScriptedModel(), ["identity", "rotation"], budget=450, surrogate=False)
+    )
     assert len(page) < 8_000_000
     bare = sum(v["picture"] is None for i in block(page, "failures-data") for v in i["views"])
     assert bare

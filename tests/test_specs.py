@@ -52,7 +52,7 @@ def copied(name: str, folder: Path, **changes: tuple[str, str]) -> Path:
     return folder / name
 
 
-def audited(spec: Path, budget: int = 30) -> Path:
+def audited(spec: Path, budget: int = 18) -> Path:
     """The folder of a short audit, which was verified and whose failures were exported."""
     out = spec.parent / "run"
     assert run("audit", str(spec), "--budget", str(budget), "--out", str(out), "--json") == 0
@@ -136,7 +136,7 @@ def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
             url=("http://127.0.0.1:8008/v1", f"{server.url}/v1"),
             model=('"demo-captioner"', f'"{server.model}"'),
         )
-        out = audited(spec, budget=60)
+        out = audited(spec, budget=40)
         served = server.statistics.answered
     result = json.loads((out / "result.json").read_text())
     assert served == result["calls"] <= 60

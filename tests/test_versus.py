@@ -110,7 +110,8 @@ def test_functions_are_compared_and_the_journal_s_folder_is_made(tmp_path: Path)
 
 
 def test_models_that_are_alike_are_within_the_margin():
-    verdict = Versus(space(), Skilled("one", 0.8), Skilled("two", 0.8), margin=0.2, seed=0).run()
+    alike = Skilled("one", 0.8), Skilled("two", 0.8)
+    verdict = Versus(space(), *alike, margin=0.2, seed=0, surrogate=False).run()
     assert verdict.targets["decision"].tolist() == ["within"]
     assert verdict.targets["disagreement"].tolist() == [0]
 
