@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ..journal.facts import CertificateFacts
+from ..way_on import more_calls, raised, rounded_up
 from .evidence import Evidence
 from .section import aim, amount, exact, percent, span, sure, within
 from .target_status import Standing
@@ -142,7 +143,11 @@ def _narrow(evidence: Evidence, open_: list[Standing], mine: bool) -> Step:
     calls = [s.more_calls for s in open_ if s.more_calls is not None]
     if not calls:
         return Step(text, "avtt resume DIR" if mine else "Audit(space, model, journal=...)")
-    total = len(evidence.calls) + len(evidence.sources) + max(calls)
-    text += f" The widest would take about {amount(max(calls))} more calls."
-    wanted = f"avtt resume DIR --budget {total}"
-    return Step(text, wanted if mine else f"Audit(space, model, journal=..., budget={total})")
+    text += f" The furthest would take about {amount(max(calls))} more calls."
+    made = len(evidence.calls) + len(evidence.sources)
+    more = more_calls(evidence.facts, made, calls)
+    if not mine:
+        total = f"{rounded_up(made + more):.0f}"
+        return Step(text, f"Audit(space, model, journal=..., budget={total})")
+    limits = raised(evidence.facts, made, len(evidence.table), evidence.cost, more)
+    return Step(text, f"avtt resume DIR {limits}".rstrip())
