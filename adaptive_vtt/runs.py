@@ -28,9 +28,10 @@ class Run:
     """An audit in a folder as it is now.
 
     ``told``: why it ended, how it goes on, or why it cannot be read, else "". ``calls`` are those
-    drawn, answers about source images included, ``waiting`` those of them without an answer. ``targets``: how
-    many are certified at the end or aimed at, 0 in audits that only explore. ``written``: when
-    the journal changed last, in seconds since 1970. ``head``: see ``Journal.head``.
+    drawn, answers about source images included, ``waiting`` those of them without an answer.
+    ``targets``: how many are certified at the end or aimed at, 0 in audits that only explore.
+    ``written``: when the journal changed last, in seconds since 1970. ``head``: see
+    ``Journal.head``.
     """
 
     name: str

@@ -210,7 +210,7 @@ def shown_fields() -> list[tuple[str, Any, str, Any, Any]]:
 
 
 def test_every_example_of_a_field_is_a_value_that_it_takes() -> None:
-    for section, kind, name, field, shown in shown_fields():
+    for section, _, name, field, shown in shown_fields():
         if shown is None:  # tables of options, which differ with what they are about
             assert "dict[" in str(field.annotation), (section, name)
             continue

@@ -89,9 +89,8 @@ def write_first(directory: Path, data: Path | None = None, full: bool = False) -
     written = first(recognised(directory if data is None else data), directory)
     text = written.spec
     if full:
-        text += (
-            "\n# Every field there is, with its default, or with an example.\n" + commented_spec({})
-        )
+        text += "\n# Every field there is, with its default, or with an example.\n"
+        text += commented_spec({})
     write_text(directory / "SPEC.toml", text)
     if not (directory / "model.py").exists():
         write_text(directory / "model.py", written.model)

@@ -123,9 +123,8 @@ def _left_alone(tables: list[Path]) -> str:
         return ""
     names = listed(table.name for table in tables)
     one, them = ("it", "was") if len(tables) == 1 else ("one of them", "were")
-    return (
-        f"{names} there {them} left alone; to go by {one}, give {tables[0]} in place of the folder"
-    )
+    instead = f"to go by {one}, give {tables[0]} in place of the folder"
+    return f"{names} there {them} left alone; {instead}"
 
 
 def _are_loose(path: Path | str) -> bool:
