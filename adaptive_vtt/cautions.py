@@ -1,5 +1,6 @@
 """What a reader of a result has to be told before trusting it, one sentence each."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 NAMED = 3
 """Targets that are named in one sentence, at most."""
+MUTE = 0.5
+"""Share of questions without an answer above which the rates are about little else."""
+QUOTED = 120
+"""So many characters of a reason are quoted."""
 ALIKE = 20
 """Calls after which answers that are all the same are worth a word."""
 
@@ -33,6 +38,8 @@ def cautions(
             "image: so do the untouched model.py of avtt init and a model that is not shown its "
             "images, and the rates then tell nothing"
         )
+    if lost := unanswered(calls):
+        found.append(lost)
     if facts.model_changed:
         found.append(
             "the model's file or parameters changed since the audit began; a certificate is about "
@@ -77,6 +84,19 @@ def constant(facts: "Facts", calls: Sequence["CallRow"]) -> str | None:
     said = {(row.question % len(facts.space.concepts), _said(row)) for row in rows}
     values = list(dict.fromkeys(str(_said(row)) for row in rows))
     return _listed(values) if len(said) == len({concept for concept, _ in said}) else None
+
+
+def unanswered(calls: Sequence["CallRow"]) -> str:
+    """A sentence where more than half of what was asked went unanswered, else ""."""
+    rows = [row for call in calls for row in call.answers if row.loss is not None]
+    reasons = [row.unanswered for row in rows if row.unanswered and not row.excluded]
+    if len(reasons) <= MUTE * len(rows):
+        return ""
+    often, times = Counter(reasons).most_common(1)[0]
+    return (
+        f"{len(reasons):,} of {len(rows):,} questions went unanswered, most often ({times:,} "
+        f"times) with {often[:QUOTED]!r}: the rates tell of that, and little of what the model sees"
+    )
 
 
 def _said(row: "AnswerRow") -> float | str | None:

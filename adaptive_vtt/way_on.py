@@ -24,8 +24,8 @@ def way(facts: Facts, folder: Path | str) -> str:
         return f"'{facts.begun_by}'"
     if facts.spec is None:
         return (
-            "the lines of Python that began it, with the same out= or journal= "
-            f"('avtt resume' takes audits of a SPEC.toml, and {folder} holds none)"
+            "the lines of Python that began it, with the same out= or journal= ('avtt resume' "
+            "takes audits of a SPEC.toml)"
         )
     return f"'avtt resume {shlex.quote(str(folder))}'"
 

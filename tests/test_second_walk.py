@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from report_pages import audit
+from report_kinds import words
+from report_pages import Tags, audit, block
 
 import adaptive_vtt as avtt
 from adaptive_vtt.certify import Certifier, named_targets
@@ -21,13 +22,17 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, unknown
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.journal.rows import AnswerRow
 from adaptive_vtt.models import ModelDefaults
-from adaptive_vtt.oracles import Consistency
+from adaptive_vtt.oracles import Consistency, ContainsTruth
+from adaptive_vtt.relations import get
 from adaptive_vtt.report import render
+from adaptive_vtt.report.verdict import about
+from adaptive_vtt.report.wording import asked
 from adaptive_vtt.results import summarise
 from adaptive_vtt.spec import parse_spec, read_spec
 from adaptive_vtt.testing import tiny_dataset
-from adaptive_vtt.types import Answer, Prompt
+from adaptive_vtt.types import Answer, Ask, FollowUp, Prompt, Question, Sample, TargetId, Unanswered
 from adaptive_vtt.utils import extras
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
@@ -255,3 +260,79 @@ def test_a_missing_part_is_installed_by_the_packages_it_needs(
     assert extras.pip_install("openai") == "pip install 'openai>=1.60'"
     monkeypatch.setattr(extras, "requires", lambda _: None)
     assert extras.pip_install("openai") == "pip install 'adaptive-vtt[openai]'"
+
+
+# -- reports ------------------------------------------------------------------------------
+
+
+def test_a_report_of_words_shows_question_options_and_what_is_right(tmp_path: Path) -> None:
+    page = render(words(tmp_path))
+    lines = [line for item in block(page, "failures-data") for line in item["lines"]]
+    assert len(lines) > 3
+    for line in lines:
+        assert line["asked"]["question"].startswith("What is this (")
+        assert [letter for letter, _, _ in line["asked"]["options"]] == ["A", "B", "C", "D"]
+        assert sum(right for *_, right in line["asked"]["options"]) == 1
+    assert "“What is this (" in Tags(page).text  # in the list of draws, too
+
+
+def test_a_free_answer_is_shown_with_what_is_accepted() -> None:
+    asks, answers = {"colour": Ask("Which?")}, {"colour": ("red",)}
+    sample = Sample("s", None, {"colour": 1}, asks=asks, answers=answers)
+    question = Question(0, "s", "identity", 0, "colour", 1)
+    oracle = ContainsTruth()
+    expected = oracle.expect(get("identity"), FollowUp(None), sample, question, None)
+    details = oracle.judge(question, "blue", expected).details
+    row = AnswerRow(0, 0, 1, 0.0, None, 1.0, 0.5, "blue", details)
+    assert asked(row) == {"question": "Which?", "options": [], "right": "red"}
+    assert asked(AnswerRow(0, 0, 1, 0.0, None, 1.0, 0.5)) is None
+    long = {"asked": {"question": "x" * 1000, "options": [], "right": []}}
+    told = asked(AnswerRow(0, 0, 1, 0.0, None, 1.0, 0.5, "", long))
+    assert told is not None
+    assert len(told["question"]) < 410
+
+
+def test_an_audit_in_which_nothing_failed_says_so_and_what_is_left() -> None:
+    journal = audit(shown(PRESENT), Says(lambda p: (0.9, 1.0)), RELATIONS, half_width=0.3, **QUICK)
+    text = Tags(render(journal)).text
+    assert "Nothing that was asked went wrong." in text
+    assert "Nothing is open, and nothing that was asked went wrong." in text
+
+
+class Mute(Says):
+    def ask(self, prompts: Sequence[Prompt]) -> list[Any]:
+        return [Unanswered("I cannot help with that") for _ in prompts]
+
+
+def test_an_audit_in_which_nothing_was_answered_says_so() -> None:
+    options = {"half_width": 0.3, "budget": 10, "fail_on_error": 1.0, **QUICK}
+    journal = audit(shown(MIXED), Mute(None), RELATIONS, **options)
+    (told,) = summarise(journal).warnings
+    assert told.startswith("20 of 20 questions went unanswered, most often (20 times) with 'I can")
+    assert told in Tags(render(journal)).text
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (TargetId("relation", relation="fog"), "under fog"),
+        (TargetId("severity", relation="fog", severity=2), "under fog at severity 2"),
+        (TargetId("concept", "polyp", 1, "miss rate"), "about polyp where it is present"),
+        (TargetId("concept", "polyp", 0, "false-alarm rate"), "about polyp where it is absent"),
+        (TargetId("concept", "polyp", 1, "EFR"), "about polyp"),
+        (TargetId("relation-concept", "polyp", relation="fog"), "about polyp under fog"),
+        (TargetId("group", group="site", value="a"), "where site is a"),
+        (TargetId("filter", filter="mine"), "of 'mine'"),
+    ],
+)
+def test_the_worst_target_is_named_in_a_sentence(target: TargetId, words: str) -> None:
+    assert about(target) == words
+
+
+def test_a_call_that_names_a_class_is_not_said_to_answer_concepts(tmp_path: Path) -> None:
+    data = classes(tmp_path / "data")
+    (data / "labels.csv").unlink()
+    out = tmp_path / "run"
+    model = Says(lambda p: (0.2, 0.8))
+    avtt.audit(data, model, out=out, budget=4, half_width=0.3, progress=False, **QUICK)
+    assert "each answers with the class of an image" in (out / "report.html").read_text()
