@@ -166,9 +166,9 @@ def _narrow(evidence: Evidence, open_: list[Standing], mine: bool) -> Step:
         return Step(text, "avtt resume DIR" if mine else "Audit(space, model, journal=...)")
     text += f" The furthest would take about {amount(max(calls))} more calls."
     made = len(evidence.calls) + len(evidence.sources)
-    more = more_calls(evidence.facts, made, calls)
+    further = more_calls(evidence.facts, made, calls)
     if not mine:
-        total = f"{rounded_up(made + more):.0f}"
+        total = f"{rounded_up(made + further):.0f}"
         return Step(text, f"Audit(space, model, journal=..., budget={total})")
-    limits = raised(evidence.facts, made, len(evidence.table), evidence.cost, more)
+    limits = raised(evidence.facts, made, len(evidence.table), evidence.cost, further)
     return Step(text, f"avtt resume DIR {limits}".rstrip())
