@@ -198,4 +198,8 @@ def test_a_link_to_filtered_failures_is_shown_where_it_leads(reports: Path, tmp_
         assert browser.value("document.querySelector('[data-filter=target]').value") == "3"
         browser.screenshot(tmp_path / "linked.png")
         assert read_image(tmp_path / "linked.png", "screenshot").std() > 10
+        browser.resize(390, 844)
+        heads = "[...document.querySelectorAll('.map th')]"
+        name = f"{heads}.find((head) => head.textContent === 'gaussian_noise')"
+        assert browser.value(f"{name}.innerHTML") == "gaussian_<wbr>noise"  # breaks there
         assert browser.complaints == []
