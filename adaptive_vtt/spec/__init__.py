@@ -88,8 +88,10 @@ def read_spec(path: Path) -> Spec:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        why = "got a folder" if path.is_dir() else f"cannot be read: {error.strerror or error}"
-        raise InputError(f"{path}: expected a SPEC.toml, {why}{_instead(path)}") from None
+        why = f"cannot be read: {error.strerror or error}"
+        if path.is_dir():
+            why = "expected a SPEC.toml, got a folder"
+        raise InputError(f"{path}: {why}{_instead(path)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is no TOML: {one_line(error)}{_mind(path)}") from None
     return parse_spec(table, str(path))
