@@ -1,21 +1,45 @@
 """What a reader of a result has to be told before trusting it, one sentence each."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from .engine.canaries import TOLERANCE, Repeated
+from .types import SIDES
 
 if TYPE_CHECKING:
     from .journal.facts import Facts
+    from .journal.rows import AnswerRow, CallRow
 
 NAMED = 3
 """Targets that are named in one sentence, at most."""
+MUTE = 0.5
+"""Share of questions without an answer above which the rates are about little else."""
+QUOTED = 120
+"""So many characters of a reason are quoted."""
+ALIKE = 20
+"""Calls after which answers that are all the same are worth a word."""
 
 
-def cautions(facts: "Facts", targets: pd.DataFrame, canaries: Repeated | None) -> list[str]:
-    """The sentences; ``targets`` as in ``results.Result``, ``facts`` of its journal."""
+def cautions(
+    facts: "Facts",
+    targets: pd.DataFrame,
+    canaries: Repeated | None,
+    calls: Sequence["CallRow"] = (),
+) -> list[str]:
+    """The sentences; ``targets`` as in ``results.Result``, ``facts`` and ``calls`` of its
+    journal."""
     found = list(facts.warnings)
+    if (said := constant(facts, calls)) is not None:
+        found.append(
+            f"the model gave the same answer ({said}) in all {len(calls):,} calls, whatever the "
+            "image: so do the untouched model.py of avtt init and a model that is not shown its "
+            "images, and the rates then tell nothing"
+        )
+    if lost := unanswered(calls):
+        found.append(lost)
     if facts.model_changed:
         found.append(
             "the model's file or parameters changed since the audit began; a certificate is about "
@@ -43,6 +67,43 @@ def cautions(facts: "Facts", targets: pd.DataFrame, canaries: Repeated | None) -
     if excluded := _excluded(targets):
         found.append(f"questions that turned out not to count: {excluded}; " + _treated(facts))
     return found
+
+
+def constant(facts: "Facts", calls: Sequence["CallRow"]) -> str | None:
+    """What was answered, in words, where a model answers the same about every image.
+
+    Each concept may have an answer of its own. None where answers differ, where they are too few
+    to tell or scores of masks, and where all are right: every image may show the same.
+    """
+    rates = facts.settings.oracle.rates
+    rows = [row for call in calls for row in call.answers if _said(row) is not None]
+    if len({row.call for row in rows}) < ALIKE or "EFR" in rates:
+        return None
+    if dict(rates) == dict(SIDES) and all(row.answer == row.truth for row in rows):
+        return None
+    said = {(row.question % len(facts.space.concepts), _said(row)) for row in rows}
+    values = list(dict.fromkeys(str(_said(row)) for row in rows))
+    return _listed(values) if len(said) == len({concept for concept, _ in said}) else None
+
+
+def unanswered(calls: Sequence["CallRow"]) -> str:
+    """A sentence where more than half of what was asked went unanswered, else ""."""
+    rows = [row for call in calls for row in call.answers if row.loss is not None]
+    reasons = [row.unanswered for row in rows if row.unanswered and not row.excluded]
+    if len(reasons) <= MUTE * len(rows):
+        return ""
+    often, times = Counter(reasons).most_common(1)[0]
+    return (
+        f"{len(reasons):,} of {len(rows):,} questions went unanswered, most often ({times:,} "
+        f"times) with {often[:QUOTED]!r}: the rates tell of that, and little of what the model sees"
+    )
+
+
+def _said(row: "AnswerRow") -> float | str | None:
+    """The answer as the model gave it; None where there is none, or none of one model."""
+    if row.unanswered is not None:
+        return None
+    return row.answer if row.said is None else row.said
 
 
 def _why_emptied(facts: "Facts") -> str:

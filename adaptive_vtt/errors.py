@@ -30,13 +30,26 @@ class OrderError(AvttError):
     """``ask`` and ``tell`` were called in an order that makes no sense."""
 
 
-def unknown(kind: str, name: str, choices: Iterable[str], where: str = "") -> InputError:
-    """The error for a name that is not one of ``choices``, with the nearest one named."""
+FEW, MANY = 6, 12
+"""Names that are listed where something is unknown, at most: beside the nearest one, and where
+none is near."""
+
+
+def unknown(
+    kind: str, name: str, choices: Iterable[str], where: str = "", every: str = ""
+) -> InputError:
+    """The error for a name that is not one of ``choices``: first the nearest one, then some.
+
+    ``every``: the command that shows all, for where they are too many to list.
+    """
     known = sorted(set(choices))
     near = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
     place = f"{where}: " if where else ""
-    return InputError(f"{place}unknown {kind} {name!r}: expected one of {', '.join(known)}{hint}")
+    hint = f"; did you mean {near[0]!r}? Expected" if near else ": expected"
+    shown = known if len(known) <= MANY else known[: FEW if near else MANY]
+    left = len(known) - len(shown)
+    more = f" and {left} more" + (f" ({every!r} shows all)" if every else "") if left else ""
+    return InputError(f"{place}unknown {kind} {name!r}{hint} one of {', '.join(shown)}{more}")
 
 
 def listed(names: Iterable[str], most: int = 6) -> str:

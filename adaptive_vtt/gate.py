@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from html import escape
 from typing import Any, Literal
 from xml.etree import ElementTree
 
@@ -142,21 +143,25 @@ class Gate:
         )
         for ruling in self.rulings:
             case = ElementTree.SubElement(
-                suite, "testcase", classname=f"gate.{ruling.target}", name=ruling.rule.text
+                suite,
+                "testcase",
+                classname=f"gate.{_xml(ruling.target)}",
+                name=_xml(ruling.rule.text),
             )
+            told = _xml(str(ruling))
             if ruling.state == "fail":
-                ElementTree.SubElement(case, "failure", message=str(ruling))
+                ElementTree.SubElement(case, "failure", message=told)
             elif ruling.state == "open":
-                ElementTree.SubElement(case, "skipped", message=str(ruling))
-            ElementTree.SubElement(case, "system-out").text = str(ruling)
+                ElementTree.SubElement(case, "skipped", message=told)
+            ElementTree.SubElement(case, "system-out").text = told
         ElementTree.indent(suite)
         return ElementTree.tostring(suite, "unicode", xml_declaration=True) + "\n"
 
     def markdown(self) -> str:
         """A summary for a pull request."""
         rows = [
-            f"| {r.state} | `{r.rule.text}` | {_cell(r.target)} | {_percent(r.estimate)} | "
-            f"{_percent(r.lower)} to {_percent(r.upper)} | {r.note} |"
+            f"| {r.state} | {_code(r.rule.text)} | {_cell(r.target)} | {_percent(r.estimate)} | "
+            f"{_percent(r.lower)} to {_percent(r.upper)} | {_cell(r.note)} |"
             for r in self.rulings
         ]
         head = "| | rule | target | estimate | certified | |\n|---|---|---|---:|---|---|"
@@ -380,4 +385,17 @@ def _percent(rate: float) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    """Text in a cell of a Markdown table, where it is neither HTML nor markup."""
+    words = escape(" ".join(text.split()), quote=False)
+    return re.sub(r"([\\|`*\[])", r"\\\1", words)
+
+
+def _code(text: str) -> str:
+    """The same as code, in which a bar alone ends the cell."""
+    words = " ".join(text.split()).replace("`", "'").replace("|", "\\|")
+    return f"`{words}`"
+
+
+def _xml(text: str) -> str:
+    """Without the characters that XML 1.0 has no way to hold."""
+    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)

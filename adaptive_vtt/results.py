@@ -338,7 +338,7 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         lost=facts.interrupted,
         captions=found(calls, draws),
         canaries=canaries,
-        warnings=tuple(cautions(facts, targets, canaries)),
+        warnings=tuple(cautions(facts, targets, canaries, calls)),
         scoring=facts.settings.oracle.regime,
         head=journal.head,
         guarantee=None if facts.certificate is None else facts.certificate.promise,
@@ -357,7 +357,7 @@ def warned(
     targets = pd.DataFrame()
     if facts.certificate is not None:
         targets = _certified(facts.certificate, facts.intervals, draws, calls)
-    return tuple(cautions(facts, targets, repeated(sources, calls)))
+    return tuple(cautions(facts, targets, repeated(sources, calls), calls))
 
 
 def _certified(

@@ -5,7 +5,6 @@ run folder is executed. A folder that cannot be read is a run, too, with a sente
 """
 
 import math
-import shlex
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -19,6 +18,7 @@ from .journal.facts import CertificateFacts, Facts, is_begun, read_facts
 from .journal.files import JOURNAL
 from .journal.locking import holder
 from .types import Guarantee, TargetId
+from .way_on import way
 
 State = Literal["starting", "running", "ended", "stopped", "unreadable"]
 
@@ -27,10 +27,11 @@ State = Literal["starting", "running", "ended", "stopped", "unreadable"]
 class Run:
     """An audit in a folder as it is now.
 
-    ``told``: why it ended, or why it cannot be read, else "". ``calls`` are those drawn, answers
-    about source images included, ``waiting`` those of them without an answer. ``targets``: how
-    many are certified at the end or aimed at, 0 in audits that only explore. ``written``: when
-    the journal changed last, in seconds since 1970. ``head``: see ``Journal.head``.
+    ``told``: why it ended, how it goes on, or why it cannot be read, else "". ``calls`` are those
+    drawn, answers about source images included, ``waiting`` those of them without an answer.
+    ``targets``: how many are certified at the end or aimed at, 0 in audits that only explore.
+    ``written``: when the journal changed last, in seconds since 1970. ``head``: see
+    ``Journal.head``.
     """
 
     name: str
@@ -56,8 +57,7 @@ class Run:
         if self.state == "unreadable":
             return self.told
         if self.state == "stopped":
-            folder = shlex.quote(str(self.folder))
-            return f"stopped: no process holds the lock; go on with 'avtt resume {folder}'"
+            return f"stopped: no process holds the lock; {self.told}"
         return "running" if self.state == "running" else "starting: nothing was asked yet"
 
     @property
@@ -199,7 +199,7 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         name,
         folder,
         "ended" if facts.ended else "running" if held else "stopped",
-        (facts.ended.reason or "the end was asked for") if facts.ended else "",
+        _told(facts, folder, held),
         facts.settings.model,
         facts.model_version,
         facts.space.dataset,
@@ -211,6 +211,12 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         written,
         journal.head,
     )
+
+
+def _told(facts: Facts, folder: Path, held: bool) -> str:
+    if facts.ended:
+        return facts.ended.reason or "the end was asked for"
+    return "" if held else f"go on with {way(facts, folder)}"
 
 
 def read_rates(folder: Path) -> Rates:

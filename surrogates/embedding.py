@@ -15,6 +15,7 @@ from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import Sample
 from adaptive_vtt.utils.devices import pick
+from adaptive_vtt.utils.extras import pip_install
 
 SIDE, WIDTH = 224, 1280
 MEAN, SCALE = 127.0, 128.0
@@ -46,7 +47,7 @@ def _network() -> Any:
         from efficientnet_lite_pytorch import EfficientNet
     except ImportError as error:
         raise InputError(
-            f"embedding: package {error.name!r} is missing: pip install 'adaptive-vtt[embedding]'"
+            f"embedding: package {error.name!r} is missing: {pip_install('embedding')}"
         ) from None
     network = EfficientNet.from_name("efficientnet-lite0")
     path = EfficientnetLite0ModelFile.get_model_file_path()

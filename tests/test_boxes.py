@@ -239,7 +239,7 @@ def test_voc_splits_are_lists_of_names(tmp_path: Path) -> None:
         (lists / f"{name}.txt").write_text(lines)
     dataset = from_voc(tmp_path, split="val")
     assert [dataset.sample_id(k) for k in range(len(dataset))] == ["2"]
-    with pytest.raises(InputError, match=r"unknown split 'vol': .*; did you mean 'val'"):
+    with pytest.raises(InputError, match=r"unknown split 'vol'; did you mean 'val'"):
         from_voc(tmp_path, split="vol")
     with pytest.raises(InputError, match=r"dog_val\.txt, line 1: expected one image name, got"):
         from_voc(tmp_path, split="dog_val")

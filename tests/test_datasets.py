@@ -266,7 +266,7 @@ def test_columns_can_be_chosen_and_images_found_by_id_or_by_file(tmp_path: Path)
         (
             "id,drusen,cyst\n1,1,0\n",
             {"concepts": ["drusn"]},
-            r"labels\.csv: unknown concept 'drusn': expected one of cyst, .*did you mean 'drusen'",
+            r"labels\.csv: unknown concept 'drusn'; did you mean 'drusen'. Expected one of cyst, ",
         ),
         ("id,drusen\n1,1\n2,0\n3,?\n", {}, r"labels: expected 0, 1 .*got '\?' at sample '3'"),
         ("id,drusen\n1,1\n2,2\n", {}, r"got '2' at sample '2', concept 'drusen'"),

@@ -1,18 +1,22 @@
 """``avtt init``: a short SPEC.toml that runs, for a few images or for those that are there."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 from adaptive_vtt.cli import main
+from adaptive_vtt.cli.field_examples import example
 from adaptive_vtt.cli.start_folder import SECTIONS, write_first, write_start
 from adaptive_vtt.datasets.recognition import recognised
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.spec import Spec, read_spec
+from adaptive_vtt.spec.section import kind_name, kinds_of
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
 
@@ -185,3 +189,51 @@ def test_every_field_of_a_spec_shows_the_words_that_it_takes(tmp_path: Path) -> 
     written = (tmp_path / "all" / "SPEC.toml").read_text()
     assert '(refuse, skip)\n# broken = "refuse"\n' in written
     assert '# metric = "dice"\n' in written
+
+
+# -- every field of --full, with its default -----------------------------------------------
+
+
+def shown_fields() -> list[tuple[str, Any, str, Any, Any]]:
+    """Section, class, name, field and example of every field without a default of its own."""
+    found = []
+    for section, info in Spec.model_fields.items():
+        for kind in kinds_of(info.annotation):
+            for name, field in kind.model_fields.items():
+                default = None
+                if not field.is_required():
+                    default = field.get_default(call_default_factory=True)
+                if name != "kind" and default is None:
+                    shown = example(section, kind_name(kind), name)
+                    found.append((section, kind, name, field, shown))
+    return found
+
+
+def test_every_example_of_a_field_is_a_value_that_it_takes() -> None:
+    for section, _, name, field, shown in shown_fields():
+        if shown is None:  # tables of options, which differ with what they are about
+            assert "dict[" in str(field.annotation), (section, name)
+            continue
+        checked = TypeAdapter(Annotated[(field.annotation, field, *field.metadata)])
+        checked.validate_python(shown, strict=True)
+
+
+def test_a_default_that_a_description_tells_is_the_value_that_is_shown() -> None:
+    told = re.compile(r"\((?:default: )?([\d.e^]+|true|false)\)")
+    known = 0
+    for section, kind, name, field, shown in shown_fields():
+        if (match := told.search(field.description or "")) is None:
+            continue
+        known += 1
+        base, _, power = match[1].partition("^")
+        words = {"true": True, "false": False}
+        default = words[base] if base in words else float(base) ** int(power or 1)
+        assert shown == default, (section, kind, name, field.description)
+    assert known > 30
+
+
+def test_no_field_of_full_is_shown_with_nothing_in_it(tmp_path: Path) -> None:
+    text = write_start(tmp_path, full=True).read_text()
+    assert '= ""' not in text
+    assert "\n# size = 256\n" in text
+    assert "\n# most_bytes = 2147483648\n" in text

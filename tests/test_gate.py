@@ -1,5 +1,6 @@
 """Rules about certified rates: what they say, what they decide, and what they may not name."""
 
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError, JournalError
-from adaptive_vtt.gate import Gate, Gated, Rule, gate
+from adaptive_vtt.gate import Gate, Gated, Rule, Ruling, gate
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import ModelDefaults
 from adaptive_vtt.spec import parse_spec
@@ -324,3 +325,47 @@ def test_a_gate_over_intervals_that_hold_each_by_itself_says_how_sure_it_is():
     promise = gate(journal, ["overall <= 0.9", "relations <= 0.9"]).promise
     assert "of the 3 targets" in promise
     assert "probability up to 0.15" in promise
+
+
+# -- names that would like to be markup ---------------------------------------------------
+
+HOSTILE = "<img src=x onerror=alert(1)> & | `rm` [x](y)\nline\x00\x1f\ud800"
+
+
+def hostile_gate() -> Gate:
+    rulings = (
+        Ruling(Rule.parse(f"{HOSTILE.splitlines()[0]} <= 0.1"), HOSTILE, 0.5, 0.4, 0.6, "fail"),
+        Ruling(Rule.parse("b <= 0.1"), "b", 0.1, 0.0, 0.6, "open", note=HOSTILE),
+    )
+    return Gate(rulings, "all hold")
+
+
+def test_junit_is_xml_whatever_targets_are_called() -> None:
+    suite = ElementTree.fromstring(hostile_gate().junit())
+    case, other = suite.findall("testcase")
+    assert case.get("classname") == "gate." + HOSTILE.replace("\x00\x1f\ud800", "???")
+    assert "<img src=x" in str(case.get("name"))
+    assert case.find("failure") is not None
+    skipped = other.find("skipped")
+    assert skipped is not None
+    assert HOSTILE[:20] in str(skipped.get("message"))
+
+
+def test_a_name_is_one_cell_of_the_summary_and_no_markup() -> None:
+    lines = hostile_gate().markdown().splitlines()
+    rows = [line for line in lines if line.startswith(("| fail", "| open"))]
+    assert len(rows) == 2
+    for row in rows:
+        assert len(re.split(r"(?<!\\)\|", row)) == 8  # six cells between seven bars
+        cells = re.sub(r"`[^`]*`", "", row.replace("\\`", ""))  # code is shown as it is
+        assert "<img" not in cells
+        assert "&lt;img" in row
+        assert "\\[x]" in row
+
+
+@given(st.text())
+def test_any_name_leaves_junit_and_summary_whole(name: str) -> None:
+    found = Gate((Ruling(Rule.parse("a <= 0.1"), name, 0.5, 0.4, 0.6, "fail"),), "all hold")
+    ElementTree.fromstring(found.junit())
+    rows = [line for line in found.markdown().splitlines() if line.startswith("| fail")]
+    assert [len(re.split(r"(?<!\\)\|", row.replace("\\\\", ""))) for row in rows] == [8]

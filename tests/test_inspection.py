@@ -105,7 +105,7 @@ def test_charts_are_plotly_figures_by_name(audit: avtt.Audit, result: Result) ->
     intervals = result.plot()
     assert sorted(intervals.data[0].y) == sorted(result.targets["target"])
     assert list(intervals.data[0].x) == (100 * result.targets["estimate"]).tolist()[::-1]
-    with pytest.raises(InputError, match="unknown figure 'width': expected one of") as error:
+    with pytest.raises(InputError, match="figure 'width'; did you mean 'widths'") as error:
         result.plot("width")
     names = str(error.value).partition("one of ")[2].partition(";")[0].split(", ")
     assert names == ["concepts", "conditions", "cost", "intervals", "widths"]

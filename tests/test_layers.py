@@ -31,6 +31,7 @@ ROOMS = (
     # 4 and 5: the loop, and who drives it
     "engine",
     "cautions",
+    "way_on",
     "results",
     "result_file",
     "report",

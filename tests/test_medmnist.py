@@ -84,7 +84,10 @@ def test_medmnist_images_are_fetched_one_by_one(tmp_path: Path, compress: bool) 
     ("options", "message"),
     [
         ({"flag": "pathmist"}, r"unknown dataset flag 'pathmist'.*did you mean 'pathmnist'"),
-        ({"split": "tests"}, r"unknown split 'tests': expected one of test, train, val"),
+        (
+            {"split": "tests"},
+            r"unknown split 'tests'; did you mean 'test'. Expected one of test, train, val",
+        ),
         ({"size": 32}, r"expected a size of 28, 64, 128 or 224, got 32"),
         ({"size": 64}, r"'.*octmnist_64\.npz' does not exist"),
         ({"classes": "mine"}, r"unknown value of classes 'mine': expected one of all, own"),

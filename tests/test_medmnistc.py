@@ -232,10 +232,10 @@ def test_relations_can_be_sent_to_worker_processes() -> None:
 
 
 def test_unknown_flag_names_the_nearest() -> None:
-    unknown = r"unknown MedMNIST-C data set 'pathmnits': .*; did you mean 'pathmnist'\?"
+    unknown = r"unknown MedMNIST-C data set 'pathmnits'; did you mean 'pathmnist'\?"
     with pytest.raises(InputError, match=unknown):
         medmnistc.relations("pathmnits")
-    unknown = r"unknown relation 'medmnistc/foo': expected one of .*medmnistc/pathmnist"
+    unknown = r"unknown relation 'medmnistc/foo'.*xpected one of"
     with pytest.raises(InputError, match=unknown):
         relations.resolve(["medmnistc/foo"])
     with pytest.raises(InputError, match=r"did you mean 'medmnistc/octmnist/pixelate'\?"):

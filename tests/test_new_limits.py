@@ -16,12 +16,12 @@ import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.next_step import rounded_up
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import MemoryJournal, read_journal
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.way_on import rounded_up
 
 CERTIFIES: dict[str, Any] = {"targets": ["overall", "relations"], "surrogate": False, "seed": 1}
 

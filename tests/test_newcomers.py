@@ -243,7 +243,7 @@ def test_a_model_that_raises_is_shown_by_its_own_last_line(tmp_path: Path) -> No
             "predict = 3\n",
             r"expected a callable.*got int; for a table of answers say kind = 'record",
         ),
-        ("import numpy\ndef predit(i): ...\n", r"expected one of predit; did you mean 'predit'"),
+        ("import numpy\ndef predit(i): ...\n", r"did you mean 'predit'. Expected one of predit"),
     ],
 )
 def test_a_model_that_cannot_be_imported_is_shown_by_file_and_line(

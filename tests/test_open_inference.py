@@ -130,7 +130,7 @@ def test_concepts_may_be_named_and_logits_turned_into_probabilities() -> None:
     assert isinstance(said, Answer)
     assert said.values == pytest.approx([1 / (1 + np.exp(2 * logit - logit))])
     with pytest.raises(
-        InputError, match=r"unknown concept 'bright'.*expected one of blight, other"
+        InputError, match=r"unknown concept 'bright'.*Expected one of blight, other"
     ):
         ask(model, prompts, concepts=("other", "blight"))
 

@@ -57,7 +57,10 @@ def test_a_group_may_stand_beside_keywords_of_others(space: QuestionSpace) -> No
             {"limits": Limits(), "budget": 5},
             "audit: expected 'budget' in limits = Limits(...) or as a keyword, got both",
         ),
-        ({"budgt": 5}, "audit: unknown option 'budgt': expected one of at_most, "),
+        (
+            {"budgt": 5},
+            "audit: unknown option 'budgt'; did you mean 'budget'? Expected one of at_most, ",
+        ),
         ({"budgt": 5}, "did you mean 'budget'?"),
         ({"sampling": "random"}, "sampling: expected a Sampling, got 'random' of type str"),
     ],

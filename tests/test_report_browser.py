@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import Browser, needs_chromium
 from report_kinds import KINDS
 from test_report_odd import hostile_journal
 
 from adaptive_vtt.report import write_report
+from adaptive_vtt.utils.image_files import read_image
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium on the PATH")
@@ -182,3 +184,22 @@ def test_screenshots(reports: Path, tmp_path: Path, name: str) -> None:
             done = browse(tmp_path, address.as_uri(), f"--screenshot={target}", size, *dark)
             assert console(done) == []
             assert target.stat().st_size > 20_000
+
+
+@needs_chromium
+def test_a_link_to_filtered_failures_is_shown_where_it_leads(reports: Path, tmp_path: Path) -> None:
+    """The section stands below the bar, and is drawn. Chromium's --screenshot is blank here, as of
+    any page that was scrolled; a window is not."""
+    with Browser(tmp_path / "profile") as browser:
+        browser.open((reports / "each.html").as_uri() + "#failures?target=3")
+        browser.until("document.querySelectorAll('#failures-list article').length")
+        top = "document.getElementById('failures').getBoundingClientRect().top"
+        browser.until(f"0 < {top} && {top} < 100")
+        assert browser.value("document.querySelector('[data-filter=target]').value") == "3"
+        browser.screenshot(tmp_path / "linked.png")
+        assert read_image(tmp_path / "linked.png", "screenshot").std() > 10
+        browser.resize(390, 844)
+        heads = "[...document.querySelectorAll('.map th')]"
+        name = f"{heads}.find((head) => head.textContent === 'gaussian_noise')"
+        assert browser.value(f"{name}.innerHTML") == "gaussian_<wbr>noise"  # breaks there
+        assert browser.complaints == []

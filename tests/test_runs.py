@@ -92,7 +92,7 @@ def test_running_stopped_and_ended_are_told_apart_by_lock_and_journal(
         audit.kill()
         run = read_run(audit.folder)
         assert run.state == "stopped"
-        assert f"go on with 'avtt resume {audit.folder}'" in run.words
+        assert "no process holds the lock; go on with the lines of Python" in run.words
     assert read_run(runs / "first").words == "ended: 24 calls were made"
 
 

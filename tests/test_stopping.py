@@ -115,7 +115,7 @@ def test_combinations_combine_and_say_so() -> None:
         (lambda: UncertaintyBelow(float("nan")), r"in \(0, 1\], got nan"),
         (
             lambda: UncertaintyBelow(0.5, over="maxx"),  # type: ignore[arg-type]
-            r"stop: unknown aggregate 'maxx': expected one of max, mean; did you mean 'max'",
+            r"stop: unknown aggregate 'maxx'; did you mean 'max'. Expected one of max, mean",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -85,6 +86,13 @@ def view(runs: Path) -> Iterator[View]:
         yield server
 
 
+@pytest.mark.parametrize("line", ["http://[bad/", "/?" + "&".join(["by=x"] * 200)])
+def test_an_address_that_cannot_be_read_is_the_readers_mistake(view: View, line: str) -> None:
+    with socket.create_connection(("127.0.0.1", view.port), timeout=10) as connection:
+        connection.sendall(f"GET {line} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
 # -- a run while it goes on ----------------------------------------------------------------
 
 
@@ -118,9 +126,7 @@ def test_a_killed_audit_says_how_to_go_on(tmp_path: Path) -> None:
         audit.kill()
         found = state(server, "one")
         assert found["state"] == "stopped"
-        assert (
-            f"no process holds the lock; go on with 'avtt resume {audit.folder}'" in found["words"]
-        )
+        assert "no process holds the lock; go on with the lines of Python" in found["words"]
 
 
 @pytest.mark.slow

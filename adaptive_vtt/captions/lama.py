@@ -28,8 +28,8 @@ class LaMa:
     Inputs: image 1 x 3 x H x W in [0, 1] and mask 1 x 1 x H x W, 1 where to paint, of float32,
     told apart by their channels; output: 1 x 3 x H x W in [0, 1] or, where any value is above
     2, [0, 255]. For a fixed input size the image is resized there and back. Only the box and
-    ``margin`` pixels around it are taken from the output. Needs onnxruntime (pip install
-    'adaptive-vtt[onnx]'). Raises InputError for files and networks that do not fit.
+    ``margin`` pixels around it are taken from the output. Needs onnxruntime (the extra
+    ``onnx``). Raises InputError for files and networks that do not fit.
     """
 
     def __init__(

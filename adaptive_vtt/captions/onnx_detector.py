@@ -32,7 +32,7 @@ class OnnxDetector:
     ``size``: height and width of the input, or one number for both; default the file's, and where
     it has none, 640 (YOLO) or the picture's own. ``mean``, ``std``: see `Preprocessing`;
     ``providers``: where it runs, in order of preference (default: the CPU). Needs onnxruntime
-    (pip install 'adaptive-vtt[onnx]'). Raises InputError for what does not fit.
+    (the extra ``onnx``). Raises InputError for what does not fit.
     """
 
     def __init__(

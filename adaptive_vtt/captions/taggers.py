@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any, Protocol
 
 from ..errors import InputError, one_line
+from ..utils.extras import pip_install
 from .sameness import singular
 
 Token = tuple[str, bool]
@@ -49,7 +50,7 @@ def _pipeline(models: Sequence[str]) -> Any:
     try:
         import spacy
     except ImportError:
-        raise InputError("this tagger needs spaCy: pip install 'adaptive-vtt[words]'") from None
+        raise InputError(f"this tagger needs spaCy: {pip_install('words')}") from None
     for model in models:
         try:
             return spacy.load(model, exclude=["parser", "ner", "lemmatizer"])

@@ -85,6 +85,7 @@ class Certifier(Game):
         self.largest = np.array([largest(space, t, answers) for t in targets], float)
         self.calls = np.array([calls(space, t, answers) for t in targets], float)  # M
         self.first_calls = np.maximum(self.calls, 1)
+        self.left = space.size if answers == "one" else space.images  # calls not drawn
         self.unseen = self.sizes.copy()  # questions not drawn; answers may be on their way
         self._reach_down = np.full(count, FIRST_REACH)
         self._reach_up = np.full(count, FIRST_REACH)
@@ -251,6 +252,7 @@ class Certifier(Game):
     def _advance(self, move: Move, count: Floats, stratum: Stratum | None) -> None:
         self._reach_down, self._reach_up = move.next_down, move.next_up
         self._reach_tilt, self._foreseen = move.next_tilt, move.next_foreseen
+        self.left -= 1
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
         if self.strata is not None and stratum is not None:
@@ -286,7 +288,7 @@ class Certifier(Game):
         astray = self.astray()
         more = draws * np.maximum((sequences.half_width / self._wanted) ** 2 - 1, 0)
         if self.rules.by_distance:  # evidence goes with the draws
-            more = np.minimum(draws * self.lacking / np.maximum(1 - self.lacking, TINY), self.calls)
+            more = draws * self.lacking / np.maximum(1 - self.lacking, TINY)
         decided = self._decided()
         return [
             {
@@ -301,7 +303,7 @@ class Certifier(Game):
                 "size": int(self.sizes[k]),
                 "variance_ratio": float(ratios[k]),
                 "effective_draws": float(self.hits[k] / ratios[k]),
-                "more_calls": int(np.ceil(more[k])),
+                "more_calls": int(min(np.ceil(more[k]), self.left)),
                 **decided[k],
             }
             for k, target in enumerate(self.targets)

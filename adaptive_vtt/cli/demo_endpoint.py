@@ -11,7 +11,6 @@ from ..demo_server import FAULTS, MODEL, STATISTICS, Behaviour, Brain, DemoBrain
 from ..errors import InputError
 
 PORT = 8008
-SPEC, CAPTIONS_SPEC = "experiments/specs/endpoint.toml", "experiments/specs/captions.toml"
 CAPTIONER = "demo-captioner"
 """What the served model is called that describes pictures."""
 
@@ -25,6 +24,36 @@ class _Offer:
     images: str
     errors: str
     spec: str
+    """The sections of a SPEC.toml that are its own."""
+
+
+_FRAMES = """[dataset]
+kind = "phantom"
+count = {count}
+size = {size}
+seed = {seed}
+[space]
+relations = ["identity", "medtest"]"""
+_SCENES = """[dataset]
+kind = "scenes"
+count = 100
+[oracle]
+kind = "captions"
+[space]
+relations = ["reic"]"""
+_SPEC = """{own}
+[model]
+kind = "openai"
+url = "{url}/v1"
+model = "{model}"{key}
+timeout = 5.0         # it hangs now and then
+max_input_tokens = 600
+max_tokens = 64       # with the prices, what a call costs at most
+price_input = 2.5
+price_output = 10.0
+[certify]
+half_width = 0.2
+targets = ["relations"]"""
 
 
 def serve(
@@ -92,8 +121,8 @@ def _endoscopist(
     )
     rates = ", ".join(f"{concept} {rate:.1%}" for concept, rate in errors.items())
     rates += f";\n          up to {worse:.0%} more where a frame is perturbed"
-    dataset = f'kind = "phantom", count = {count}, size = {size}, seed = {seed}'
-    return _Offer(brain, MODEL, dataset, rates, SPEC)
+    dataset = f"{count} synthetic ones, {size} x {size} pixels"
+    return _Offer(brain, MODEL, dataset, rates, _FRAMES.format(count=count, size=size, seed=seed))
 
 
 def _captioner(error_rate: float, seed: int) -> _Offer:
@@ -108,7 +137,7 @@ def _captioner(error_rate: float, seed: int) -> _Offer:
     )
     brain = CaptionBrain(captioner)
     told = ", ".join(f"{fault} {rate:.1%}" for fault, rate in captioner.rates.items())
-    return _Offer(brain, CAPTIONER, 'kind = "scenes", of any count and seed', told, CAPTIONS_SPEC)
+    return _Offer(brain, CAPTIONER, "drawn scenes, whatever their count and seed", told, _SCENES)
 
 
 def spread_errors(concepts: tuple[str, ...], rate: float) -> dict[str, float]:
@@ -130,6 +159,8 @@ def _key(variable: str | None) -> str | None:
 
 
 def _introduction(server: DemoServer, offer: _Offer, key_env: str | None) -> str:
+    key = f'\nkey = "{key_env}"' if key_env else ""
+    spec = _SPEC.format(own=offer.spec, url=server.url, model=server.model, key=key)
     return f"""
 serving   {server.url}/v1   (OpenAI's chat completions)
           {server.url}/v2   (Open Inference Protocol), {server.url}/predict
@@ -139,18 +170,15 @@ frames    {offer.images}
 errors    {offer.errors}
 bill      {server.url}{STATISTICS}
 
-In another terminal:
-  avtt audit {offer.spec} --dry-run
-  avtt audit {offer.spec} --max-cost 0.5 --out runs/endpoint{_hint(server, key_env)}
+To audit it, write these lines into a file demo.toml:
+
+{spec}
+
+and in another terminal:
+  avtt audit demo.toml --dry-run
+  avtt audit demo.toml --max-cost 0.5 --out runs/endpoint
 
 Ctrl-C ends it."""
-
-
-def _hint(server: DemoServer, key_env: str | None) -> str:
-    """What to change in the spec for a server like this one."""
-    changes = [] if server.port == PORT else [f'url = "{server.url}/v1"']
-    changes += [] if key_env is None else [f'key = "{key_env}"']
-    return f"\nafter setting {' and '.join(changes)} in its [model]" if changes else ""
 
 
 def _bill(server: DemoServer) -> str:

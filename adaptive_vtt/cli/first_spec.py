@@ -153,6 +153,7 @@ def _model(layout: Layout, dataset: Dataset) -> str:
 
 def _found(layout: Layout, dataset: Dataset) -> str:
     names = list(dataset.concepts)
+    beside = f"; {layout.apart}" if layout.apart else ""
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     what = {
         "classes": f"in {len(names)} class folders ({shown})",
@@ -160,4 +161,9 @@ def _found(layout: Layout, dataset: Dataset) -> str:
         "images": "without labels",
         "table": f"with a table of labels ({shown})",
     }
-    return f"{len(dataset)} images {what[layout.kind]}"
+    if layout.kind == "table" and not {"images", "file_column"} & set(layout.options):
+        return (
+            f"a table of {len(dataset)} samples ({shown}), and none of their images beside it: "
+            'name their folder by images = "..." in [dataset]'
+        )
+    return f"{len(dataset)} images {what[layout.kind]}{beside}"

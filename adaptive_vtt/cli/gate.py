@@ -40,6 +40,7 @@ def gate(
     from ..journal.facts import read_facts
     from ..journal.files import JOURNAL
     from ..utils.files import write_text
+    from ..way_on import way
 
     with closing(read_journal(directory / JOURNAL)) as journal:
         if listed:
@@ -49,7 +50,7 @@ def gate(
             typer.echo("\n".join(f"{VERSUS * compared}{name}" for name in names))
             return
         found = decide(journal, rule, str(directory))
-        begun = read_facts(journal.facts()).begun_by or f"avtt resume {directory}"
+        begun = way(read_facts(journal.facts()), directory)
     if junit is not None:
         write_text(junit, found.junit())
     if summary is not None:
@@ -62,6 +63,6 @@ def gate(
             typer.echo(str(ruling))
         typer.echo(f"gate: {found.state}; {found.promise}")
         if found.state == "open":
-            typer.echo(f"go on with '{begun}', and try the gate again")
+            typer.echo(f"go on with {begun}, under a higher limit if it met one, and try again")
     if found.exit_code:
         raise typer.Exit(found.exit_code)

@@ -43,8 +43,7 @@ def check(out: Path, head: str | None = None) -> str:
         end = f"{drawn}; head {journal.head}"
     if not intervals:
         return f"{what}; the audit certifies nothing; {end}"
-    count = len(intervals)
-    follow = "its interval follows" if count == 1 else f"all {count} intervals follow"
+    follow = "the interval follows" if len(intervals) == 1 else "the intervals follow"
     return f"{what}; {follow} from them: {promise}; {end}"
 
 

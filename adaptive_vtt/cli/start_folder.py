@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType, UnionType
+from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
@@ -21,8 +21,11 @@ from ..utils.files import write_bytes, write_text
 from ..utils.image_codec import png
 from ..utils.random_streams import generator
 from ..utils.tables import csv_text
+from .field_examples import example
 
 SAMPLES = 60
+FILES = {*TABLES, *ENDINGS, ".md", ".toml", ".py", ".txt", ".json", ".html", ".xlsx", ".zip"}
+"""Endings of files, which no folder's name has."""
 MODEL = '''"""The model under test: change ``predict`` to call yours."""
 
 import numpy as np
@@ -77,6 +80,7 @@ def write_first(directory: Path, data: Path | None = None, full: bool = False) -
 
     Raises InputError where a SPEC.toml is there, and for images whose layout nobody knows.
     """
+    _refuse_file(directory)
     _refuse_existing(directory, "SPEC.toml")
     if data is None and not _holds_data(directory):
         return Written(write_start(directory, full), None)
@@ -85,11 +89,21 @@ def write_first(directory: Path, data: Path | None = None, full: bool = False) -
     written = first(recognised(directory if data is None else data), directory)
     text = written.spec
     if full:
-        text += "\n# Every field there is, with its default.\n" + commented_spec({})
+        text += "\n# Every field there is, with its default, or with an example.\n"
+        text += commented_spec({})
     write_text(directory / "SPEC.toml", text)
     if not (directory / "model.py").exists():
         write_text(directory / "model.py", written.model)
     return Written(directory / "SPEC.toml", written.found)
+
+
+def _refuse_file(directory: Path) -> None:
+    """For a name that is a file's, or looks like one: nobody wants a folder README.md."""
+    if directory.is_file() or (not directory.exists() and directory.suffix.lower() in FILES):
+        raise InputError(
+            f"{directory}: expected a folder to write into, got the name of a file; images or "
+            "labels that are there are named by --data: avtt init DIR --data FOLDER"
+        )
 
 
 def _refuse_existing(directory: Path, *names: str) -> None:
@@ -133,7 +147,8 @@ def _short(directory: Path) -> str:
 def commented_spec(chosen: Mapping[tuple[str, str], Any]) -> str:
     """SPEC.toml with every field described; those that are not ``chosen``, by section and name, are
     commented out."""
-    parts = ["# What to audit, and how. Paths start at this file's folder.\n"]
+    head = "# What to audit, and how. Paths start at this file's folder. Behind # stand all other\n"
+    parts = [f"{head}# fields, with their defaults, or with an example where they have none.\n"]
     for section, info in Spec.model_fields.items():
         kinds = kinds_of(info.annotation)
         head = f"[{section}]" if chosen and info.default is not None else f"# [{section}]"
@@ -141,12 +156,15 @@ def commented_spec(chosen: Mapping[tuple[str, str], Any]) -> str:
         described: set[tuple[str, str | None]] = set()
         for kind in kinds:
             values = {n: v for (s, n), v in chosen.items() if s == section and kind is kinds[0]}
-            parts.append(_kind(kind, values, described))
+            parts.append(_kind(section, kind, values, described))
     return "".join(parts)
 
 
 def _kind(
-    kind: type[Section], values: Mapping[str, Any], described: set[tuple[str, str | None]]
+    section: str,
+    kind: type[Section],
+    values: Mapping[str, Any],
+    described: set[tuple[str, str | None]],
 ) -> str:
     """The fields of a section, or of one kind of it; those ``described`` before are only named."""
     lines, again = [], []
@@ -157,28 +175,29 @@ def _kind(
             again.append(name)
         else:
             described.add((name, field.description))
-            lines.append(_field(name, field, values.get(name)))
+            shown = example(section, kind_name(kind), name)
+            lines.append(_field(name, field, values.get(name), shown))
     if again:
         lines.append(f"# and, as above: {', '.join(again)}\n")
     return "".join(lines)
 
 
-def _field(name: str, field: FieldInfo, value: Any) -> str:
+def _field(name: str, field: FieldInfo, value: Any, instead: Any) -> str:
+    """``instead``: what is shown of a field that is not set and has no default here."""
     default = None if field.is_required() else field.get_default(call_default_factory=True)
-    shown = _toml(value if value is not None else default, field.annotation)
+    given = next((v for v in (value, default, instead) if v is not None), None)
+    shown = _toml(given, field.annotation)
     line = f"{name} = {shown}" if value is not None else f"# {name} = {shown}"
     return f"# {field.description}{_words(field.annotation)}\n{line}\n"
 
 
 def _toml(value: Any, annotation: Any) -> str:
-    """A value as TOML, or, where there is none, one of the kind that is expected."""
+    """A value as TOML, or, where there is none, an empty table or list."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {json.dumps(v)}" for k, v in value.items()) + " }"
     if value is not None:
         return json.dumps(value)
-    kind = next(k for k in _sides(annotation) if k is not NoneType)
-    if get_origin(kind) is Literal:
-        return json.dumps(get_args(kind)[0])
-    plain = {int: "100", float: "0.5", str: '""', bool: "true"}
-    return plain.get(kind, "{}" if get_origin(kind) is dict else "[]")
+    return "{}" if any(get_origin(kind) is dict for kind in _sides(annotation)) else "[]"
 
 
 def _sides(annotation: Any) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ What is found is a kind of dataset and its options, as the [dataset] section of 
 them, so that Python and ``avtt init`` understand the same folders.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
+from ..errors import InputError, listed
 from .base import Dataset
 from .formats.class_folder import SPLITS, from_class_folders
 from .formats.image_folder import NOTHING, from_images
@@ -44,6 +45,8 @@ class Layout:
     kind: str
     path: Path
     options: Mapping[str, Any]
+    apart: str = ""
+    """What of the folder was left alone, and how to choose it; "" for nothing."""
 
     def load(self) -> Dataset:
         """The dataset; raises InputError for whatever in it cannot be used."""
@@ -64,7 +67,10 @@ def as_dataset(
     if isinstance(data, Dataset):
         return data
     if labels is None and isinstance(data, str | Path) and not _are_loose(data):
-        return recognised(data).load()
+        layout = recognised(data)
+        if layout.apart:
+            warnings.warn(f"{data}: {layout.apart}", stacklevel=3)
+        return layout.load()
     if labels is None and isinstance(data, pd.DataFrame):
         return _of_rows(data)
     images = image_files(Path(data)) if isinstance(data, str | Path) else data
@@ -94,20 +100,31 @@ def recognised(path: Path | str) -> Layout:
             f"{root}: expected a folder or a table of labels ({', '.join(TABLES)}), got "
             f"{'another file' if root.is_file() else 'nothing: it does not exist'}"
         )
-    if any((root / images).is_dir() and (root / masks).is_dir() for images, masks in LAYOUTS):
-        return Layout("masks", root, {"concept": SHOWN})
-    folders = _image_folders(root)
     tables = [file for file in sorted(root.iterdir()) if file.suffix in TABLES]
+    apart = _left_alone(tables)
+    if any((root / images).is_dir() and (root / masks).is_dir() for images, masks in LAYOUTS):
+        return Layout("masks", root, {"concept": SHOWN}, apart)
+    folders = _image_folders(root)
     if len(tables) == 1 and (_are_loose(root) or len(folders) < 2):
         return _table(tables[0])
     if len(folders) > 1 and not {folder.name.lower() for folder in folders} <= SPLITS:
-        return Layout("classes", root, {})
+        return Layout("classes", root, {}, apart)
     if len(folders) == 1 or _are_loose(root):
-        return Layout("images", root if _are_loose(root) else folders[0], {})
+        return Layout("images", root if _are_loose(root) else folders[0], {}, apart)
     raise InputError(
         f"{root}: expected one folder of images per class, folders images/ and masks/, a table of "
         "labels (CSV or Parquet) beside images, or images; found none of these"
     )
+
+
+def _left_alone(tables: list[Path]) -> str:
+    """What is said of tables beside what was taken; "" for none."""
+    if not tables:
+        return ""
+    names = listed(table.name for table in tables)
+    one, them = ("it", "was") if len(tables) == 1 else ("one of them", "were")
+    instead = f"to go by {one}, give {tables[0]} in place of the folder"
+    return f"{names} there {them} left alone; {instead}"
 
 
 def _are_loose(path: Path | str) -> bool:

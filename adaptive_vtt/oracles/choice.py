@@ -3,8 +3,8 @@
 Source: EndoBench, section 4.1 and its public scoring code; see ``oracles.choice_extraction``.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +19,9 @@ from .judge_models import EXACT, Referee
 ERRORS = MappingProxyType({"error rate": 1})
 """Name of the only rate -> its side of the truth. Every question is about a concept of its own,
 whose truth is always 1, so there is no second side."""
+
+ASKED = "asked"
+"""In an outcome's details: the question in words, its options, and what is right."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,10 @@ class MultipleChoice(OracleDefaults):
     def judge(
         self, question: Question, answer: Any, expected: Choice, source_answer: Any = None
     ) -> Outcome:
+        told = in_words(expected.ask, [expected.letter])
+        return replace(self._judged(answer, expected), details=told)
+
+    def _judged(self, answer: Any, expected: Choice) -> Outcome:
         settled = without_reading(answer, expected.spoilt, self.unanswered_loss)
         if settled is not None:
             return settled
@@ -94,6 +101,13 @@ class MultipleChoice(OracleDefaults):
             if right is not None:
                 return scored(right)
         return Outcome(self.unanswered_loss, unanswered=found.reason)
+
+
+def in_words(ask: Ask | None, right: Sequence[str]) -> dict[str, Any] | None:
+    """The details of an outcome that tell people what was asked, and what is ``right``."""
+    if ask is None:
+        return None
+    return {ASKED: {"question": ask.text, "options": [*ask.options], "right": [*right]}}
 
 
 def without_reading(answer: Any, spoilt: str, unanswered_loss: float) -> Outcome | None:

@@ -6,7 +6,7 @@ an instrument, one more than before, and where the instrument is can no longer b
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..datasets.vqa.medvqa_questions import (
@@ -20,9 +20,9 @@ from ..errors import InputError, unknown
 from ..models.replies import NO_ANSWER, REFUSED, conclusion, refused
 from ..relations.base import RelationDefaults
 from ..relations.places import moves
-from ..types import FollowUp, Outcome, Question, Sample, SourceAnswer
+from ..types import Ask, FollowUp, Outcome, Question, Sample, SourceAnswer
 from .base import OracleDefaults
-from .choice import ERRORS, scored, without_reading
+from .choice import ERRORS, in_words, scored, without_reading
 
 Accept = Literal["either", "yes", "name"]
 ACCEPT = ("either", "yes", "name")
@@ -48,10 +48,11 @@ _NONE = ("no", "none", "not relevant", "0", "")
 
 @dataclass(frozen=True)
 class Truths:
-    """Accepted answers, and why the question should not count, or ""."""
+    """Accepted answers, why the question should not count, or "", and what was asked."""
 
     accepted: tuple[str, ...]
     spoilt: str = ""
+    ask: Ask | None = None
 
 
 class ContainsTruth(OracleDefaults):
@@ -98,11 +99,16 @@ class ContainsTruth(OracleDefaults):
             )
         if question.concept in POSITIONS and moves(relation, follow_up, sample):
             return Truths(truths, f"{relation.name} moves what is asked for")
-        return changed(truths, question.concept, follow_up, self.accept)
+        found = changed(truths, question.concept, follow_up, self.accept)
+        return replace(found, ask=sample.asks.get(question.concept))
 
     def judge(
         self, question: Question, answer: Any, expected: Truths, source_answer: Any = None
     ) -> Outcome:
+        told = in_words(expected.ask, expected.accepted)
+        return replace(self._judged(answer, expected), details=told)
+
+    def _judged(self, answer: Any, expected: Truths) -> Outcome:
         settled = without_reading(answer, expected.spoilt, self.unanswered_loss)
         if settled is not None:
             return settled

@@ -28,6 +28,7 @@ from ..types import (
     Value,
 )
 from .base import OracleDefaults
+from .choice import ASKED
 from .margin import MARGIN, margin
 
 HALVES = ("a", "b")
@@ -147,6 +148,8 @@ def difference(lost_a: float, lost_b: float) -> float:
 def _pair(case_a: Case, lost_a: Outcome, case_b: Case, lost_b: Outcome) -> Outcome:
     loss = difference(lost_a.loss, lost_b.loss)
     details = {"a": _told(case_a, lost_a), "b": _told(case_b, lost_b)}
+    if asked := (lost_a.details or {}).get(ASKED):
+        details[ASKED] = asked
     if excluded := lost_a.excluded or lost_b.excluded:
         return Outcome(0.0, excluded=excluded, details=details)
     missing = _missing("A", case_a, lost_a) or _missing("B", case_b, lost_b)

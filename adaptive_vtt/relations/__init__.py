@@ -100,7 +100,8 @@ def get(name: str) -> RelationDefaults:
     for relation in near:  # without importing any other family
         if relation.name == name:
             return relation
-    raise unknown("relation", name, [*(r.name for r in near), *REGISTRY.built_in])
+    known = [*(r.name for r in near), *REGISTRY.built_in]
+    raise unknown("relation", name, known, every="avtt list relations")
 
 
 def make(

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..journal.old_facts import CERTIFY
 from ..journal.rows import AnswerRow, DrawRow
+from . import wording
 from .evidence import Evidence
 from .section import Section, amount, figure, fragment, percent
 
@@ -30,10 +31,11 @@ MOST_TARGETS = 6
 
 @dataclass(frozen=True)
 class Line:
-    """One draw; ``reasons`` in the order of the headings; ``verdict`` is right, wrong, unanswered
-    or waiting."""
+    """One draw; ``question`` in words, "" where there are none; ``reasons`` in the order of the
+    headings; ``verdict`` is right, wrong, unanswered or waiting."""
 
     number: int
+    question: str
     concept: str
     sample: str
     change: str
@@ -92,11 +94,13 @@ def _target(evidence: Evidence, why: Mapping[str, Any]) -> str | None:
 def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> Line:
     asked, why = evidence.asked(row.question), row.why
     answer = evidence.answers.get(row.question)
+    worded = None if answer is None else wording.asked(answer)
     verdict, note = _verdict(answer)
     share = [amount(why[k]) if k in why else "?" for k in ("eligible", "candidates")]
     known = {*REASONS, "eligible", "candidates"}
     return Line(
         row.draw + 1,
+        "" if worded is None else worded["question"],
         asked.concept,
         row.sample,
         "" if asked.relation == "identity" else evidence.change(asked.relation, asked.severity),

@@ -1,9 +1,11 @@
 """The calls that went wrong: what was said of each concept, and which targets they are part of."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from ..journal.rows import AnswerRow, CallRow
 from .content import Content
+from .wording import asked
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,8 @@ class Mistake:
     answer: float | None
     reason: str | None
     said: str | None = None
+    asked: dict[str, Any] | None = None
+    """See ``wording.asked``."""
 
     @property
     def distance(self) -> float:
@@ -82,4 +86,5 @@ def _is_wrong(answer: AnswerRow) -> bool:
 def _mistake(content: Content, row: AnswerRow) -> Mistake:
     concept = row.question % len(content.concepts)
     name = content.concepts[concept]
-    return Mistake(concept, name, row.truth or 0, row.answer, row.unanswered, row.said)
+    told = asked(row)
+    return Mistake(concept, name, row.truth or 0, row.answer, row.unanswered, row.said, told)

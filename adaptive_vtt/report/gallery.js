@@ -43,6 +43,17 @@
     return figure;
   };
 
+  // A question in words, with its options; the right one, or the right answer, is marked.
+  const asked = ({ question, options, right }) => {
+    const all = make("div", "", "asked");
+    all.append(make("p", question));
+    const list = make("ul");
+    for (const [letter, text, is] of options) list.append(make("li", `${letter}. ${text}${is ? " (right)" : ""}`, is ? "is-right" : ""));
+    if (right) list.append(make("li", `right: ${right}`, "is-right"));
+    all.append(list);
+    return all;
+  };
+
   const line = (found) => {
     const item = make("li");
     const what = make("span", "", "what");
@@ -58,6 +69,7 @@
     }
     said.append(found.said);
     item.append(what, said);
+    if (found.asked) item.append(asked(found.asked));
     if (found.rule) item.append(make("span", found.rule, "rule"));
     return item;
   };

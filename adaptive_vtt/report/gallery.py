@@ -45,6 +45,7 @@ def cards(
     html = fragment(
         "gallery.html",
         failed=len(items),
+        judged=len(evidence.table),
         bare=sum(all(v["picture"] is None for v in item["views"]) for item in items),
         intro=intro,
         captioned=evidence.captioned,
@@ -98,6 +99,7 @@ def _line(evidence: Evidence, mistake: Mistake) -> dict[str, Any]:
         "is": side if evidence.sided else "",
         "said": said,
         "at": at,
+        "asked": mistake.asked,
     }
 
 

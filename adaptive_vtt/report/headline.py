@@ -62,9 +62,19 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     return [*tiles, Tile("Time", duration(evidence.elapsed), "interruptions left out")]
 
 
+def _answered(evidence: Evidence) -> str:
+    """What one call tells."""
+    if evidence.settings.answers == "one" or len(evidence.concepts) == 1:
+        return "one question"
+    if evidence.facts.space.concepts_are == "classes":
+        return "with the class of an image"
+    return "every concept at once"
+
+
 def _calls_note(evidence: Evidence) -> str:
-    every = "every concept at once" if evidence.settings.answers == "all" else "one question"
     about = len([row for row in evidence.sources if not row.canary])
-    note = f"{amount(about)} of them about source images" if about else f"each answers {every}"
+    note = f"each answers {_answered(evidence)}"
+    if about:
+        note = f"{amount(about)} of them about source images"
     again = len(evidence.sources) - about
     return f"{note}; {amount(again)} canaries" if again else note

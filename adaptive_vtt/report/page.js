@@ -43,6 +43,18 @@ for (const table of document.querySelectorAll("table.sortable")) {
   }));
 }
 
+// -- names ------------------------------------------------------------------------------
+// "brightness_down" breaks after its underscore, before it breaks anywhere.
+for (const head of document.querySelectorAll("th[scope=row]")) {
+  const walk = document.createTreeWalker(head, NodeFilter.SHOW_TEXT);
+  const texts = [];
+  while (walk.nextNode()) if (/[_/]/.test(walk.currentNode.data)) texts.push(walk.currentNode);
+  for (const text of texts) {
+    const parts = text.data.split(/(?<=[_/])/).flatMap((part) => [part, document.createElement("wbr")]);
+    text.replaceWith(...parts.slice(0, -1));
+  }
+}
+
 // -- navigation ------------------------------------------------------------------------
 const links = new Map([...document.querySelectorAll(".bar a")].map((a) => [a.hash.slice(1), a]));
 let here = null;

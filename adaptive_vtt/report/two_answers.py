@@ -9,6 +9,7 @@ from .album import Album
 from .evidence import Evidence
 from .gallery import SAID, cards, view
 from .section import THIN, Section
+from .wording import asked
 
 INTRO = (
     "Every call in which one model lost more than the other, the largest differences first: "
@@ -71,6 +72,7 @@ def _line(evidence: Evidence, row: AnswerRow) -> dict[str, Any]:
         "is": side if evidence.sided else "",
         "said": both,
         "at": None,
+        "asked": asked(row),
     }
 
 

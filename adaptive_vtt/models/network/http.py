@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...errors import InputError
+from ...utils.extras import pip_install
 from .attempts import Trouble, of_status
 from .endpoint import Endpoint
 from .key_signs import names_secret, texts, texts_of_query, written_out
@@ -19,8 +20,8 @@ class HttpEndpoint(Endpoint):
     """Sends bytes to ``url`` with ``headers``, of which values may name "$VARIABLES".
 
     ``max_reply_bytes``: a longer reply is a failed attempt. Raises InputError for a URL that is
-    none, a variable that is not set, and a key that is written out. Needs httpx (pip install
-    'adaptive-vtt[http]').
+    none, a variable that is not set, and a key that is written out. Needs
+    httpx (the extra ``http``).
     """
 
     def __init__(
@@ -79,7 +80,7 @@ def _library() -> Any:
     try:
         import httpx
     except ImportError:
-        raise InputError("HTTP endpoints need httpx: pip install 'adaptive-vtt[http]'") from None
+        raise InputError(f"HTTP endpoints need httpx: {pip_install('http')}") from None
     return httpx
 
 

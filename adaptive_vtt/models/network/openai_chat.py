@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from ...errors import InputError
 from ...types import CallMode, Prompt, Unanswered, Value
+from ...utils.extras import pip_install
 from ..replies import NO_ANSWER, REFUSED
 from .attempts import Reply, Trouble, of_status, reading
 from .chat_replies import p_yes, stated, yes_or_no
@@ -48,7 +49,7 @@ class OpenAIChat(Endpoint):
     ``max_input_tokens`` text and image: a bound for the money, since no protocol enforces it.
     ``max_reply_bytes``: a longer body is a failed attempt.
     ``options`` go into the request as they are (default: temperature = 0). Raises InputError
-    for a key that is not set. Needs openai (pip install 'adaptive-vtt[openai]').
+    for a key that is not set. Needs openai (the extra ``openai``).
     """
 
     def __init__(
@@ -166,7 +167,7 @@ def _client(base_url: str | None, key: str, most: int) -> Any:
         import openai
     except ImportError:
         raise InputError(
-            "OpenAI-compatible endpoints need openai: pip install 'adaptive-vtt[openai]'"
+            f"OpenAI-compatible endpoints need openai: {pip_install('openai')}"
         ) from None
     # retries and timeouts are the endpoint's, which counts and pays for them
     return openai.AsyncOpenAI(

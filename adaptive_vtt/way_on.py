@@ -1,0 +1,76 @@
+"""Under which limits an audit that has ended would certify what is still open.
+
+Terminal and report tell the same command, since both take its limits from here.
+"""
+
+import math
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .journal.facts import Facts
+
+ROOM = 1.25
+"""Factor on the calls that are forecast: about half of all audits take more than a forecast."""
+LEAST = 0.1
+"""Calls by which an audit is extended at least, as a share of those it made."""
+
+
+def way(facts: Facts, folder: Path | str) -> str:
+    """What goes on with the audit in a run folder, for a sentence "go on with ...": the command
+    that began it, ``avtt resume``, or, as that needs a SPEC.toml, the Python that began it."""
+    if facts.begun_by:
+        return f"'{facts.begun_by}'"
+    if facts.spec is None:
+        return (
+            "the lines of Python that began it, with the same out= or journal= ('avtt resume' "
+            "takes audits of a SPEC.toml)"
+        )
+    return f"'avtt resume {shlex.quote(str(folder))}'"
+
+
+def more_calls(facts: Facts, calls: int, open_: Iterable[int]) -> int:
+    """About how many calls to allow beyond the ``calls`` made, at most all that are left.
+
+    ``open_``: the ``more_calls`` of every target that is not settled. An audit that certifies
+    nothing may double what it asked. 0: nothing is left to do.
+    """
+    left = facts.all_calls - calls
+    if facts.certificate is None:
+        return max(0, min(calls, left))
+    widest = max(open_, default=None)
+    if widest is None:
+        return 0
+    return max(0, min(math.ceil(ROOM * max(int(widest), LEAST * calls)), left))
+
+
+def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> str:
+    """The options of ``avtt resume`` that let an audit ask ``more`` calls: of the limits that its
+    spec has, those that would end it before. "": none would, or no spec was kept.
+
+    ``calls``, ``questions`` and ``cost``: what it took so far.
+    """
+    spec: Mapping[str, Any] = facts.spec or {}
+    part = 1 + more / max(calls, 1)
+    elapsed = 0.0 if facts.ended is None else facts.ended.elapsed
+    wanted = [
+        ("budget", "audit", calls + more),
+        ("max_cost", "audit", cost * part),
+        ("questions", "stop", questions * part),
+        ("seconds", "stop", elapsed * part),
+    ]
+    found = []
+    for name, section, needed in wanted:
+        limit = (spec.get(section) or {}).get(name)
+        if limit is not None and limit < needed:
+            found.append(f"--{name.replace('_', '-')} {rounded_up(needed):.10g}")
+    return " ".join(found)
+
+
+def rounded_up(value: float) -> float:
+    """The next number above with two digits that count: 281 becomes 290, 0.0123 0.013."""
+    if value <= 0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{math.ceil(value / unit - 1e-9) * unit:.10g}")
