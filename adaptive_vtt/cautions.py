@@ -7,7 +7,7 @@ import pandas as pd
 from .engine.canaries import TOLERANCE, Repeated
 
 if TYPE_CHECKING:
-    from .journal.facts import Facts
+    from .journal.facts import Facts, RejudgedFacts
 
 NAMED = 3
 """Targets that are named in one sentence, at most."""
@@ -16,6 +16,8 @@ NAMED = 3
 def cautions(facts: "Facts", targets: pd.DataFrame, canaries: Repeated | None) -> list[str]:
     """The sentences; ``targets`` as in ``results.Result``, ``facts`` of its journal."""
     found = list(facts.warnings)
+    if facts.rejudged is not None:
+        found.append(_judged_anew(facts.rejudged))
     if facts.model_changed:
         found.append(
             "the model's file or parameters changed since the audit began; a certificate is about "
@@ -35,14 +37,28 @@ def cautions(facts: "Facts", targets: pd.DataFrame, canaries: Repeated | None) -
             "because the model's answers changed during the audit (canaries would tell)"
         )
     if canaries is not None and canaries.differ:
-        found.append(
-            f"{canaries.differ} of {canaries.answers} answers asked again differ by more than "
-            f"{TOLERANCE:g}: a model whose answers vary by chance does that, and so does one that "
-            "changed during the audit, for which no certificate holds"
-        )
+        found.append(drifted(canaries))
     if excluded := _excluded(targets):
         found.append(f"questions that turned out not to count: {excluded}; " + _treated(facts))
     return found
+
+
+def drifted(canaries: Repeated) -> str:
+    """What answers that differ tell."""
+    return (
+        f"{canaries.differ} of {canaries.answers} answers asked again differ by more than "
+        f"{TOLERANCE:g}: a model whose answers vary by chance does that, and so does one that "
+        "changed during the audit, for which no certificate holds"
+    )
+
+
+def _judged_anew(source: "RejudgedFacts") -> str:
+    return (
+        f"the answers are those of {source.source!r} (journal {source.head[:12]}), which "
+        f"{source.oracle} judged; nothing was asked again. Intervals hold for an oracle that was "
+        "chosen without looking at these answers: for one that was tuned on them, as a threshold "
+        "may be, nothing is certified before another audit, with another seed, has asked anew"
+    )
 
 
 def _why_emptied(facts: "Facts") -> str:

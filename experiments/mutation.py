@@ -92,6 +92,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/earlier_answers": ("versus",),
     "engine/estimates": ("estimates",),
     "engine/failing": ("mutants", "usage_counts", "hostile_server", "hostile_bodies"),
+    "engine/journaled_answers": ("rejudging",),
     "engine/judge": ("mutants", "audit", "sources", "outcomes", "concurrency"),
     "engine/law": ("law", "verify_draws"),
     "engine/mask_hints": ("self_taught_masks",),

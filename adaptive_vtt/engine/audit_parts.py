@@ -154,7 +154,8 @@ def assembled(
         answers=model.answers,
         belief=belief,
     )
-    judge, queue = Judge(space, model.answers, rendered), CallQueue()
+    judge = Judge(space, model.answers, rendered, keep_masks=sampling.keep_masks)
+    queue = CallQueue()
     draw_order = _draw_order(selector, model, certify)
     canaries = Canaries(origin.key, sampling.canaries, judge, queue, draw_order)
     source_queue = SourceQueue(judge.sources, queue, belief.sources, canaries)

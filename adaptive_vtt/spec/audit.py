@@ -91,6 +91,11 @@ class AuditSpec(Section):
     history: Literal["truth", "answer"] = Field(
         "truth", description="predictability given true answers (Geman) or the model's"
     )
+    keep_masks: bool = Field(
+        False,
+        description="keep the masks that are answered in the journal, for 'avtt rejudge' with "
+        "another overlap",
+    )
     device: str = Field(
         "auto", description="where the GPs live: cpu, cuda, or auto, which is CUDA if there is one"
     )
