@@ -201,8 +201,7 @@ class CertifySpec(Section):
     self_taught: bool | Literal["auto"] = Field(
         "auto",
         description="predict failures with small nets taught with the labelled source images: "
-        "true (masks, too), false, or where labels judge answers and are enough, and images are "
-        "small",
+        "true, false, or where labels judge answers and are enough, and images are small",
     )
     prior_journal: str | None = Field(
         None, description="journal.db of an audit of an earlier version of the model"
