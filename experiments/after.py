@@ -46,7 +46,7 @@ def audited(bench: Bench, half_width: float, soft: bool, **options: Any) -> dict
 
 
 def softened(bench: Bench) -> Recorded:
-    """Says how likely the right digit is beside the likeliest other: above 1/2 where it is right."""
+    """Says how likely the right digit is beside the likeliest other: above 1/2 where it is."""
     right = bench.digits.astype(int)[:, None, None]
     mine = np.take_along_axis(bench.probable, right, axis=2)[..., 0]
     others = bench.probable.copy()
