@@ -32,7 +32,7 @@ def rejudge(
     option: Annotated[
         list[str],
         typer.Option(
-            help="An option of the oracle, as under [oracle] in SPEC.toml; again for more.",
+            help="An option of the oracle, as in its section of SPEC.toml; again for more.",
             metavar="NAME=VALUE",
         ),
     ] = [],  # noqa: B006 - typer copies it
