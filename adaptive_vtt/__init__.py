@@ -14,6 +14,7 @@ _moved.install(__name__)
 if TYPE_CHECKING:
     from .audit import Audit, Certify, Limits, Sampling, audit, read_result
     from .augment import Augment
+    from .rejudging import rejudge
     from .results import Result
     from .space import QuestionSpace
     from .spec.going_on import resume
@@ -29,6 +30,7 @@ _HOMES = {
     "Sampling": "engine.options",
     "Versus": "versus",
     "read_result": "audit",
+    "rejudge": "rejudging",
     "resume": "spec.going_on",
 }
 _MODULES = {
@@ -62,6 +64,7 @@ __all__ = [
     "models",
     "oracles",
     "read_result",
+    "rejudge",
     "relations",
     "report",
     "resume",

@@ -10,7 +10,7 @@ from .engine.canaries import TOLERANCE, Repeated
 from .types import SIDES
 
 if TYPE_CHECKING:
-    from .journal.facts import Facts
+    from .journal.facts import Facts, RejudgedFacts
     from .journal.rows import AnswerRow, CallRow
 
 NAMED = 3
@@ -40,6 +40,8 @@ def cautions(
         )
     if lost := unanswered(calls):
         found.append(lost)
+    if facts.rejudged is not None:
+        found.append(_judged_anew(facts.rejudged))
     if facts.model_changed:
         found.append(
             "the model's file or parameters changed since the audit began; a certificate is about "
@@ -59,16 +61,13 @@ def cautions(
             "because the model's answers changed during the audit (canaries would tell)"
         )
     if canaries is not None and canaries.differ:
-        found.append(
-            f"{canaries.differ} of {canaries.answers} answers asked again differ by more than "
-            f"{TOLERANCE:g}: a model whose answers vary by chance does that, and so does one that "
-            "changed during the audit, for which no certificate holds"
-        )
+        found.append(drifted(canaries))
     if excluded := _excluded(targets):
         found.append(f"questions that turned out not to count: {excluded}; " + _treated(facts))
     return found
 
 
+<<<<<<< HEAD
 def constant(facts: "Facts", calls: Sequence["CallRow"]) -> str | None:
     """What was answered, in words, where a model answers the same about every image.
 
@@ -104,6 +103,25 @@ def _said(row: "AnswerRow") -> float | str | None:
     if row.unanswered is not None:
         return None
     return row.answer if row.said is None else row.said
+
+
+def drifted(canaries: Repeated) -> str:
+    """What answers that differ tell."""
+    return (
+        f"{canaries.differ} of {canaries.answers} answers asked again differ by more than "
+        f"{TOLERANCE:g}: a model whose answers vary by chance does that, and so does one that "
+        "changed during the audit, for which no certificate holds"
+    )
+
+
+def _judged_anew(source: "RejudgedFacts") -> str:
+    return (
+        f"the answers are those of {source.source!r} (journal {source.head[:12]}), which "
+        f"{source.oracle} judged; nothing was asked again. Intervals hold for an oracle that was "
+        "chosen without looking at these answers: for one that was tuned on them, as a threshold "
+        "may be, nothing is certified before another audit, with another seed, has asked anew"
+    )
+>>>>>>> rejudge
 
 
 def _why_emptied(facts: "Facts") -> str:

@@ -44,7 +44,6 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "uniform": BASELINES["uniform"],
     "stratified": BASELINES["stratified"],
     "adaptive, no surrogate": {"surrogate": False},
-    "adaptive, not self-taught": {"self_taught": False},
     "adaptive": {},
 }
 """How to audit: name -> options of an Audit; uniform comes first, as the others' measure."""

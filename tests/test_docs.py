@@ -18,8 +18,8 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 _SLOW = (
-    *("captions", "ci-gate", "class-folders", "endpoint", "masks", "notebook", "own-parts"),
-    *("own-table", "resume", "tracking", "versus", "view"),
+    *("after", "captions", "ci-gate", "class-folders", "endpoint", "masks", "notebook"),
+    *("own-parts", "own-table", "rejudge", "resume", "tracking", "versus", "view"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""

@@ -47,6 +47,7 @@ ROOMS = (
     "testing",
     "view",
     "gate",
+    "rejudging",
     "pytest_plugin",
     "tracking",
     # 7 and 8: what users write and type

@@ -16,7 +16,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models import PythonModel, SelfTaught
 from adaptive_vtt.models.local import self_taught
-from adaptive_vtt.oracles import Consistency, TopClass
+from adaptive_vtt.oracles import Consistency, MaskDrop, TopClass
 from adaptive_vtt.spec import parse_spec
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.testing.contracts import ModelContract
@@ -131,7 +131,11 @@ def test_audits_teach_themselves_a_proxy_where_labels_judge_and_are_enough(monke
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        (space(oracle=Consistency()), r"judges answers by labels .* got Consistency"),
+        (space(oracle=Consistency()), r"judges answers by labels .* got Consistency; leave"),
+        (
+            space(oracle=MaskDrop()),
+            r"got MaskDrop \(nets that were taught with masks have saved no",
+        ),
         (QuestionSpace(labelled(images=None)), "with no images"),
         (QuestionSpace(labelled(known=40)), "30 labels on each side, got .* fewer labels"),
     ],

@@ -59,11 +59,10 @@ class Certify:
     - ``self_taught``: whether small nets, taught with the labelled source images, are a proxy of
       follow-ups (``models.SelfTaught``). Default "auto": where labels decide what is right
       (oracles correctness and top-class), some concept has 30 of them on each side, and rendering
-      every follow-up would take no more than a minute or so. True also where masks are compared
-      (mask-drop, mask-consistency) and some concept has 30 of them (``models.SelfTaughtMasks``),
-      which explains more of the losses but has saved no calls yet.
+      every follow-up would take no more than a minute or so.
     - ``prior_journal``: path of the journal of an audit of an earlier version of the model on
-      the same space. Default None: none.
+      the same space; a question GP that learns its answers is a proxy (``engine.carried``).
+      Default None: none.
     - ``guarantee``: what holds with that probability: "all" intervals at once, or "each" by itself,
       which takes fewer questions and lets one of 20 be wrong at 0.95. Default "all".
     - ``weights``: name of a target -> its share of what may go wrong, relative to the others' 1;

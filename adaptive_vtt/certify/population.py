@@ -7,14 +7,18 @@ and the number of calls can be recomputed from the journal alone (``verify_draws
 
 import base64
 import zlib
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..space import QuestionSpace
+from ..types import TargetId
+from .targets import Target
+
 if TYPE_CHECKING:
     from .certifier import Certifier
-    from .targets import Target
 
 MOST_SAMPLES = 2_000_000
 """Samples up to which the population is journaled; of a larger dataset the journal would hold
@@ -37,7 +41,37 @@ def describe_population(certifier: "Certifier | None") -> dict[str, Any] | None:
     }
 
 
-def _masks(target: "Target") -> dict[str, Any]:
+def selected_by(packed: Mapping[str, Any], ids: Sequence[TargetId]) -> list[Target]:
+    """The targets of ``describe_population``, under these names."""
+
+    def target(id: TargetId, masks: Mapping[str, Any]) -> Target:
+        rows = None if masks["rows"] is None else unpack(masks["rows"])
+        variants, concepts, sides = (unpack(masks[n]) for n in ("variants", "concepts", "sides"))
+        return Target(id, variants, concepts, sides, rows)
+
+    return [target(id, masks) for id, masks in zip(ids, packed["targets"], strict=True)]
+
+
+def differs(packed: Mapping[str, Any], space: QuestionSpace) -> str | None:
+    """In what the questions of ``space`` are not those that ``describe_population`` tells of, so
+    that targets would select others; None: in nothing."""
+    own: dict[str, npt.NDArray[Any]] = {
+        "truths": space.dataset.profile[0],
+        "rows": space.dataset.profile_row(np.arange(len(space.dataset))),
+        "applicable": space.applicable,
+    }
+    words = {
+        "applicable": "which questions can be judged",
+        "rows": "the samples",
+        "truths": "what is true of the samples",
+    }
+    for name, told in words.items():
+        if not np.array_equal(unpack(packed[name]), own[name]):
+            return told
+    return None
+
+
+def _masks(target: Target) -> dict[str, Any]:
     rows = None if target.rows is None else pack(target.rows)
     return {
         "variants": pack(target.variants),
@@ -52,3 +86,9 @@ def pack(array: npt.NDArray[Any]) -> dict[str, Any]:
     body = zlib.compress(np.ascontiguousarray(array).tobytes(), level=6)
     kind = array.dtype.newbyteorder("<").str
     return {"kind": kind, "shape": list(array.shape), "bytes": base64.b64encode(body).decode()}
+
+
+def unpack(packed: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """The array that ``pack`` made this of."""
+    body = zlib.decompress(base64.b64decode(packed["bytes"]))
+    return np.frombuffer(body, packed["kind"]).reshape(packed["shape"])

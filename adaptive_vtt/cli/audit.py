@@ -1,12 +1,16 @@
 """``avtt audit``: from a SPEC.toml to a certificate and a report."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .options import Json, Open, Out, Track, names
 from .signals import interruptible
+
+if TYPE_CHECKING:
+    from .after import Earlier
 
 ENDS, CERTIFIES, ASKS = "When to end", "What to certify", "How to ask"
 """Headings of the options in ``avtt audit --help``."""
@@ -134,6 +138,15 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             rich_help_panel=ASKS,
         ),
     ] = None,
+    after: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run folder of an audit of an earlier version of the model: what failed there "
+            "tells where to look, with draws of its own.",
+            metavar="DIR",
+            rich_help_panel=ASKS,
+        ),
+    ] = None,
     canaries: Annotated[
         int | None,
         typer.Option(
@@ -204,7 +217,13 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
 
         if explore and require_certified:
             raise one_too_many("require_certified")
-        chosen, base = read(spec, demo, changes, explore)
+        if explore and after is not None:
+            raise one_too_many("after")
+        earlier = None if after is None else _earlier(after)
+        prior = {} if earlier is None else earlier.changes
+        chosen, base = read(spec, demo, {**changes, **prior}, explore)
+        if earlier is not None:
+            chosen = earlier.seeded(chosen, seed)
         if play:
             from .rehearse import rehearsal
 
@@ -217,11 +236,19 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         from .tracking import check
 
         check(chosen.track, out)
+        begun = begin(chosen, base, out)
+        ending = None if earlier is None else partial(earlier.tell, begun)
         result = run_and_report(
-            begin(chosen, base, out), out, as_json, require_certified, open_it=open_it
+            begun, out, as_json, require_certified, open_it=open_it, ending=ending
         )
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not as_json and reached and result.calls:
             from .uniform_baseline import compare_with_uniform
 
             compare_with_uniform(chosen, base, out)
+
+
+def _earlier(folder: Path) -> "Earlier":
+    from .after import Earlier  # imports torch, which --dry-run does without
+
+    return Earlier.of(folder)

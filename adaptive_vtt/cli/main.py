@@ -18,6 +18,7 @@ from .label import label
 from .list import list_parts
 from .pictures import pictures
 from .plan import plan
+from .rejudge import rejudge
 from .report import report
 from .resume import resume
 from .runs import runs
@@ -58,6 +59,7 @@ for command in (
     audit,
     plan,
     resume,
+    rejudge,
     versus,
     report,
     verify,

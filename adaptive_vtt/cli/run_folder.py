@@ -68,11 +68,12 @@ def run_and_report(
     require_certified: bool = False,
     *,
     open_it: bool = False,
+    ending: Callable[[Result], str] | None = None,
 ) -> Result:
     """Runs the audit with live progress, then writes result.json and report.html.
 
-    ``open_it``: the report is opened in the browser. Exits with 3 where all that was asked of every
-    target had to be known, and of one was not.
+    ``open_it``: the report is opened in the browser. ``ending``: what else is printed. Exits with
+    3 where all that was asked of every target had to be known, and of one was not.
     """
     section = _tracking(audit.journal)
     with audit, following(audit, section, out) as hooks, Live(audit, quiet=as_json) as live:
@@ -87,6 +88,8 @@ def run_and_report(
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:
         live.finish(result, out)
+        if ending is not None:
+            typer.echo(ending(result))
         tell(steps)
     if open_it:
         open_report(out / "report.html")

@@ -18,6 +18,7 @@ _SECTIONS = {
     "targets": "certify",
     "self_taught": "certify",
     "to": "track",
+    "prior_journal": "certify",
 }
 """Where an option of the command line stands in a spec, if not under [audit]."""
 

@@ -1,5 +1,6 @@
 """A fresh belief, put together from what an audit was asked for."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -7,17 +8,17 @@ import numpy as np
 from ..certify.plan import Certify
 from ..errors import InputError
 from ..journal.facts import CertificateFacts, Facts
+from ..journal.prior import read_prior
 from ..models.local import self_taught
 from ..models.local.self_taught import SelfTaught
-from ..models.local.self_taught_masks import SelfTaughtMasks
 from ..space import QuestionSpace
 from ..surrogates import REGISTRY, LossSurrogate, Named, named, sample_features
 from ..surrogates.features import REFERENCE, FollowUpFeatures, same_truths
 from ..types import CallMode
 from ..utils.random_streams import generator
 from .belief import Belief
-from .mask_hints import MaskHints
-from .proxies import Proxies, Taught
+from .carried import Carried
+from .proxies import Proxies
 from .renderings import Renderings
 
 QUESTION_GP = "question-gp"
@@ -28,31 +29,26 @@ MOST_PIXELS = 500_000_000
 does not look at them: rendering them takes some 0.1 s per million."""
 
 
-def taught(
-    certify: Certify, space: QuestionSpace, facts: Facts | None, seed: int
-) -> tuple[Taught, Renderings] | None:
-    """The self-taught proxy of an audit that goes on with ``facts``, and what renders for it; None
-    where it is not wanted, or "auto" finds that it does not suit.
+def taught(certify: Certify, space: QuestionSpace, facts: Facts | None) -> SelfTaught | None:
+    """The self-taught proxy of an audit that goes on with ``facts``; None where it is not wanted,
+    or "auto" finds that it does not suit.
 
-    ``seed``: that of the follow-ups. The nets' own is the dataset's fingerprint: what follows from
-    images and labels alone knows nothing of any draw, and every audit of a space is helped alike.
+    The nets' seed is the dataset's fingerprint: what follows from images and labels alone knows
+    nothing of any draw, and every audit of a space is helped alike.
     """
     wanted = certify.self_taught
     if wanted is False or not certify.certifies or certify.surrogate is False:
         return None
     if wanted == "auto" and not _suits(space, facts):
         return None
-    own = space.dataset.fingerprint
-    if space.oracle.judges_masks:
-        masks = SelfTaughtMasks.of(space.dataset, space.asked, seed=own)
-        return masks, Renderings(space, seed, hinted=MaskHints(masks, space))
     if not _judged_by_label(space):
+        masks = " (nets that were taught with masks have saved no calls)"
         raise InputError(
-            "self_taught: expected an oracle that judges answers by labels (correctness, top-class)"
-            f" or masks (mask-drop, mask-consistency), got {type(space.oracle).__name__}; leave "
-            "self_taught at 'auto'"
+            "self_taught: expected an oracle that judges answers by labels (correctness, "
+            f"top-class), got {type(space.oracle).__name__}"
+            f"{masks if space.oracle.judges_masks else ''}; leave self_taught at 'auto'"
         )
-    return SelfTaught.of(space.dataset, seed=own), Renderings(space, seed)
+    return SelfTaught.of(space.dataset, seed=space.dataset.fingerprint)
 
 
 def _suits(space: QuestionSpace, facts: Facts | None) -> bool:
@@ -73,6 +69,22 @@ def _pixels(space: QuestionSpace) -> int:
     """Of all follow-ups, if all are as large as the first source image."""
     height, width, _ = space.dataset.sample(0).require_image().shape
     return space.images * height * width
+
+
+def carried(
+    certify: Certify, space: QuestionSpace, answers: CallMode, renderings: Renderings, device: str
+) -> Carried | None:
+    """What the prior journal foretells; None where there is none.
+
+    Its surrogate is the question GP, whatever predicts this audit's losses, and follows from the
+    space and that journal alone.
+    """
+    if certify.prior_journal is None:
+        return None
+    make = partial(
+        _losses, named(QUESTION_GP), space, answers, renderings, space.fingerprint, device
+    )
+    return Carried(read_prior(certify.prior_journal), space, make)
 
 
 def fresh_belief(
@@ -101,12 +113,11 @@ def fresh_belief(
         losses = _losses(
             named(QUESTION_GP if certify.surrogate is True else certify.surrogate),
             space,
-            shared=answers == "all",
-            features=sample_features(space.dataset, seed=seed),
-            truths=same_truths(space.dataset),
-            follow_ups=_follow_ups(space, proxies.renderings, seed),
-            proxies=proxies if proxies.names else None,
-            device=device,
+            answers,
+            proxies.renderings,
+            seed,
+            device,
+            proxies if proxies.names else None,
         )
     return Belief(
         space,
@@ -126,14 +137,27 @@ def surrogate_in_journal(certify: Certify) -> bool | str:
     return name == QUESTION_GP or name
 
 
-def _losses(chosen: Named, space: QuestionSpace, **given: Any) -> LossSurrogate:
+def _losses(
+    chosen: Named,
+    space: QuestionSpace,
+    answers: CallMode,
+    renderings: Renderings,
+    seed: int | str,
+    device: str,
+    proxies: Proxies | None = None,
+) -> LossSurrogate:
     """The surrogate of losses, made for this space; see ``surrogates.QuestionGP``."""
     relations = list(dict.fromkeys(v.relation.name for v in space.variants))
     arguments = {
         "relation": [relations.index(v.relation.name) for v in space.variants],
         "severity": [v.severity for v in space.variants],
         "concepts": len(space.concepts),
-        **given,
+        "shared": answers == "all",
+        "features": sample_features(space.dataset, seed=seed),
+        "truths": same_truths(space.dataset),
+        "follow_ups": _follow_ups(space, renderings, seed),
+        "proxies": proxies,
+        "device": device,
     }
     made = REGISTRY.called(chosen.make, chosen.name, arguments)
     found: LossSurrogate = REGISTRY.checked(made, chosen.name)

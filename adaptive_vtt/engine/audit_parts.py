@@ -7,12 +7,11 @@ from ..certify import Move
 from ..certify.plan import Certify
 from ..journal import Journal
 from ..journal.facts import Facts
-from ..journal.prior import read_prior
 from ..journal.rows import DrawRow
 from ..models.base import ConcurrentModel, ModelDefaults
 from ..space import QuestionSpace
 from ..strategies.by_stakes import ByStakes, needs_targets
-from .assembly import fresh_belief, surrogate_in_journal, taught
+from .assembly import carried, fresh_belief, surrogate_in_journal, taught
 from .audit_key import Origin, seed_for
 from .budget import Budget
 from .call_queue import Call, CallQueue
@@ -23,6 +22,7 @@ from .failing import Failing
 from .judge import Judge
 from .options import Limits, Sampling
 from .proxies import Proxies
+from .renderings import Renderings
 from .selector import Selector
 from .settings import describe_settings, strategy_for
 from .source_queue import SourceQueue
@@ -110,9 +110,12 @@ def assembled(
         raise needs_targets()
     memory = space.oracle.memory(space)
     rendered = space.seed if facts is None else facts.rendering_seed
-    prior = None if certify.prior_journal is None else read_prior(certify.prior_journal)
-    net = taught(certify, space, facts, rendered)
-    proxies = Proxies(space, rendered, certify.proxies or {}, prior, memory, net)
+    renderings = Renderings(space, rendered)
+    earlier = carried(certify, space, model.answers, renderings, device)
+    net = taught(certify, space, facts)
+    proxies = Proxies(
+        space, rendered, certify.proxies or {}, earlier, memory, net, renderings=renderings
+    )
     settings = describe_settings(
         space,
         model,
@@ -154,7 +157,8 @@ def assembled(
         answers=model.answers,
         belief=belief,
     )
-    judge, queue = Judge(space, model.answers, rendered), CallQueue()
+    judge = Judge(space, model.answers, rendered, keep_masks=sampling.keep_masks)
+    queue = CallQueue()
     draw_order = _draw_order(selector, model, certify)
     canaries = Canaries(origin.key, sampling.canaries, judge, queue, draw_order)
     source_queue = SourceQueue(judge.sources, queue, belief.sources, canaries)

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from ..certify import Certifier
 from ..errors import InputError
+from ..journal.rows import AnswerRow
+from ..oracles.margin import margin
 from ..oracles.paired import HALVES, Paired, half_of
 from ..space import QuestionSpace
 from ..surrogates import (
@@ -51,6 +53,25 @@ class Learnt:
     details: Mapping[str, Any] | None = None
     margin: float | None = None
     excluded: bool = False
+
+    @classmethod
+    def of(cls, row: AnswerRow, both: bool) -> Self:
+        """A judged answer as journaled; ``both``: unanswered questions count both ways."""
+        open_ = row.answer is None and both and not row.excluded
+        low, high = (0.0, 1.0) if open_ else (None, None)
+        truth = row.truth or 0
+        return cls(
+            row.question,
+            truth,
+            row.loss or 0.0,
+            answer=row.answer,
+            coordinate=row.coordinate,
+            low=low,
+            high=high,
+            details=row.details,
+            margin=margin(truth, row.coordinate, row.details),
+            excluded=row.excluded,
+        )
 
     @property
     def least(self) -> float:

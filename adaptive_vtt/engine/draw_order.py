@@ -1,7 +1,6 @@
 """Answers in draw order: judged ones wait until every earlier draw is answered, too."""
 
-from ..journal.rows import AnswerRow, CallRow
-from ..oracles.margin import margin
+from ..journal.rows import CallRow
 from .belief import Learnt
 from .selector import Selector
 
@@ -32,7 +31,7 @@ class DrawOrder:
     def keep(self, row: CallRow) -> None:
         """Holds a call's judged answers until it is their turn."""
         judged = [a for a in row.answers if a.loss is not None]
-        self._outcomes[row.call] = [self._learnt(a) for a in judged]
+        self._outcomes[row.call] = [Learnt.of(a, self._both) for a in judged]
         self.questions += len(judged)
 
     def catch_up(self) -> None:
@@ -59,20 +58,3 @@ class DrawOrder:
         while self.learned < end and self.calls[self.learned] in self._outcomes:
             self._selector.learn(self._outcomes.pop(self.calls[self.learned]))
             self.learned += 1
-
-    def _learnt(self, row: AnswerRow) -> Learnt:
-        both = row.answer is None and self._both and not row.excluded
-        low, high = (0.0, 1.0) if both else (None, None)
-        truth = row.truth or 0
-        return Learnt(
-            row.question,
-            truth,
-            row.loss or 0.0,
-            answer=row.answer,
-            coordinate=row.coordinate,
-            low=low,
-            high=high,
-            details=row.details,
-            margin=margin(truth, row.coordinate, row.details),
-            excluded=row.excluded,
-        )

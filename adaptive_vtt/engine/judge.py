@@ -14,6 +14,7 @@ from ..relations import FollowUp
 from ..space import QuestionSpace
 from ..types import Answer, Both, CallMode, Image, Indices, Prompt, Sample, Unanswered, Value
 from ..utils.image_codec import png
+from .journaled_answers import with_masks
 from .source_calls import SourceCalls, asks_of
 
 PICTURE_BYTES = 64 * 2**20
@@ -28,14 +29,22 @@ class Judge:
 
     With ``answers`` "all" a call is about one image and all concepts, and is numbered by
     the image; with "one" it is one question, numbered as such. ``seed``: that of the
-    follow-ups, if not the space's own. Raises InputError where the
-    oracle has to see all concepts at once and the model answers one.
+    follow-ups, if not the space's own. ``keep_masks``: whether rows hold masks that were answered.
+    Raises InputError where the oracle has to see all concepts at once and the model answers one.
     """
 
-    def __init__(self, space: QuestionSpace, answers: CallMode, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        space: QuestionSpace,
+        answers: CallMode,
+        seed: int | None = None,
+        *,
+        keep_masks: bool = False,
+    ) -> None:
         self.space = space
         self.answers = answers
         self.seed = seed
+        self.keep_masks = keep_masks
         self.sources = SourceCalls(space, answers)
         self._pairs: dict[int, tuple[Sample, FollowUp]] = {}
         self.pictures = 0  # bytes kept so far, those of an earlier run included
@@ -80,7 +89,8 @@ class Judge:
         else:
             said = _values(answer, len(self.space.asked))
             values = tuple(said[k] for k in self.space.asked_by)
-        return self._judged(call, questions, values)
+        rows = self._judged(call, questions, values)
+        return with_masks(rows, values) if self.keep_masks else rows
 
     def row(self, call: int, answer: Answer | Unanswered, elapsed: float) -> CallRow:
         """The judged answer, ready for the journal."""

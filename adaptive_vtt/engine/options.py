@@ -19,7 +19,7 @@ Group = TypeVar("Group")
 
 @dataclass(frozen=True)
 class Sampling:
-    """How an audit chooses what to ask.
+    """How an audit chooses what to ask, and what it keeps of the answers.
 
     - ``strategy``: a name (``strategies.names()``), or a Strategy. Default None: "certify" where
       targets are certified, else the paper's "uncertainty+unpredictability".
@@ -36,6 +36,9 @@ class Sampling:
       ("variance"; see ``surrogates.AnswerGP``). Default "std".
     - ``history``: whether predictability conditions on true answers ("truth") or on the model's
       ("answer"; see ``surrogates.Predictability``). Default "truth".
+    - ``keep_masks``: whether the journal keeps the masks that are answered, beside their scores, so
+      that any oracle of masks can judge them again (``rejudge``): about 2 kB for one of 512 x 512
+      pixels. Default False.
     """
 
     strategy: str | Strategy | Named | None = None
@@ -46,6 +49,7 @@ class Sampling:
     canaries: int = 0
     form: Literal["std", "variance"] = "std"
     history: Literal["truth", "answer"] = "truth"
+    keep_masks: bool = False
 
     @property
     def name(self) -> str | None:
@@ -136,6 +140,7 @@ class Shorthands(TypedDict, total=False):
     canaries: int
     form: Literal["std", "variance"]
     history: Literal["truth", "answer"]
+    keep_masks: bool
     budget: int | None
     max_cost: float | None
     fail_on_error: float | None

@@ -14,23 +14,16 @@ import pandas as pd
 
 from ..errors import InputError
 from ..journal.facts import Facts
-from ..journal.prior import Prior
 from ..models import PythonModel, Recorded
 from ..models.base import ModelUnderTest, ProxySource, adapted_model
 from ..models.checking import checked, name_of
 from ..models.local.self_taught import SelfTaught
-from ..models.local.self_taught_masks import SelfTaughtMasks
 from ..space import QuestionSpace
 from ..types import Answer, Floats, Memory, Prompt
 from .audit_key import version_of
+from .carried import Carried
 from .renderings import Renderings
 from .tensors import Tensor, array, tensor
-
-NEUTRAL = 0.5
-"""The expected loss where a proxy knows nothing."""
-
-
-Taught = SelfTaught | SelfTaughtMasks
 
 
 class _Proxy(Protocol):
@@ -46,12 +39,11 @@ class Proxies:
 
     A source is an array samples x variants x concepts of P(yes), a table as for
     ``models.Recorded``, a model, or a callable as for ``models.PythonModel`` (asked about
-    follow-up images as candidates come up, each image once). ``prior``: an
-    earlier audit of the same space; it knows what was asked there. ``memory``:
+    follow-up images as candidates come up, each image once). ``prior``: what an
+    earlier audit of the same space foretells. ``memory``:
     what the oracle's details teach, which changes as the audit goes on. ``seed``: that of the
-    follow-ups. ``taught``: nets that learnt from this dataset, and how follow-ups come to them.
-    Raises InputError for arrays of another shape, answers that are missing or NaN, and a
-    journal of another space.
+    follow-ups, ``renderings``: small ones of them. ``taught``: nets that learnt from this dataset.
+    Raises InputError for arrays of another shape, and answers that are missing or NaN.
     """
 
     def __init__(
@@ -59,9 +51,10 @@ class Proxies:
         space: QuestionSpace,
         seed: int,
         sources: Mapping[str, ProxySource],
-        prior: Prior | None = None,
+        prior: Carried | None = None,
         memory: Memory | None = None,
-        taught: tuple[Taught, Renderings] | None = None,
+        taught: SelfTaught | None = None,
+        renderings: Renderings | None = None,
     ) -> None:
         self._space = space
         self._memory = memory
@@ -71,18 +64,12 @@ class Proxies:
         guessing = space.dataset.guessing
         if guessing is not None:
             self._proxies["guessing"] = _Guessing(guessing, space)
-        self.taught = None if taught is None else taught[0]
-        self.renderings = Renderings(space, seed) if taught is None else taught[1]
+        self.taught, self.renderings = taught, renderings or Renderings(space, seed)
         if taught is not None:
-            net, renderings = taught
-            self._proxies[net.name] = (
-                _Taught(net, renderings, space)
-                if isinstance(net, SelfTaught)
-                else _MaskHint(net, renderings, space)
-            )
+            self._proxies[taught.name] = _Taught(taught, self.renderings, space)
         self.prior_key: str | int | None = None
         if prior is not None:
-            self._proxies["prior journal"], self.prior_key = _Found(prior, space), prior.key
+            self._proxies["prior journal"], self.prior_key = prior, prior.key
 
     @property
     def names(self) -> list[str]:
@@ -222,49 +209,6 @@ class _Taught:
 
     def content(self) -> str:
         return f"version {self._taught.version} of {self._space.dataset.fingerprint}"
-
-
-class _MaskHint:
-    """What nets that learnt masks expect to be missed; see ``MaskHints``."""
-
-    def __init__(
-        self, taught: SelfTaughtMasks, renderings: Renderings, space: QuestionSpace
-    ) -> None:
-        self._taught, self._renderings, self._space = taught, renderings, space
-
-    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
-        hints = self._renderings.hints(self._space.image_of(question))
-        _, _, concept = self._space.parts(question)
-        asked = np.asarray(self._space.asked_by)[concept]
-        return hints[np.arange(len(question)), asked] / 255
-
-    def content(self) -> str:
-        """What the nets follow from, as for ``_Taught``; no fingerprint covers masks' pixels."""
-        taught = self._taught
-        return f"version {taught.version} of {self._space.dataset.fingerprint} {taught.lessons}"
-
-
-class _Found:
-    """What an earlier audit found, question by question."""
-
-    def __init__(self, prior: Prior, space: QuestionSpace) -> None:
-        then = prior.space
-        if then.fingerprint != space.fingerprint:
-            raise InputError(
-                f"prior journal {prior.where!r}: expected an audit of this space "
-                f"({space.dataset.name!r}, {space.size} questions), got one of "
-                f"{then.dataset!r} with {then.size}"
-            )
-        self._key, self._questions, self._losses = prior.key, prior.questions, prior.losses
-
-    def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
-        if not len(self._questions):
-            return np.full(len(question), NEUTRAL)
-        place = np.searchsorted(self._questions, question).clip(max=len(self._questions) - 1)
-        return np.where(self._questions[place] == question, self._losses[place], NEUTRAL)
-
-    def content(self) -> str:
-        return f"{self._key} {_hashed(self._questions, self._losses)}"
 
 
 def _hashed(*arrays: npt.NDArray[Any]) -> str:

@@ -5,14 +5,13 @@ Rendering is what costs, so thumbnails are kept, and the least recently used mak
 """
 
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ..models.local.tensors import shrunk, small
 from ..space import QuestionSpace
-from ..types import FollowUp, Indices, Sample
+from ..types import Indices
 
 SIDE = 16
 """Thumbnails are at most SIDE pixels high and wide; smaller images keep their size."""
@@ -23,22 +22,12 @@ LIMIT_BYTES = 256 * 2**20
 Thumbnails = npt.NDArray[np.uint8]
 
 
-class Hints(Protocol):
-    """What else is kept of a follow-up when it is rendered, in bytes."""
-
-    width: int
-
-    def of(self, image: int, source: Sample, follow_up: FollowUp) -> Thumbnails:
-        """(width,) of the follow-up of this number; depends on nothing else."""
-
-
 class Renderings:
     """Thumbnails of a space's follow-ups, as ``space.follow_up(image, seed)`` renders them.
 
     ``side``: of thumbnails in pixels, at most. ``limit_bytes``: of what is kept; pictures pushed
     out are rendered again when asked about again, and come out the same. All thumbnails have the
-    shape that the first source image gives: grey where that is grey. ``hinted``: what is kept
-    with them.
+    shape that the first source image gives: grey where that is grey.
     """
 
     def __init__(
@@ -48,10 +37,8 @@ class Renderings:
         *,
         side: int = SIDE,
         limit_bytes: int = LIMIT_BYTES,
-        hinted: Hints | None = None,
     ) -> None:
         self._space, self._seed, self._side = space, seed, side
-        self._hinted = hinted
         self._limit = limit_bytes
         self._slot: dict[int, int] = {}  # row of each image that is kept
         self._image = np.empty(0, np.int64)  # image of each row
@@ -73,15 +60,7 @@ class Renderings:
 
     def thumbnails(self, images: Indices) -> Thumbnails:
         """(n, height * width * channels) uint8 of follow-ups by number (n,), repeats allowed."""
-        return self._kept(images)[:, : int(np.prod(self.shape))]
-
-    def hints(self, images: Indices) -> Thumbnails:
-        """(n, width) of the same follow-ups, by ``hinted``; (n, 0) without."""
-        return self._kept(images)[:, int(np.prod(self.shape)) :]
-
-    def _kept(self, images: Indices) -> Thumbnails:
-        """Thumbnails, and behind each its hints."""
-        width = int(np.prod(self.shape)) + (self._hinted.width if self._hinted else 0)
+        width = int(np.prod(self.shape))
         distinct, back = np.unique(images, return_inverse=True)
         if not width:
             return np.empty((len(back), 0), np.uint8)
@@ -125,8 +104,5 @@ class Renderings:
         self._used = np.concatenate([self._used, np.empty(more, np.int64)])
 
     def _rendered(self, image: int) -> Thumbnails:
-        source, follow_up = self._space.pair(image, self._seed)
-        thumbnail = shrunk(follow_up.require_image(), self.shape).ravel()
-        if self._hinted is None:
-            return thumbnail
-        return np.concatenate([thumbnail, self._hinted.of(image, source, follow_up)])
+        follow_up = self._space.follow_up(image, self._seed)
+        return shrunk(follow_up.require_image(), self.shape).ravel()

@@ -89,6 +89,11 @@ def same_audit(
 
     ``answered``: whether its journal holds answers; where not, the error says how to begin anew.
     """
+    if facts.rejudged is not None and settings:
+        raise JournalError(
+            f"journal: holds answers of {facts.rejudged.source!r}, judged anew by another oracle; "
+            "its draws were made for the first one, so go on with that audit, and judge it again"
+        )
     if not (difference := _other_audit(facts, space, settings)):
         return
     if not answered():

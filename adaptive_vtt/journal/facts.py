@@ -194,6 +194,15 @@ class LostFacts(_Fact):
     counted: tuple[int, ...] = ()
 
 
+class RejudgedFacts(_Fact):
+    """Which answers were judged anew: those of the journal ``source``, as of its ``head``, whose
+    ``oracle`` judged them before."""
+
+    source: str
+    head: str
+    oracle: str
+
+
 class Facts(LostFacts):
     """All that is read of a journal in which an audit was begun.
 
@@ -206,7 +215,8 @@ class Facts(LostFacts):
     hash of both; ``parts``: see ``spec.resuming.notes_of``; ``begun_with``: settings and
     certificate by name, as stored but for the targets' ids, to be compared whole on resuming;
     ``stakes_unnamed``: see ``old_facts``; ``known_a``: of a comparison, the questions about which
-    model A was not asked, as an earlier audit had; ``begun_by``: the command that began it.
+    model A was not asked, as an earlier audit had; ``begun_by``: the command that began it;
+    ``rejudged``: see ``rejudging``, None where the model was asked.
     """
 
     space: SpaceFacts
@@ -233,6 +243,7 @@ class Facts(LostFacts):
     stakes_unnamed: bool = False
     known_a: frozenset[int] = frozenset()
     begun_by: str | None = None
+    rejudged: RejudgedFacts | None = None
 
     @property
     def all_calls(self) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from ..types import Floats, Indices
 from .facts import SpaceFacts, read_facts
 from .opening import read_journal
+from .rows import AnswerRow
 
 PriorSource = Path | str
 """Where the journal of an earlier audit is: its file."""
@@ -16,7 +17,8 @@ PriorSource = Path | str
 
 @dataclass(frozen=True)
 class Prior:
-    """The judged questions (n,) of an earlier audit, ascending, and their losses (n,) in [0, 1].
+    """The judged questions (n,) of an earlier audit, ascending, their losses (n,) in [0, 1], and
+    the rows they stand in.
 
     Questions that did not count are not among them: the loss that is journaled with them is a
     placeholder and was never found.
@@ -29,6 +31,7 @@ class Prior:
     space: SpaceFacts
     questions: Indices
     losses: Floats
+    answers: tuple[AnswerRow, ...]
 
 
 def read_prior(path: PriorSource) -> Prior:
@@ -36,7 +39,8 @@ def read_prior(path: PriorSource) -> Prior:
     with closing(read_journal(path)) as journal:
         facts = read_facts(journal.facts())
         answers = [a for call in journal.calls() for a in call.answers]
-    known = sorted((a.question, a.loss) for a in answers if a.loss is not None and not a.excluded)
-    questions = np.array([q for q, _ in known], np.int64)
-    losses = np.array([loss for _, loss in known], float)
-    return Prior(str(path), facts.key, facts.space, questions, losses)
+    found = [a for a in answers if a.loss is not None and not a.excluded]
+    known = tuple(sorted(found, key=lambda row: row.question))
+    questions = np.array([row.question for row in known], np.int64)
+    losses = np.array([row.loss for row in known], float)
+    return Prior(str(path), facts.key, facts.space, questions, losses, known)

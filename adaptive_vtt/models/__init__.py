@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from .local.onnx import OnnxModel
     from .local.recorded_captions import RecordedCaptions
     from .local.self_taught import SelfTaught
-    from .local.self_taught_masks import SelfTaughtMasks
     from .local.subprocess_lines import SubprocessModel
     from .network.endpoint import Endpoint
     from .network.http_json import HttpJson
@@ -37,7 +36,6 @@ _HOMES = {
     "OpenAIChat": "network.openai_chat",
     "OpenInference": "network.open_inference",
     "SelfTaught": "local.self_taught",
-    "SelfTaughtMasks": "local.self_taught_masks",
     "RecordedCaptions": "local.recorded_captions",
     "SubprocessModel": "local.subprocess_lines",
     "TemplateCaptioner": "demo.template_captioner",
@@ -81,7 +79,6 @@ __all__ = [
     "RecordedCaptions",
     "Retries",
     "SelfTaught",
-    "SelfTaughtMasks",
     "Simulated",
     "SubprocessModel",
     "TemplateCaptioner",

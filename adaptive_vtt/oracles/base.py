@@ -75,6 +75,8 @@ class OracleDefaults:
     """Whether all concepts have to be answered in one call."""
     judges_masks: bool = False
     """Whether answers are masks that are compared with others."""
+    judges_scores: bool = False
+    """Whether a mask's score by the same metric will do in place of the mask."""
 
     @property
     def regime(self) -> str | None:

@@ -55,6 +55,7 @@ class MaskDrop(OracleDefaults):
 
     needs_source = True
     judges_masks = True
+    judges_scores = True
     rates = MappingProxyType({"EFR": 1})
 
     def __init__(

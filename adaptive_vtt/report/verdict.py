@@ -1,6 +1,7 @@
 """The answer of the audit in one sentence, and what to do next."""
 
 from dataclasses import dataclass
+from shlex import quote
 
 from ..journal.facts import CertificateFacts
 from ..types import SIDES, TargetId
@@ -134,6 +135,9 @@ def next_steps(evidence: Evidence) -> list[Step]:
     if evidence.facts.ended is None:
         text = "The audit has not ended: if it is not running, go on with it."
         steps.append(Step(text, "avtt resume DIR" if mine else "Audit(space, model, journal=...)"))
+    elif open_ and evidence.facts.rejudged is not None:
+        text = "Still open: go on with the audit that these are the answers of, and judge it again."
+        steps.append(Step(text, f"avtt resume {quote(evidence.facts.rejudged.source)}"))
     elif open_:
         steps.append(_narrow(evidence, open_, mine))
     elif evidence.certificate is None:

@@ -91,6 +91,11 @@ class AuditSpec(Section):
     history: Literal["truth", "answer"] = Field(
         "truth", description="predictability given true answers (Geman) or the model's"
     )
+    keep_masks: bool = Field(
+        False,
+        description="keep the masks that are answered in the journal, for 'avtt rejudge' with "
+        "another overlap",
+    )
     device: str = Field(
         "auto", description="where the GPs live: cpu, cuda, or auto, which is CUDA if there is one"
     )
@@ -196,8 +201,7 @@ class CertifySpec(Section):
     self_taught: bool | Literal["auto"] = Field(
         "auto",
         description="predict failures with small nets taught with the labelled source images: "
-        "true (masks, too), false, or where labels judge answers and are enough, and images are "
-        "small",
+        "true, false, or where labels judge answers and are enough, and images are small",
     )
     prior_journal: str | None = Field(
         None, description="journal.db of an audit of an earlier version of the model"

@@ -54,11 +54,12 @@ def spec_of(facts: Facts, where: str, otherwise: str, *, to_run: bool = True) ->
     return parse_spec(table, where, to_run=to_run), Path(facts.base)
 
 
-def check_program(facts: Facts, spec: Spec, where: str) -> None:
+def check_program(facts: Facts, spec: Spec, where: str, *, judge: bool = True) -> None:
     """Raises JournalError where the journal's spec is not the one the audit was begun with.
 
-    ``facts``: the journal's; ``spec``: its spec, parsed. Journals from before the digest must
-    name the model as their spec does.
+    ``facts``: the journal's; ``spec``: its spec, parsed. ``judge``: whether its oracle and what
+    chooses questions will be run, too; else they may have changed. Journals from before the
+    digest must name the model as their spec does.
     """
     if facts.program is not None:
         if facts.program != _digest(facts.spec, facts.base):
@@ -66,7 +67,7 @@ def check_program(facts: Facts, spec: Spec, where: str) -> None:
                 f"{where}: its spec was altered after the audit began, and nothing of it was run; "
                 "restore the journal, or begin a new audit with another --out"
             )
-        _check_parts(facts, spec, where)
+        _check_parts(facts, spec, where, () if judge else ("oracle.", "audit."))
         return
     refuse_code(spec, where, "begin a new audit with another --out")
     named, names = facts.settings.model, _names(spec.model)
@@ -84,11 +85,12 @@ def check_before_code(facts: Facts, spec: Spec, space: QuestionSpace) -> None:
     same_audit(facts, space, known)
 
 
-def _check_parts(facts: Facts, spec: Spec, where: str) -> None:
-    """Raises JournalError where code of the space is not what the audit was begun with."""
+def _check_parts(facts: Facts, spec: Spec, where: str, apart: tuple[str, ...]) -> None:
+    """Raises JournalError where code of the space is not what the audit was begun with; fields
+    that begin as one of ``apart`` are not looked at."""
     begun = facts.parts
     for field, content in contents(spec, Path(facts.base)).items():
-        if begun.get(field) != content:
+        if not field.startswith(apart) and begun.get(field) != content:
             raise JournalError(
                 f"{where}: {field} was changed after the audit began, and was not run: expected "
                 f"{begun.get(field) or 'nothing'}, got {content or 'nothing'}; restore it, or "

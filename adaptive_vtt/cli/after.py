@@ -1,0 +1,117 @@
+"""``avtt audit --after DIR``: an audit that goes by what an earlier one found, and beside it."""
+
+import os
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..audit import Audit
+from ..certify.forecast import forecasts
+from ..certify.tracks import tracks
+from ..engine.audit_key import fresh_seed
+from ..errors import InputError
+from ..journal import read_journal
+from ..journal.facts import CertificateFacts, Facts, read_facts
+from ..journal.files import JOURNAL
+from ..results import Result
+from ..spec import Spec
+from ..types import Floats
+
+ROUNDING = 1e-9
+LEAST_RATE = 0.01
+"""The lowest rate that uniform questions are reckoned for: of 0 no formula knows the variance."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The audit in a run folder; ``widest`` (T + 1,): half-width of its widest interval after 0, 1
+    ... draws, None where it certified nothing."""
+
+    folder: Path
+    facts: Facts
+    widest: Floats | None
+
+    @classmethod
+    def of(cls, folder: Path) -> "Earlier":
+        """Raises JournalError where no audit was begun there."""
+        with closing(read_journal(folder / JOURNAL)) as journal:
+            facts = read_facts(journal.facts())
+            if facts.certificate is None:
+                return cls(folder, facts, None)
+            found = tracks(facts.certificate, journal.draws(laws=False), journal.calls())
+        return cls(folder, facts, np.max([track.half_width for track in found], axis=0))
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What of a spec it changes: its journal is the prior one."""
+        return {"prior_journal": os.path.abspath(self.folder / JOURNAL)}
+
+    def seeded(self, spec: Spec, given: int | None) -> Spec:
+        """The spec with a seed that is not the earlier audit's. Raises InputError where that was
+        ``given`` on the command line, and for an audit that certifies nothing."""
+        if not spec.certify.certifies:
+            raise InputError(
+                "--after: expected an audit that certifies, which predictions serve, got one that "
+                "explores; give --half-width"
+            )
+        before = self.facts.settings.seed
+        if spec.audit.seed != before:
+            return spec
+        if given is not None:
+            raise InputError(
+                f"--seed: expected another one than that of {self.folder}, {before}, so that the "
+                "draws are new; leave it out for a fresh one"
+            )
+        seeded = spec.audit.model_copy(update={"seed": fresh_seed()})
+        return spec.model_copy(update={"audit": seeded})
+
+    def tell(self, audit: Audit, result: Result) -> str:
+        """How many calls it took this time and last time, and uniform questions, for the same
+        half-width."""
+        certificate = audit.certify.describe(audit.belief.certifier)
+        if certificate is None or self.widest is None or not _same(certificate, self.facts):
+            return (
+                f"{self.folder} certified other targets, or otherwise, so its calls are not "
+                "compared with these"
+            )
+        width, wanted = float(result.targets["half_width"].max()), audit.certify.half_width
+        uniform = ""
+        if wanted is not None and width <= wanted:
+            width = wanted
+            uniform = (
+                f"; uniform questions would take about {_uniform(audit, result):,}, by the formula "
+                "of 'avtt plan'"
+            )
+        draws = audit.belief.certifying.sequences.moves
+        reached = np.flatnonzero(self.widest <= width + ROUNDING)
+        took = f"{reached[0]:,}" if len(reached) else f"more than its {len(self.widest) - 1:,}"
+        return (
+            f"to +-{width:.3g} this audit took {draws:,} calls, {self.folder} (of "
+            f"{_model(self.facts)}) took {took}{uniform}. What its answers saved cannot be told "
+            "from one run, as models and luck differ"
+        )
+
+
+def _same(certificate: Mapping[str, Any], facts: Facts) -> bool:
+    """Whether the earlier audit certified the same targets, as surely."""
+    now, then = CertificateFacts.model_validate(certificate), facts.certificate
+    if then is None:
+        return False
+    names = ("ids", "sizes", "confidence", "guarantee", "unanswered")
+    return all(getattr(now, name) == getattr(then, name) for name in names)
+
+
+def _model(facts: Facts) -> str:
+    version = facts.model_version or ""
+    return facts.settings.model + ("" if version.startswith("content ") else f" {version}").rstrip()
+
+
+def _uniform(audit: Audit, result: Result) -> int:
+    """Calls that uniform questions without predictions are likely to take, at the rates found."""
+    rates = result.targets["estimate"].clip(LEAST_RATE, 1 - LEAST_RATE).tolist()
+    rows, _ = forecasts(audit.belief.certifying, 1.0, audit.certify.unanswered == "both", rates)
+    return max(row.likely[rate] for row, rate in zip(rows, rates, strict=True))

@@ -1,0 +1,97 @@
+"""``avtt rejudge``: the answers of an audit under another oracle; nothing is asked."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import Json, Open, RunDir
+
+if TYPE_CHECKING:
+    from ..results import Result
+
+SHOWN = 12
+"""Targets that are printed, at most; all are in the report."""
+
+
+def rejudge(
+    directory: RunDir,
+    out: Annotated[
+        Path,
+        typer.Option("--out", help="New folder for journal.db, result.json and report.html."),
+    ],
+    oracle: Annotated[
+        str | None,
+        typer.Option(
+            help="What makes an answer wrong: a name ('avtt list oracles') or file.py:name. "
+            "Default: the audit's, with other options.",
+            metavar="NAME",
+        ),
+    ] = None,
+    option: Annotated[
+        list[str],
+        typer.Option(
+            help="An option of the oracle, as in its section of SPEC.toml; again for more.",
+            metavar="NAME=VALUE",
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    open_it: Open = False,
+    as_json: Json = False,
+) -> None:
+    """Judge an audit's answers by another oracle: certificates anew, and nothing is asked.
+
+    DIR is verified first, and not changed. Intervals hold for an oracle that was
+    chosen without looking at these answers; a threshold tuned on them needs
+    another audit. The dataset and the oracle are run where they are code, the
+    model is not.
+
+    Example: avtt rejudge runs/first --option threshold=0.7 --out runs/strict
+    """
+    from ..audit import read_result
+    from ..spec.rejudging import rejudge_folder
+    from .browser import open_report
+
+    result = rejudge_folder(directory, oracle, option, out)
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
+    else:
+        _show(read_result(directory), result, out)
+    if open_it:
+        open_report(out / "report.html")
+
+
+def _show(before: "Result", now: "Result", out: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    title = "error rates" if now.guarantee is not None else "raw rates, no guarantee"
+    table = Table(title=title)
+    for name in ("target", "then", "now", "questions"):
+        table.add_column(name, justify="left" if name == "target" else "right")
+    certified = now.guarantee is not None  # the oracle may call the same targets otherwise
+    known = now.targets["target"] if certified else before.targets["target"]
+    then = dict(zip(known, _cells(before), strict=True))
+    shown = now.targets.assign(now=_cells(now)).sort_values("estimate", ascending=False)
+    for row in shown.head(SHOWN).itertuples():
+        cells = (row.target, then.get(row.target, "-"), row.now, str(row.questions))
+        table.add_row(*map(Text, map(str, cells)))
+    console.print(table)
+    if len(shown) > SHOWN:
+        console.print(f"{SHOWN} of {len(shown)} targets; all are in the report")
+    console.print(f"{now.questions:,} questions judged anew, none asked", markup=False)
+    if now.guarantee is not None:
+        console.print(now.guarantee, markup=False)
+    for warning in now.warnings:
+        console.print(f"warning: {warning}", markup=False)
+    console.print(f"report: {out / 'report.html'}", markup=False)
+
+
+def _cells(result: "Result") -> list[str]:
+    """Every target's interval, or its raw rate where nothing is certified."""
+    if result.guarantee is None:
+        return [f"{rate:.3f}" for rate in result.targets["estimate"]]
+    bounds = zip(result.targets["lower"], result.targets["upper"], strict=True)
+    return [f"{low:.3f} - {high:.3f}" for low, high in bounds]
