@@ -7,14 +7,18 @@ and the number of calls can be recomputed from the journal alone (``verify_draws
 
 import base64
 import zlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import JournalError
+from ..types import TargetId
+from .targets import Target
+
 if TYPE_CHECKING:
     from .certifier import Certifier
-    from .targets import Target
 
 MOST_SAMPLES = 2_000_000
 """Samples up to which the population is journaled; of a larger dataset the journal would hold
@@ -33,11 +37,12 @@ def describe_population(certifier: "Certifier | None") -> dict[str, Any] | None:
         "truths": pack(truths.astype(np.int8)),
         "rows": pack(space.dataset.profile_row(np.arange(len(space.dataset))).astype(np.int32)),
         "applicable": pack(space.applicable),
-        "targets": [_masks(target) for target in certifier.targets],
+        "targets": [masks_of(target) for target in certifier.targets],
     }
 
 
-def _masks(target: "Target") -> dict[str, Any]:
+def masks_of(target: Target) -> dict[str, Any]:
+    """What a target is made of, as JSON."""
     rows = None if target.rows is None else pack(target.rows)
     return {
         "variants": pack(target.variants),
@@ -52,3 +57,18 @@ def pack(array: npt.NDArray[Any]) -> dict[str, Any]:
     body = zlib.compress(np.ascontiguousarray(array).tobytes(), level=6)
     kind = array.dtype.newbyteorder("<").str
     return {"kind": kind, "shape": list(array.shape), "bytes": base64.b64encode(body).decode()}
+
+
+def target_of(id: TargetId, masks: Mapping[str, Any]) -> Target:
+    """The target that ``masks_of`` describes; raises JournalError where that is damaged."""
+    rows = None if masks["rows"] is None else unpack(masks["rows"])
+    return Target(id, *(unpack(masks[name]) for name in ("variants", "concepts", "sides")), rows)
+
+
+def unpack(packed: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """The array that ``pack`` wrote."""
+    try:
+        body = zlib.decompress(base64.b64decode(packed["bytes"]))
+        return np.frombuffer(body, packed["kind"]).reshape(packed["shape"])
+    except (ValueError, KeyError, TypeError, zlib.error):
+        raise JournalError("journal: what a slice consists of is damaged") from None
