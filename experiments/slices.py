@@ -1,10 +1,10 @@
 """Planted slices: are they found, what is found beside them, and what does certifying them take?
 
 Three worlds of recorded answers. *digits*: scikit-learn's digits under four relations; sevens fail
-where they are turned. *phantom*: endoscopy frames with a polyp each, under three lights; flat polyps
-of 5-10 mm fail under red light. *nothing planted*: the digits, all failing alike. Elsewhere every
-question fails by a chance of its own, six in a hundred on the average, and one relation half as
-often again, as in life. Audits certify the overall error and every relation, and look for three
+where they are turned. *phantom*: endoscopy frames with polyps, under three lights; flat polyps of
+5-10 mm fail under red light. *nothing*: the digits, all failing alike. Elsewhere six of a hundred
+questions fail by chance, and under one relation half as many again, as in life.
+Audits certify the overall error and every relation, and look for three
 slices. Predictions are left out (surrogate = false): a hundred audits then take minutes.
 
     python -m adaptive_vtt.experiments.slices [--seeds 100] [--worlds digits phantom nothing]
@@ -142,7 +142,9 @@ WORLDS: dict[str, Callable[[int], World]] = {
 }
 
 
-def audited(world: World, seed: int, half_width: float, budget: int, **options: object) -> list[Slice]:
+def audited(
+    world: World, seed: int, half_width: float, budget: int, **options: object
+) -> list[Slice]:
     """The slices that one audit found."""
     journal = MemoryJournal()
     chosen: dict[str, object] = {"discover": 3, "surrogate": False, "targets": TARGETS} | options
@@ -169,9 +171,7 @@ def audited(world: World, seed: int, half_width: float, budget: int, **options: 
 TARGETS = ["overall", "relations"]
 
 
-def _judged(
-    world: World, found: SliceFacts, track: Track, certificate: CertificateFacts
-) -> Slice:
+def _judged(world: World, found: SliceFacts, track: Track, certificate: CertificateFacts) -> Slice:
     target = target_of(TargetId("slice", filter=found.name), found.masks)
     sample, variant, concept = world.space.parts(np.arange(len(world.loss)))
     truth = world.space.dataset.truth(sample, concept)

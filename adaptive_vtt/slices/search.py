@@ -187,7 +187,7 @@ def _longer(
             key = np.packbits(both).tobytes()
             if key not in seen and both.any():
                 seen.add(key)
-                yield (*name, k), both
+                yield tuple(sorted((*name, k))), both
 
 
 def _score(evidence: Evidence, rows: Bools, base: float) -> _Scores:
