@@ -99,11 +99,12 @@ def _digits(seed: int, plant: bool) -> World:
 def phantoms(seed: int) -> World:
     """Flat polyps of 5-10 mm fail under red light."""
     rng = np.random.default_rng(seed)
-    metadata = phantom(FRAMES, size=64, seed=seed, polyps="always").metadata
+    frames = phantom(FRAMES, size=64, seed=seed, polyps="always")
+    metadata = pd.DataFrame({c: frames.metadata_values(c) for c in frames.metadata_columns})
     names = ["white light", "red light", "blue light"]
     flat = (metadata["polyp_type"] == "iia") & (metadata["polyp_size"] == "5-10mm")
     bad = np.outer(flat, [name == "red light" for name in names])
-    return _world(metadata.reset_index(drop=True), names, bad, rng, harder=True)
+    return _world(metadata, names, bad, rng, harder=True)
 
 
 def _world(

@@ -19,7 +19,7 @@ PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 _SLOW = (
     *("captions", "ci-gate", "class-folders", "endpoint", "masks", "notebook", "own-parts"),
-    *("own-table", "resume", "versus", "view"),
+    *("own-table", "resume", "slices", "versus", "view"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""

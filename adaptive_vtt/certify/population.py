@@ -62,7 +62,8 @@ def pack(array: npt.NDArray[Any]) -> dict[str, Any]:
 def target_of(id: TargetId, masks: Mapping[str, Any]) -> Target:
     """The target that ``masks_of`` describes; raises JournalError where that is damaged."""
     rows = None if masks["rows"] is None else unpack(masks["rows"])
-    return Target(id, *(unpack(masks[name]) for name in ("variants", "concepts", "sides")), rows)
+    variants, concepts, sides = (unpack(masks[name]) for name in ("variants", "concepts", "sides"))
+    return Target(id, variants, concepts, sides, rows)
 
 
 def unpack(packed: Mapping[str, Any]) -> npt.NDArray[Any]:

@@ -17,6 +17,7 @@ _SECTIONS = {
     "guarantee": "certify",
     "targets": "certify",
     "self_taught": "certify",
+    "discover": "certify",
 }
 """Where an option of the command line stands in a spec, if not under [audit]."""
 
@@ -60,6 +61,7 @@ def _explore(table: dict[str, Any], demo: bool, changes: dict[str, Any]) -> None
         if section == "certify" and changes.get(name) is not None:
             raise one_too_many(name)
     table["certify"]["half_width"] = table["certify"]["at_most"] = None
+    table["certify"] |= {"discover": 0, "set_aside": None}
     table["audit"]["strategy"] = table["audit"]["strategy_options"] = None
     if demo:
         table["stop"]["uncertainty"] = DEMO_TAU

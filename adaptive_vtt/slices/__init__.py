@@ -8,7 +8,8 @@ What is found tells nothing certain: it becomes a target, and only draws made af
 
 from .atoms import Atom
 from .evidence import Evidence
+from .looking import explore
 from .proposers import PROPOSERS, atoms_of
 from .search import Found, find
 
-__all__ = ["PROPOSERS", "Atom", "Evidence", "Found", "atoms_of", "find"]
+__all__ = ["PROPOSERS", "Atom", "Evidence", "Found", "atoms_of", "explore", "find"]

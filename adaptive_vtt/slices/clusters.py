@@ -7,6 +7,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..space import QuestionSpace
+from ..types import Floats
 from .atoms import Atom, by_rows
 
 NAME = "clusters"
@@ -43,7 +44,7 @@ def atoms(space: QuestionSpace) -> list[Atom]:
     ]
 
 
-def _of(space: QuestionSpace, table: np.ndarray, count: int) -> list[Atom]:  # type: ignore[type-arg]
+def _of(space: QuestionSpace, table: Floats, count: int) -> list[Atom]:
     try:
         from sklearn.cluster import KMeans
     except ImportError:

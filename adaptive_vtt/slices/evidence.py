@@ -49,8 +49,8 @@ class Evidence:
         loss, weight = (np.array([row[k] for row in told], float) for k in (1, 2))
         return cls(question, sample, variant, concept, truth, loss, weight)
 
-    def only(self, kept: Bools) -> Self:
-        """Those of the questions that ``kept`` (n,) marks."""
+    def only(self, kept: Bools | Indices) -> Self:
+        """Those of the questions that ``kept`` marks (n,), or those at its places."""
         return type(self)(*(getattr(self, f.name)[kept] for f in fields(self)))
 
     def inside(self, space: QuestionSpace, targets: Sequence[Target]) -> Bools:

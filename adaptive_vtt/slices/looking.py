@@ -8,11 +8,14 @@ before it ends for want of open targets.
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ..certify.population import masks_of
+from ..certify.plan import DISCOVER_BY
+from ..certify.population import masks_of, target_of
 from ..certify.targets import Target, member, size
+from ..journal import Journal
+from ..journal.facts import read_facts
 from ..journal.rows import CallRow, DrawRow
 from ..space import QuestionSpace
-from ..types import Indices
+from ..types import Indices, TargetId
 from .evidence import Evidence
 from .proposers import atoms_of
 from .search import Found, find
@@ -51,6 +54,21 @@ class Looking:
         """What the answered ones among ``draws`` tell; see ``search.find``."""
         evidence = Evidence.of(self.space, draws, calls)
         return find(self.space, evidence, self._atoms, most=most, known=known, slices=slices)
+
+
+def explore(
+    journal: Journal, space: QuestionSpace, *, most: int, by: Sequence[str] = DISCOVER_BY
+) -> list[Found]:
+    """What the answers in a journal tell, slices that were found before put aside: guesses, chosen
+    among many for these very answers, that no interval covers.
+
+    ``space``: the one that the audit was about. Raises InputError for an unknown proposer.
+    """
+    facts = read_facts(journal.facts())
+    slices = () if facts.certificate is None else facts.certificate.slices
+    before = [target_of(TargetId("slice", filter=s.name), s.masks) for s in slices]
+    looking = Looking(space, by)
+    return looking.find(journal.draws(laws=False), journal.calls(), most=most, slices=before)
 
 
 def fact(space: QuestionSpace, found: Found, since: int, drawn: Indices) -> dict[str, Any]:

@@ -14,6 +14,8 @@ MOST = 16
 words are left alone: they name samples rather than groups."""
 PARTS = 4
 """Bins of a column of many numbers, with as many samples each as can be."""
+PLAIN = (str, int, float, bool)
+"""What is proposed of a column: what a filter in a SPEC.toml can say."""
 OWN = {"relation", "severity", "concept", "truth"}
 """Fields of a filter that are no columns."""
 
@@ -29,7 +31,8 @@ def atoms(space: QuestionSpace) -> list[Atom]:
 
 def _column(space: QuestionSpace, column: str) -> list[Atom]:
     there = space.dataset.metadata_values(column)
-    values = list(dict.fromkeys(v for v in there.tolist() if v == v and v is not None))
+    plain = [v.item() if isinstance(v, np.generic) else v for v in there.tolist()]
+    values = list(dict.fromkeys(v for v in plain if isinstance(v, PLAIN) and v == v))
     if len(values) < 2:
         return []
     if len(values) <= MOST:
