@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs: "plain" set nothing aside, "found" looked for slices."""
     spec = str(lit(tmp_path_factory.mktemp("slices")))
     runs = Path(spec).parent
-    for name, more in (("plain", []), ("found", ["--discover", "2"])):
+    for name, more in (("plain", ["--half-width", "0.07"]), ("found", ["--discover", "2"])):
         with pytest.raises(SystemExit) as ended:
             main(["audit", spec, "--seed", "1", "--out", str(runs / name), "--json", *more])
         assert not ended.value.code
