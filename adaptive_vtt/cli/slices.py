@@ -178,7 +178,7 @@ def _caution(told: dict[str, Any]) -> list[str]:
         return [*lines, f"certify them with draws to come: {told['next']}"]
     return [
         *lines,
-        "this audit set no alpha aside for slices, so it cannot certify any; a new one can:",
+        "this audit set no alpha aside for slices, so it can certify none; a new one can:",
         f"  {told['next']}",
         *_filters(told["proposed"]),
     ]
