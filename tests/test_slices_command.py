@@ -96,7 +96,7 @@ def test_guesses_are_told_as_such_with_what_would_certify_them(folder, capsys):
     text = told(["slices", str(folder / "plain")], capsys)
     assert text.startswith("lamp red")
     assert "guesses: chosen among" in text
-    assert "this audit set no alpha aside for slices, so it can certify none; a new one can:" in text
+    assert "set no alpha aside for slices, so it can certify none; a new one can:" in text
     assert '"lamp red' in text.split("[certify.where]")[1]
     assert max(map(len, text.splitlines())) <= 80
     found = json.loads(told(["slices", str(folder / "plain"), "--json"], capsys))
@@ -120,6 +120,11 @@ def test_more_slices_may_be_looked_for_later(folder, capsys):
     assert (discover.most, len(discover.also)) == (4, 1)
     journal.close()
     told(["verify", str(folder / "found")], capsys)
+
+
+def test_a_gate_may_name_a_slice(folder, capsys):
+    rule = "slice:lamp red >= 10 %"
+    assert told(["gate", str(folder / "found"), "--rule", rule], capsys).startswith("pass")
 
 
 def test_exploring_looks_for_nothing(folder, capsys):
