@@ -67,7 +67,6 @@ def cautions(
     return found
 
 
-<<<<<<< HEAD
 def constant(facts: "Facts", calls: Sequence["CallRow"]) -> str | None:
     """What was answered, in words, where a model answers the same about every image.
 
@@ -121,7 +120,6 @@ def _judged_anew(source: "RejudgedFacts") -> str:
         "chosen without looking at these answers: for one that was tuned on them, as a threshold "
         "may be, nothing is certified before another audit, with another seed, has asked anew"
     )
->>>>>>> rejudge
 
 
 def _why_emptied(facts: "Facts") -> str:

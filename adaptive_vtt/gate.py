@@ -273,7 +273,8 @@ def handle(target: TargetId) -> str:
         return f"relation-concept:{target.relation}:{target.concept}"
     if target.kind == "group":
         return f"group:{target.group}={target.value}"
-    return str(target.filter) if target.kind == "filter" else target.kind
+    own = {"filter": str(target.filter), "slice": f"slice:{target.filter}"}
+    return own.get(target.kind, target.kind)
 
 
 @dataclass(frozen=True)

@@ -376,9 +376,11 @@ def _certified(
         if draw.call not in answered:
             continue
         out = {a.question for a in answered[draw.call].answers if a.excluded}
-        for move in draw.moves:
-            asked[move.target] += len(move.members)
-            excluded[move.target] += len(out.intersection(move.members))
+        told = {question.question for question in answered[draw.call].answers}
+        later = [(s.before & told) for s in certificate.slices if s.since > draw.draw]
+        for k, members in enumerate([*(move.members for move in draw.moves), *later]):
+            asked[k] += len(members)
+            excluded[k] += len(out.intersection(members))
     table = pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
     if "pseudo_outcome_mean" not in table:  # versions before it had no other estimate
         table["pseudo_outcome_mean"] = table["estimate"]

@@ -236,6 +236,7 @@ TargetKind = Literal[
     "relation-concept",
     "group",
     "filter",
+    "slice",
 ]
 
 
@@ -245,7 +246,8 @@ class TargetId:
 
     ``concept`` and ``side`` (0: where it is absent, 1: present, None: both) for a concept's rate,
     whose name is ``rate``; ``relation`` and ``severity``; ``group``, a metadata column, and
-    ``value``, what stands there, as text; ``filter``, the name that the user gave to a filter.
+    ``value``, what stands there, as text; ``filter``, the name that the user gave to a filter, or
+    what a slice is in words (``slices``).
     """
 
     kind: TargetKind
@@ -270,6 +272,7 @@ class TargetId:
             "relation-concept": f"relation {self.relation}, {self.concept}: {self.rate}",
             "group": f"{self.group} {self.value}: {self.rate}",
             "filter": str(self.filter),
+            "slice": f"slice {self.filter}",
         }[self.kind]
 
     def as_dict(self) -> dict[str, str | int]:

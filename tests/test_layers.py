@@ -30,6 +30,7 @@ ROOMS = (
     "strategies",
     # 4 and 5: the loop, and who drives it
     "engine",
+    "slices",
     "cautions",
     "way_on",
     "results",

@@ -34,6 +34,7 @@ from ..space import QuestionSpace
 from ..stopping import State, contradicted, levels_of
 from ..surrogates import lowest_with_hard_answers
 from ..types import Answer, Unanswered
+from .discovering import Discovery
 from .inspection import Inspection
 from .progress import Hooks, followed
 
@@ -94,6 +95,7 @@ class Audit:
         self._budget, self._failing = parts.budget, parts.failing
         self._failed = self._astray = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
+        self._discovery = Discovery(self.space, self.certify, parts, self._rules)
         with opened(journal) as self.journal:
             self._begin(notes or {})
 
@@ -266,7 +268,7 @@ class Audit:
         rows: list[DrawRow] = []
         self._astray = True  # until what was drawn is committed
         while len(rows) < n and len(self._queue.ready()) < n:
-            if not self._draw_order.ready() or self.stopped is not None:
+            if not self._draw_order.ready() or self._looks(rows) or self.stopped is not None:
                 break
             lacking = n - max(len(rows), len(self._queue.ready()))
             draw = self._selector.draw(self._draw_order.together(lacking))
@@ -283,6 +285,14 @@ class Audit:
             self._draw_order.learn()
             if not self._canaries.rest():
                 self._end()
+
+    def _looks(self, rows: list[DrawRow]) -> bool:
+        """Looks for slices where that is due. True: what was drawn is to be committed before."""
+        if not self._discovery.is_due(self.state):
+            return False
+        if not rows:
+            self._discovery.look(self.journal)
+        return bool(rows)
 
     def _row(self, draw: Draw) -> DrawRow:
         questions = self._judge.questions_of(draw.call)
@@ -353,6 +363,7 @@ class Audit:
                 **origin.facts(),
                 **self._parts.proxies.facts(),
                 **self._budget.facts(),
+                **self._discovery.begin(),
                 **notes,
             )
             return
@@ -365,6 +376,7 @@ class Audit:
         self._replay()
         changes = {**origin.changes(facts), **self._parts.proxies.changes(facts)}
         told = {**self._stops(), **changes, **self._budget.facts(), **notes}
+        told |= self._discovery.go_on(facts)
         if certifier and other_width and self.certify.half_width is not None:
             certifier.aim_at(self.certify.half_width, len(self._draw_order.calls))
             told["certificate"] = self.certify.describe(certifier)

@@ -25,6 +25,7 @@ Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both". Qu
 out not to count are left out of the rate: see ``sequences.Step``.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,15 +38,11 @@ from .game import Move as Move
 from .rules import Rules
 from .strata import DIGITS, MOST, Frame, Strata, Stratum, pooled, possible, stratified
 from .targets import Target, calls, largest, member, size
+from .units import excess, faded
+from .units import per_unit as per_unit
 
 CLIP = 0.02
 """Predictions stay within [CLIP, 1 - CLIP]."""
-ROOM = 1.25
-"""Bound on a draw's correction, as a multiple of the largest one seen recently. It is fixed before
-the draw: bets must not depend on the current candidates."""
-FADE = 0.95
-"""Factor per draw by which the largest correction seen recently fades, so that one unusual draw
-does not keep the bound loose."""
 FIRST_REACH = 0.5
 """Bound on the first draw's correction, as a share of the target's unseen questions: none has been
 seen by then."""
@@ -63,7 +60,8 @@ class Certifier(Game):
     """The game of a space's targets, and what each draw fixes for it.
 
     ``half_width`` is what is aimed at; with probability ``confidence`` all intervals hold
-    at all times. ``rules`` say more, in place of both.
+    at all times. ``rules`` say more, in place of both. ``since``: the draw that each target starts
+    with; of those before it, which must be told all the same, only S and what is unseen count.
     """
 
     def __init__(
@@ -75,10 +73,11 @@ class Certifier(Game):
         half_width: float = 0.05,
         confidence: float = 0.95,
         rules: Rules | None = None,
+        since: Sequence[int] = (),
     ) -> None:
         count = len(targets)
         sizes = np.array([size(space, t) for t in targets], float)
-        super().__init__(sizes, rules or Rules(half_width, 1 - confidence))
+        super().__init__(sizes, rules or Rules(half_width, 1 - confidence), since)
         self.space = space
         self.targets = targets
         self.answers = answers
@@ -87,11 +86,11 @@ class Certifier(Game):
         self.first_calls = np.maximum(self.calls, 1)
         self.left = space.size if answers == "one" else space.images  # calls not drawn
         self.unseen = self.sizes.copy()  # questions not drawn; answers may be on their way
+        self._draws = 0
         self._reach_down = np.full(count, FIRST_REACH)
         self._reach_up = np.full(count, FIRST_REACH)
         self._reach_tilt = np.full(count, FIRST_REACH)
-        # the first bets foresee fair coins drawn uniformly
-        self._foreseen = 0.25 * self.sizes * self.calls.max(initial=1.0)
+        self._foreseen = self._foreseen_first()
         # squared corrections, N = 1: ours, and those of an even law with f = centre
         self._ours = np.zeros(count)
         self._uniform = np.zeros(count)
@@ -103,12 +102,18 @@ class Certifier(Game):
 
     def stratify(self) -> None:
         """From now on a draw chooses its stratum first, where a call answers one question and the
-        targets have strata to choose from. To be called before the first draw."""
-        if self.answers != "one" or not possible(self.targets):
+        targets have strata to choose from. To be called before the first draw. Not where slices
+        are looked for: one that cuts a stratum in two could not be drawn from by it."""
+        if self.answers != "one" or not possible(self.targets) or self.rules.set_aside:
             return
         strata = Strata(self.space, self.targets)
         if 1 < len(strata) <= MOST:
             self.strata = strata
+
+    @property
+    def registered(self) -> list[Target]:
+        """The targets that it began with."""
+        return self.targets[: len(self.targets) - self.rules.slices]
 
     @property
     def half_width(self) -> float:
@@ -216,9 +221,9 @@ class Certifier(Game):
         ratio = frame.calls / np.maximum(touching, 1)
         weight, room = np.where(frame.active, ratio / frame.drawn, 0.0), frame.room
         missing = count - predicted
-        down = _excess(predicted, law) * ratio / room
-        up = _excess(missing, law) * ratio / room
-        swing = np.maximum(_excess(count, law), count.sum(axis=1)) * ratio / room
+        down = excess(predicted, law) * ratio / room
+        up = excess(missing, law) * ratio / room
+        swing = np.maximum(excess(count, law), count.sum(axis=1)) * ratio / room
         low = np.minimum(1.0, self._reach_down / np.maximum(down, TINY))
         high = np.minimum(1.0, self._reach_up / np.maximum(up, TINY))
         lean = np.minimum(1.0, self._reach_tilt / np.maximum(swing, TINY))
@@ -236,9 +241,9 @@ class Certifier(Game):
             tilt=frame.away + lean * weight * (count.sum(axis=1) - count[:, drawn] / law[drawn]),
             tilt_bound=frame.swing(self._reach_tilt),
             uniform=frame.even(touching, np.asarray((count > 0) @ law)),
-            next_down=_faded(self._reach_down, down, active),
-            next_up=_faded(self._reach_up, up, active),
-            next_tilt=_faded(self._reach_tilt, swing, active),
+            next_down=faded(self._reach_down, down, active),
+            next_up=faded(self._reach_up, up, active),
+            next_tilt=faded(self._reach_tilt, swing, active),
             next_foreseen=np.where(active, frame.blend(self._foreseen, likely), self._foreseen),
         )
         self._advance(move, count[:, drawn], stratum)
@@ -247,16 +252,26 @@ class Certifier(Game):
     def restore(self, move: Move, inside: Bools, stratum: Stratum | None = None) -> None:
         """A move that the journal tells of, the membership K x n of its call's questions, and its
         stratum."""
+        move = move.padded(len(self.sizes))
         self._advance(move, inside.sum(axis=1).astype(float), stratum)
 
     def _advance(self, move: Move, count: Floats, stratum: Stratum | None) -> None:
-        self._reach_down, self._reach_up = move.next_down, move.next_up
-        self._reach_tilt, self._foreseen = move.next_tilt, move.next_foreseen
         self.left -= 1
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
+        awake = self.sequences.since <= self._draws
+        self._reach_down = np.where(awake, move.next_down, FIRST_REACH)
+        self._reach_up = np.where(awake, move.next_up, FIRST_REACH)
+        self._reach_tilt = np.where(awake, move.next_tilt, FIRST_REACH)
+        self._foreseen = np.where(awake, move.next_foreseen, self._foreseen_first())
+        self._draws += 1
         if self.strata is not None and stratum is not None:
             self.strata.note(stratum)
+
+    def _foreseen_first(self) -> Floats:
+        """(K,): what first bets foresee: fair coins drawn uniformly."""
+        most = self.calls[: len(self.registered)].max(initial=1.0)
+        return np.asarray(0.25 * self.unseen * most)
 
     def _frame(self, stratum: Stratum | None) -> Frame:
         if self.strata is None or stratum is None:
@@ -272,6 +287,7 @@ class Certifier(Game):
         Least and most differ where a question is unanswered and the policy is "both". Draws must
         be learnt from in the order of their moves.
         """
+        move = move.padded(len(self.sizes))
         low, high = inside @ least, inside @ most
         count = inside.sum(axis=1)
         left_out = np.zeros(len(count)) if out is None else inside @ out.astype(float)
@@ -427,25 +443,3 @@ class Certifier(Game):
         self._residuals *= RECENT
         self._residuals += np.stack([ours * (losses - predicted), move.scale * count])
         self._uniform += move.scale * move.uniform * (plain / self.sizes) ** 2
-
-
-def _excess(values: Floats, law: Floats) -> Floats:
-    """(K,): how far the largest of values / law lies above the sum of values; K x m in."""
-    return np.maximum((values / law).max(axis=1) - values.sum(axis=1), 0)
-
-
-def _faded(reach: Floats, seen: Floats, active: Bools) -> Floats:
-    """The bounds of the draw after one that saw corrections of ``seen``; those of targets that did
-    not move stay."""
-    return np.where(active, np.maximum(FADE * reach, ROOM * seen), reach)
-
-
-def per_unit(values: npt.NDArray[np.generic], unit: Indices, units: int) -> Floats:
-    """K x m: the sums of K x n values over the questions of each call."""
-    if len(unit) == units:  # one question per call, in order
-        return values.astype(float)
-    # adds in the same order as np.add.at, to the last bit, in a tenth of the time
-    sums = np.empty((len(values), units))
-    for row, value in zip(sums, values, strict=True):
-        row[:] = np.bincount(unit, value, units)
-    return sums

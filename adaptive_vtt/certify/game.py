@@ -1,6 +1,7 @@
 """The betting game of K targets: what their draws' losses make of their intervals."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +50,14 @@ class Move:
             for k, row in enumerate(figures.tolist())
         )
 
+    def padded(self, count: int) -> "Move":
+        """The move of a draw that was made before the last of ``count`` targets were discovered:
+        it does not move them."""
+        missing = count - len(self.active)
+        if not missing:
+            return self
+        return Move(**{f.name: np.pad(getattr(self, f.name), (0, missing)) for f in fields(self)})
+
     @classmethod
     def of(cls, rows: tuple[MoveRow, ...]) -> "Move":
         """The move that ``rows`` tell of."""
@@ -60,14 +69,17 @@ class Move:
 class Game:
     """S and the confidence sequence of every target; arrays are (K,).
 
-    ``sizes``: how many questions each has; ``rules``: what is aimed at, and how surely.
+    ``sizes``: how many questions each has; ``rules``: what is aimed at, and how surely; ``since``:
+    the draw that each target's bets start with (``Sequences``). Before it only S is counted.
     """
 
-    def __init__(self, sizes: Floats, rules: Rules) -> None:
+    def __init__(self, sizes: Floats, rules: Rules, since: Sequence[int] = ()) -> None:
         count = len(sizes)
         self.sizes = sizes
         self.rules = rules
-        self.sequences = Sequences(np.full(count, rules.aim), rules.alphas(count), rules.bets)
+        first = np.array([*since] or [0] * count, np.int64)
+        aims, alphas = np.full(count, rules.aim), rules.alphas(count)
+        self.sequences = Sequences(aims, alphas, rules.bets, first)
         self._aim()
         self.decisions = rules.decisions(count)
         self.waiting = sizes.copy()  # questions not answered
@@ -81,6 +93,7 @@ class Game:
         """One draw: its ``move``, the sums of its losses at least and at most, how many there are,
         and how many of them do not count (``out``; their losses are not in the sums). Draws must be
         played in their order."""
+        move = move.padded(len(self.sizes))
         if not self.rules.bets.ratio:
             high, out = high + out, np.zeros_like(out)
         a_low = self.least + move.low_base + move.scale * (low - move.low_predicted)

@@ -12,9 +12,10 @@ from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
 from ..stopping import Certified, Compared, Decided, StoppingRule, check_half_width
-from ..types import CallMode, Guarantee
+from ..types import CallMode, Guarantee, TargetId
 from .certifier import Certifier
 from .comparison import MOST_AIM, Comparison
+from .population import target_of
 from .rules import Rules, by_size, shares
 from .sequences import BETS
 from .targets import Target, calls, fingerprint, largest, named_targets
@@ -29,6 +30,9 @@ FINE_CELL = 0.0005
 """Between the means that bets are about where models are compared: a difference is two of them."""
 DEFAULT_FLOOR = 0.2
 """The even share of the law where targets are certified."""
+SET_ASIDE = 0.1
+"""The share of what may go wrong that is kept for slices where they are looked for."""
+DISCOVER_BY = ("metadata", "cells")
 DEFAULT_TARGETS = ("concepts", "relations")
 
 
@@ -71,6 +75,14 @@ class Certify:
       which do not turn to the rarest targets by themselves.
     - ``compare``: what decides which of two models is better, in place of ``half_width`` and
       ``at_most``; set by ``Versus``. Default None: nothing is compared.
+    - ``discover``: 0 or more. While the audit goes on, up to so many slices, groups of questions in
+      which failures concentrate, are looked for (``slices``). Each becomes a target with the draw
+      after which it was found, certified to ``half_width``, too. Default 0: none.
+    - ``discover_by``: what proposes them, names of ``slices.PROPOSERS``.
+      Default: metadata columns, and cells of relation, severity, concept and truth.
+    - ``set_aside``: in (0, 1), the share of 1 - ``confidence`` that is kept for slices, whether any
+      is found or not; all other intervals become that little wider. Default None: 0.1 where slices
+      are looked for, else 0. What a journal was begun with stays.
     """
 
     half_width: float | None = None
@@ -86,6 +98,9 @@ class Certify:
     guarantee: Guarantee = "all"
     weights: Mapping[str, float] | None = None
     compare: Comparison | None = None
+    discover: int = 0
+    discover_by: Sequence[str] = DISCOVER_BY
+    set_aside: float | None = None
 
     @property
     def certifies(self) -> bool:
@@ -113,9 +128,25 @@ class Certify:
             raise unknown("policy", str(self.unanswered), ("loss", "both"), "unanswered")
         if self.self_taught not in (True, False, "auto"):
             raise unknown("choice", str(self.self_taught), ("true", "false", "auto"), "self_taught")
+        self._check_discovery()
         if self.certifies and floor <= 0:
             raise InputError(
                 f"floor: expected a share above 0 where targets are certified, got {floor}"
+            )
+
+    def _check_discovery(self) -> None:
+        if self.discover < 0:
+            raise InputError(f"discover: expected 0 or more slices, got {self.discover}")
+        if self.set_aside is not None and not 0 < self.set_aside < 1:
+            raise InputError(f"set_aside: expected a share between 0 and 1, got {self.set_aside}")
+        if not (self.discover or self.set_aside):
+            return
+        if self.half_width is None or self.at_most is not None or self.compare is not None:
+            asked = {"at_most": self.at_most, "a comparison": self.compare}
+            got = " and ".join(n for n, v in asked.items() if v is not None) or "nothing certified"
+            raise InputError(
+                "discover: expected an audit to a half_width alone, as slices are certified to it; "
+                f"got {got}"
             )
 
     def meaning(self) -> dict[str, Any]:
@@ -158,6 +189,7 @@ class Certify:
             return None
         targets = named_targets(space, self.targets, self.where)
         by_bets = self.at_most is not None and (begun is None or begun.decides)
+        slices = () if begun is None else begun.slices
         rules = Rules(
             self._first_aim() if begun is None else begun.aim,
             1 - self.confidence,
@@ -168,8 +200,24 @@ class Certify:
             self._bets() if begun is None else begun.bets,
             () if begun is None else begun.aims,
             self.compare,
+            self._set_aside(begun),
+            len(slices),
         )
-        return Certifier(space, targets, answers=answers, rules=rules)
+        found = [target_of(TargetId("slice", filter=s.name), s.masks) for s in slices]
+        since = [0] * len(targets) + [s.since for s in slices]
+        return Certifier(space, [*targets, *found], answers=answers, rules=rules, since=since)
+
+    def _set_aside(self, begun: CertificateFacts | None) -> float:
+        """The share of alpha that is kept for slices: it was fixed before the first bet."""
+        if begun is None:
+            return (self.set_aside or SET_ASIDE) if self.discover or self.set_aside else 0.0
+        if self.discover and not begun.set_aside:
+            raise InputError(
+                "discover: expected an audit that set a share of its alpha aside for slices when "
+                "it began, got one that did not, so none can be certified any more; 'avtt slices "
+                "DIR' looks for some, and a new audit, begun with --discover, certifies them"
+            )
+        return begun.set_aside
 
     def _first_aim(self) -> float:
         return self.half_width or (DECISION_WIDTH if self.compare is None else MOST_AIM)
@@ -207,6 +255,7 @@ class Certify:
         if certifier is None:
             return None
         weights, changes = certifier.rules.weights, certifier.rules.changes
+        targets, aside = certifier.registered, certifier.rules.set_aside
         return {
             "half_width": self.half_width,
             "at_most": self.at_most,
@@ -216,12 +265,13 @@ class Certify:
             "decided": "by bets" if certifier.decisions is not None else "by intervals",
             "weights": weights if weights is None else [*weights],
             "unanswered": self.unanswered,
-            "targets": [t.name for t in certifier.targets],
-            "ids": [t.id.as_dict() for t in certifier.targets],
-            "sizes": [int(n) for n in certifier.sizes],
-            "subsets": fingerprint(certifier.targets),
+            "targets": [t.name for t in targets],
+            "ids": [t.id.as_dict() for t in targets],
+            "sizes": [int(n) for n in certifier.sizes[: len(targets)]],
+            "subsets": fingerprint(targets),
             "bets": certifier.rules.bets.model_dump(),
             **({} if self.compare is None else {"versus": self.compare.describe()}),
+            **({"set_aside": aside} if aside else {}),
             **({"aims": [list(change) for change in changes]} if changes else {}),
         }
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import JournalError
 from ..space import QuestionSpace
 from ..types import TargetId
 from .targets import Target
@@ -37,19 +38,13 @@ def describe_population(certifier: "Certifier | None") -> dict[str, Any] | None:
         "truths": pack(truths.astype(np.int8)),
         "rows": pack(space.dataset.profile_row(np.arange(len(space.dataset))).astype(np.int32)),
         "applicable": pack(space.applicable),
-        "targets": [_masks(target) for target in certifier.targets],
+        "targets": [masks_of(target) for target in certifier.targets],
     }
 
 
 def selected_by(packed: Mapping[str, Any], ids: Sequence[TargetId]) -> list[Target]:
     """The targets of ``describe_population``, under these names."""
-
-    def target(id: TargetId, masks: Mapping[str, Any]) -> Target:
-        rows = None if masks["rows"] is None else unpack(masks["rows"])
-        variants, concepts, sides = (unpack(masks[n]) for n in ("variants", "concepts", "sides"))
-        return Target(id, variants, concepts, sides, rows)
-
-    return [target(id, masks) for id, masks in zip(ids, packed["targets"], strict=True)]
+    return [target_of(id, masks) for id, masks in zip(ids, packed["targets"], strict=True)]
 
 
 def differs(packed: Mapping[str, Any], space: QuestionSpace) -> str | None:
@@ -71,7 +66,8 @@ def differs(packed: Mapping[str, Any], space: QuestionSpace) -> str | None:
     return None
 
 
-def _masks(target: Target) -> dict[str, Any]:
+def masks_of(target: Target) -> dict[str, Any]:
+    """What a target is made of, as JSON."""
     rows = None if target.rows is None else pack(target.rows)
     return {
         "variants": pack(target.variants),
@@ -88,7 +84,17 @@ def pack(array: npt.NDArray[Any]) -> dict[str, Any]:
     return {"kind": kind, "shape": list(array.shape), "bytes": base64.b64encode(body).decode()}
 
 
+def target_of(id: TargetId, masks: Mapping[str, Any]) -> Target:
+    """The target that ``masks_of`` describes; raises JournalError where that is damaged."""
+    rows = None if masks["rows"] is None else unpack(masks["rows"])
+    variants, concepts, sides = (unpack(masks[name]) for name in ("variants", "concepts", "sides"))
+    return Target(id, variants, concepts, sides, rows)
+
+
 def unpack(packed: Mapping[str, Any]) -> npt.NDArray[Any]:
-    """The array that ``pack`` made this of."""
-    body = zlib.decompress(base64.b64decode(packed["bytes"]))
-    return np.frombuffer(body, packed["kind"]).reshape(packed["shape"])
+    """The array that ``pack`` wrote."""
+    try:
+        body = zlib.decompress(base64.b64decode(packed["bytes"]))
+        return np.frombuffer(body, packed["kind"]).reshape(packed["shape"])
+    except (ValueError, KeyError, TypeError, zlib.error):
+        raise JournalError("journal: what a target consists of is damaged") from None

@@ -37,6 +37,9 @@ class Rules:
     - ``changes``: (draw, half-width) pairs in the order of their draws, the first of them 0: from
       that draw on, bets aim at that half-width. Empty: all of them at ``aim``.
     - ``compare``: what decides which of two models is better. None: nothing is compared.
+    - ``set_aside``: in [0, 1), the share of ``alpha`` that is kept for slices, targets that are
+      discovered while the audit goes on; the j-th gets 6 / (pi^2 j^2) of it, so that however many
+      there will be, no more is spent. ``slices``: how many of the targets, the last ones, are some.
     """
 
     aim: float
@@ -48,6 +51,8 @@ class Rules:
     bets: BetFacts = BETS
     changes: tuple[tuple[int, float], ...] = ()
     compare: Comparison | None = None
+    set_aside: float = 0.0
+    slices: int = 0
 
     @classmethod
     def of(cls, certificate: "CertificateFacts") -> "Rules":
@@ -63,6 +68,8 @@ class Rules:
             certificate.bets,
             certificate.aims,
             None if certificate.versus is None else Comparison.of(certificate.versus),
+            certificate.set_aside,
+            len(certificate.slices),
         )
 
     def aiming(self, aim: float, draw: int) -> "Rules":
@@ -82,9 +89,11 @@ class Rules:
         """(K,): the probability with which each target's interval may fail."""
         if self.guarantee == "each":
             return np.full(count, self.alpha)
-        if self.weights is None:
-            return np.full(count, self.alpha / count)
-        return self.alpha * np.array(self.weights)
+        alpha, first = self.alpha * (1 - self.set_aside), count - self.slices
+        even = self.weights is None
+        own = np.full(first, alpha / first) if even else alpha * np.array(self.weights)
+        found = 6 / (np.pi * np.arange(1, self.slices + 1)) ** 2
+        return np.concatenate([own, self.alpha * self.set_aside * found])
 
     def aims(self, centre: Floats, draw: int) -> Floats:
         """(K,): the half-widths that bets on a draw, counted from 0, aim at, with rates expected

@@ -19,6 +19,8 @@ import numpy.typing as npt
 from ..journal.facts import BetFacts
 from ..types import Bools, Floats
 
+Counts = npt.NDArray[np.int64]
+
 BETS = BetFacts(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0, ratio=True)
 """What new audits bet by; those begun before go on as their journal says."""
 LEAST_VARIANCE = 1e-9
@@ -78,13 +80,19 @@ class Sequences:
     ``aims`` may change from step to step, ``alpha`` before the first bet: by the past alone. At
     level 0 nothing is ever excluded.
 
+    ``since`` (K,): the draw that each sequence starts with, counted from 0; it sleeps through those
+    before, which must not be active for it. None: all start with the first.
+
     ``emptied`` (K,): whether nothing was left of an interval at some moment. While the losses
     do not change that has probability ``alpha``, so it is evidence that they did; the interval
     then stays the last that was not empty, and certifies nothing.
     """
 
-    def __init__(self, aims: Floats, alpha: Floats, bets: BetFacts = BETS) -> None:
+    def __init__(
+        self, aims: Floats, alpha: Floats, bets: BetFacts = BETS, since: Counts | None = None
+    ) -> None:
         count, grid = len(aims), round(1 / bets.cell) + 1
+        self.since = np.zeros(count, np.int64) if since is None else since
         self.alpha = alpha
         self.aims = aims
         self.bets = bets
@@ -159,7 +167,7 @@ class Sequences:
     @property
     def stray(self) -> Floats:
         """(K,): mean square of past pseudo-outcomes about the centre, over that foreseen."""
-        return self._strayed / (self.bets.prior + self.moves)
+        return self._strayed / (self.bets.prior + np.maximum(self.moves - self.since, 0))
 
     def move(self, step: Step, betting: bool = True) -> None:
         """The next draw's pseudo-outcomes; only looked at where nothing is bet on them."""
@@ -211,12 +219,12 @@ class Sequences:
         told = (step.low + step.high) / 2
         outcome = told + centre * (step.out + step.out_now)
         foreseen = np.maximum(step.foreseen, LEAST_VARIANCE)
-        if self.moves == 0:
-            self._prior = self.bets.prior / foreseen
+        self._prior = np.where(self.moves == self.since, self.bets.prior / foreseen, self._prior)
         weight = active * centre * (1 - centre) / foreseen
         self._said += weight * np.stack([np.ones_like(told), told])
         self._counted += weight * step.counting
-        self._strayed += np.where(active, (outcome - centre) ** 2 / foreseen, 1.0)
+        strayed = np.where(active, (outcome - centre) ** 2 / foreseen, 1.0)
+        self._strayed += np.where(self.moves >= self.since, strayed, 0.0)
         self._precision += active / foreseen
         self._weighted += active * outcome / foreseen
         self.moves += 1

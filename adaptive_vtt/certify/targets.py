@@ -98,6 +98,18 @@ def member(
     return found
 
 
+def common(id: TargetId, parts: Sequence[Target]) -> Target:
+    """What all of ``parts``, one or more, have in common."""
+    first, *others = parts
+    variants, concepts, sides, rows = first.variants, first.concepts, first.sides, first.rows
+    for part in others:
+        variants, concepts = variants & part.variants, concepts & part.concepts
+        sides = sides & part.sides
+        if part.rows is not None:
+            rows = part.rows if rows is None else rows & part.rows
+    return Target(id, variants, concepts, sides, rows)
+
+
 def default_targets(space: QuestionSpace) -> list[Target]:
     """Both sides of every concept, and every relation; sides without questions are left out."""
     return named_targets(space, ["concepts", "relations"])
@@ -137,7 +149,7 @@ def _family(
 ) -> list[Target]:
     kind, _, value = name.partition(":")
     plain: dict[str, Callable[[], list[Target]]] = {
-        "overall": lambda: [_target(space, TargetId("overall"))],
+        "overall": lambda: [selected(space, TargetId("overall"))],
         "misclassified": lambda: [_misclassified(space)],
         "concepts": lambda: [t for concept in space.concepts for t in _sides(space, concept)],
         "relations": lambda: _variants(space, each_severity=False),
@@ -154,14 +166,14 @@ def _family(
     if kind == "group" and value:
         there = dict.fromkeys(space.dataset.metadata_values(value).tolist())
         return [
-            _target(space, TargetId("group", group=value, value=str(v)), **{value: [v]})
+            selected(space, TargetId("group", group=value, value=str(v)), **{value: [v]})
             for v in there
         ]
     raise unknown("target", name, [*KINDS, *filters])
 
 
 def _filtered(space: QuestionSpace, name: str, fields: Mapping[str, Sequence[object]]) -> Target:
-    target = _target(space, TargetId("filter", filter=name), **fields)
+    target = selected(space, TargetId("filter", filter=name), **fields)
     if size(space, target) == 0:
         raise InputError(f"target {name!r}: its filter {dict(fields)} selects no question")
     return target
@@ -176,14 +188,14 @@ def _variants(space: QuestionSpace, *, each_severity: bool) -> list[Target]:
         if each_severity:
             id = TargetId("severity", relation=relation, severity=severity)
             fields["severity"] = [severity]  # type: ignore[list-item]
-        found.setdefault(id, _target(space, id, **fields))
+        found.setdefault(id, selected(space, id, **fields))
     return list(found.values())
 
 
 def _sides(space: QuestionSpace, concept: str) -> list[Target]:
     """The paper's two sides of a concept."""
     return [
-        _target(
+        selected(
             space,
             TargetId("concept", concept=concept, side=side, rate=rate),
             concept=[concept],
@@ -196,7 +208,7 @@ def _sides(space: QuestionSpace, concept: str) -> list[Target]:
 def _per_relation(space: QuestionSpace, rates: Mapping[str, int | None]) -> list[Target]:
     """Every rate of every concept under each relation; a rate is about one truth or both."""
     return [
-        _target(
+        selected(
             space,
             TargetId("relation-concept", concept, side, rate, relation),
             relation=[relation],
@@ -216,11 +228,14 @@ def _misclassified(space: QuestionSpace) -> Target:
             "target 'misclassified': needs an oracle whose concepts are classes, as those of "
             f"TopClass are; here they are {space.oracle.concepts_are!r}"
         )
-    return _target(space, TargetId("misclassified"), truth=[1])
+    return selected(space, TargetId("misclassified"), truth=[1])
 
 
-def _target(space: QuestionSpace, id: TargetId, **fields: Sequence[object]) -> Target:
-    """A target from field -> allowed values; raises InputError for values that are not there."""
+def selected(space: QuestionSpace, id: TargetId, **fields: Sequence[object]) -> Target:
+    """A target from field -> allowed values; fields are those of a filter (``named_targets``).
+
+    Raises InputError for values that are not there.
+    """
     own: dict[str, list[object]] = {
         "relation": [v.relation.name for v in space.variants],
         "severity": [v.severity for v in space.variants],

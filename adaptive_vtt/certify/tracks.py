@@ -50,17 +50,18 @@ def tracks(
     Draws count up to the first whose call is not answered, as nothing later is learnt from yet.
     """
     sizes = np.array(certificate.sizes, float)
-    game = Game(sizes, Rules.of(certificate))
+    game = Game(sizes, Rules.of(certificate), certificate.since)
     losses = _losses(calls, certificate.both)
-    answered = {c.call for c in calls}
+    asked = {c.call: [row.question for row in c.answers] for c in calls}
     lower, upper = [game.sequences.lower], [game.sequences.upper]
     decided = [np.zeros(len(sizes), np.int64)]
     questions = [np.zeros(len(certificate.sizes), np.int64)]
     for draw in draws:
-        if draw.call not in answered:
+        if draw.call not in asked:
             break
-        least, most, out = (_sums(draw, losses, part) for part in range(3))
-        count = np.array([len(move.members) for move in draw.moves], np.int64)
+        members = _members(certificate, draw, asked[draw.call])
+        least, most, out = (_sums(members, losses, part) for part in range(3))
+        count = np.array([len(mine) for mine in members], np.int64)
         game.play(Move.of(draw.moves), least, most, count, out)
         lower.append(game.sequences.lower)
         upper.append(game.sequences.upper)
@@ -102,6 +103,19 @@ def _losses(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, floa
     return found
 
 
-def _sums(draw: DrawRow, losses: Mapping[int, tuple[float, float, float]], part: int) -> Floats:
-    """(K,): one of the three figures of ``_losses`` summed over the draw's questions."""
-    return np.array([sum(losses[q][part] for q in m.members) for m in draw.moves], float)
+def _members(
+    certificate: "CertificateFacts", draw: DrawRow, asked: Sequence[int]
+) -> list[Sequence[int]]:
+    """The draw's questions by target, those of slices that were discovered later included."""
+    later = [slice_ for slice_ in certificate.slices if slice_.since > draw.draw]
+    return [
+        *(move.members for move in draw.moves),
+        *([q for q in asked if q in slice_.before] for slice_ in later),
+    ]
+
+
+def _sums(
+    members: Sequence[Sequence[int]], losses: Mapping[int, tuple[float, float, float]], part: int
+) -> Floats:
+    """(K,): one of the three figures of ``_losses`` summed over a draw's questions by target."""
+    return np.array([sum(losses[q][part] for q in mine) for mine in members], float)

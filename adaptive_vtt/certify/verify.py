@@ -17,7 +17,9 @@ from ..journal.facts import read_facts
 from ..journal.migrations import check_old_seals
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from . import verify_versus
+from .verify_decisions import decided
 from .verify_draws import check_draws
+from .verify_slices import check_slices
 
 if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 BETWEEN = 3.5
 LEAST_AIM = 0.02
 LEAST_SHARE = 0.02
-FEW = 2
-"""Targets up to which decisions share alpha as intervals do."""
 LEAST = 1e-9
 NOTHING = 1e-300
 """Where a bet has less room than this, or none, nothing can be lost: its cap is out of reach."""
@@ -67,6 +67,7 @@ def verify(journal: Journal) -> list[Interval]:
     losses = {q: loss[:2] for q, loss in _losses(calls, certificate).items()}
     whole = (with_law(journal, draw) for draw in draws)
     check_draws(facts, whole, {c.call for c in calls}, losses)
+    check_slices(journal, facts, draws)
     intervals = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
         _compare(intervals, facts.intervals, certificate)
@@ -90,53 +91,16 @@ def recompute(
             break  # what comes after an open call is not learnt from yet
         answered.append(draw)
     games = [_Game(certificate, k, levels[k]) for k in range(len(levels))]
+    asked = {c.call: [row.question for row in c.answers] for c in calls}
     found = [
-        _interval(name, game, k, answered, losses)
+        _interval(name, game, k, answered, losses, asked)
         for k, (name, game) in enumerate(zip(certificate.targets, games, strict=True))
     ]
     if not certificate.decides or certificate.at_most is None:
         return found
     shared = certificate.guarantee == "all"
-    sides = _sides(games, levels, certificate.at_most, len(answered), shared)
+    sides = decided([game.evidence for game in games], levels, certificate.at_most, shared)
     return [replace(i, decided=side) for i, side in zip(found, sides, strict=True)]
-
-
-def _sides(
-    games: list["_Game"], levels: list[float], limit: float, draws: int, shared: bool
-) -> list[str]:
-    """On which side of the limit each target was decided to lie, going through the draws."""
-    sides = ["open"] * len(games)
-    for t in range(draws):
-        for k, game in enumerate(games):
-            _, _, least, most = game.evidence[t]
-            if sides[k] == "open" and (least > limit or most <= limit):
-                sides[k] = "above" if least > limit else "below"
-        again = True
-        while again:
-            again = False
-            thresholds = [_thresholds(sides, levels, k, shared) for k in range(len(games))]
-            for k, game in enumerate(games):
-                up, down, _, _ = game.evidence[t]
-                above, below = up >= thresholds[k][0], down >= thresholds[k][1]
-                if sides[k] == "open" and (above or below):
-                    sides[k] = "above" if above else "below"
-                    again = True
-    return sides
-
-
-def _thresholds(sides: list[str], levels: list[float], k: int, shared: bool) -> tuple[float, float]:
-    """The log-wealth at which target ``k`` is decided to be above, and at most."""
-    if levels[k] == 0:
-        return math.inf, math.inf
-    if not shared or len(levels) <= FEW:
-        return -math.log(levels[k]), -math.log(levels[k])
-    half = sum(levels) / 2
-    left = [
-        sum(level for level, side in zip(levels, sides, strict=True) if side != direction)
-        for direction in ("above", "below")
-    ]
-    up, down = (math.log(rest / (half * levels[k])) if rest else -math.inf for rest in left)
-    return up, down
 
 
 def _levels(certificate: "CertificateFacts") -> list[float]:
@@ -144,12 +108,15 @@ def _levels(certificate: "CertificateFacts") -> list[float]:
     alpha, count = 1 - certificate.confidence, len(certificate.sizes)
     if certificate.guarantee == "each":
         return [alpha] * count
+    found, aside = len(certificate.slices), certificate.set_aside
+    count -= found
     weights = certificate.weights or (1 / count,) * count
     if len(weights) != count or min(weights) < 0 or sum(weights) > 1 + LEAST:
         raise JournalError(
             f"verify: expected weights of {count} targets, 0 or more and 1 in all, got {weights}"
         )
-    return [alpha * weight for weight in weights]
+    later = [alpha * aside * 6 / (math.pi * j) ** 2 for j in range(1, found + 1)]
+    return [alpha * (1 - aside) * weight for weight in weights] + later
 
 
 def _check_aims(certificate: "CertificateFacts", draws: int) -> None:
@@ -200,17 +167,18 @@ def _interval(
     k: int,
     draws: list[DrawRow],
     losses: dict[int, tuple[float, float, int]],
+    asked: dict[int, list[int]],
 ) -> Interval:
     lower, upper = 0.0, 1.0
     seen: set[int] = set()
     for draw in draws:
-        row = draw.moves[k]
-        if seen.intersection(row.members):
+        row = draw.moves[k] if draw.draw >= game.since else None
+        members = [q for q in asked[draw.call] if q in game.before] if row is None else row.members
+        if seen.intersection(members):
             raise JournalError(f"verify: draw {draw.draw} counts a question of {name!r} twice")
-        seen.update(row.members)
-        least = sum(losses[q][0] for q in row.members)
-        most = sum(losses[q][1] for q in row.members)
-        game.play(row, least, most, sum(losses[q][2] for q in row.members))
+        seen.update(members)
+        least, most = (sum(losses[q][part] for q in members) for part in (0, 1))
+        game.play(row, least, most, sum(losses[q][2] for q in members))
         low, high = game.interval(len(seen))
         if low <= high + LEAST:  # an interval that empties stays the last that was not
             lower, upper = low, high
@@ -227,6 +195,8 @@ class _Game:
     def __init__(self, certificate: "CertificateFacts", k: int, alpha: float) -> None:
         bets = certificate.bets
         self.size, self.alpha = certificate.sizes[k], alpha
+        self.since, first = certificate.since[k], len(certificate.sizes) - len(certificate.slices)
+        self.before = set(certificate.slices[k - first].seen) if k >= first else set()
         self.aims = certificate.aims or ((0, certificate.aim),)
         self.limit = certificate.at_most if certificate.decides else None
         self.by_distance = self.limit is not None and certificate.half_width is None
@@ -262,9 +232,19 @@ class _Game:
         """Of the questions, those that count, as far as the draws tell."""
         return min(max(self.counted / self.weight, LEAST_SHARE), 1) if self.weight else 1.0
 
-    def play(self, row: MoveRow, least: float, most: float, out: int) -> None:
+    def play(self, row: MoveRow | None, least: float, most: float, out: int) -> None:
         """One draw: bets fixed by the past, then the losses; ``out`` of its questions do not
-        count, and are bet on as if the loss of each were the mean that is bet against."""
+        count, and are bet on as if the loss of each were the mean that is bet against. ``row`` is
+        None for draws made before the target was discovered: nothing was bet on them."""
+        if row is None:
+            self.plays += 1
+        else:
+            self._bet_on(row, least, most, out)
+        self.least += least
+        self.most += most
+        self.out += out
+
+    def _bet_on(self, row: MoveRow, least: float, most: float, out: int) -> None:
         move = dict(zip(FIGURES, row.figures, strict=True))
         size, centre = self.size, self.centre()
         foreseen = max(move["foreseen"] / size**2, LEAST)
@@ -284,9 +264,6 @@ class _Game:
         self._note(row.active, (low + high) / 2 + centre * without, without, foreseen)
         if row.active:
             self._cut()
-        self.least += least
-        self.most += most
-        self.out += out
 
     def _gains(
         self, m: Any, move: dict[str, float], low: float, high: float, now: float
@@ -307,7 +284,7 @@ class _Game:
         centre = self.centre()
         skew = m * (1 - m) / (centre * (1 - centre))
         skew = np.minimum(np.maximum(skew, 1 / self.most_skew), self.most_skew)
-        variance = max(foreseen * self.strayed / (self.first + self.plays), LEAST)
+        variance = max(foreseen * self.strayed / (self.first + self.plays - self.since), LEAST)
         return self.eagerness * self._aim() * self.share() / (variance * skew)
 
     def _aim(self) -> float:
@@ -327,7 +304,7 @@ class _Game:
     def _note(self, active: bool, outcome: float, out: float, foreseen: float) -> None:
         """``outcome``: with questions left ``out`` as if their losses were the centre."""
         centre = self.centre()
-        if self.plays == 0:
+        if self.plays == self.since:
             self.prior = self.first / foreseen
         self.strayed += (outcome - centre) ** 2 / foreseen if active else 1.0
         if active:

@@ -103,6 +103,20 @@ def _check_choice(key: str | int, draw: DrawRow, law: PackedLaw, drawn: set[int]
         raise JournalError(f"verify: draw {draw.draw} is a call that was drawn before")
 
 
+def members_of(
+    population: dict[str, Any], certificate: "CertificateFacts", calls: list[int]
+) -> list[list[list[int]]]:
+    """For every slice and each of ``calls``, the questions of the call that it selects."""
+    targets = _Targets(population, certificate)
+    found: list[list[list[int]]] = [[] for _ in certificate.slices]
+    for call in calls:
+        questions = call * targets.per_call + np.arange(targets.per_call)
+        inside = targets._inside(questions)[:, targets.registered :]
+        for place, numbers in enumerate(found):
+            numbers.append(questions[inside[:, place]].tolist())
+    return found
+
+
 class _Targets:
     """Membership by number, and what the past draws fix; arrays over targets are (K,)."""
 
@@ -111,7 +125,8 @@ class _Targets:
         self.applicable = _array(population["applicable"])
         self.variants, self.concepts = self.applicable.shape
         self.numbering = Numbering(self.variants, self.concepts)
-        self.masks = population["targets"]
+        self.masks = [*population["targets"], *(s.masks for s in certificate.slices)]
+        self.since = np.array(certificate.since)
         self.per_call = self.concepts if population["answers"] == "all" else 1
         self.within = [self._within(masks) for masks in self.masks]
         self.wanted = [self._wanted(masks) for masks in self.masks]
@@ -122,12 +137,14 @@ class _Targets:
         self.largest = np.array([self._largest(k) for k in range(len(self.masks))], float)
         self.unseen = self.sizes.copy()
         self.reach = np.full((3, len(self.masks)), FIRST_REACH)  # down, up, tilt
-        self.foreseen = 0.25 * self.sizes * self.calls.max(initial=1.0)
+        self.registered = len(population["targets"])
+        self.foreseen = self._foreseen_first()
         self.least = np.zeros(len(self.masks))
         total = len(self.rows) * self.variants * self.concepts // self.per_call
         small = total * len(self.masks) <= MOST_TABLE
         self._table = self._touching(np.arange(total)) if small else None
         one = self.per_call == 1 and all(masks["rows"] is None for masks in self.masks)
+        one = one and not certificate.set_aside
         self.strata = StrataCheck(*self._cells()) if one else None
 
     def check(
@@ -139,7 +156,7 @@ class _Targets:
         candidates = law.calls
         table = self._touching(candidates) if self._table is None else self._table[candidates]
         touching = np.asarray(table.sum(axis=0, dtype=np.int64))
-        if len(draw.moves) != len(self.masks):
+        if len(draw.moves) != (self.since <= draw.draw).sum():
             raise JournalError(f"verify: draw {draw.draw} has not one move for every target")
         place = self._place(draw, key, table)
         for k, move in enumerate(draw.moves):
@@ -205,12 +222,20 @@ class _Targets:
 
     def _advance(self, draw: DrawRow, count: Indices) -> None:
         figures = dict(zip(FIGURES, np.array([m.figures for m in draw.moves]).T, strict=True))
-        self.reach = np.stack([figures[f"next_{name}"] for name in ("down", "up", "tilt")])
-        self.foreseen = figures["next_foreseen"]
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
+        awake = len(draw.moves)  # slices that are discovered later stand behind
+        self.reach = np.full_like(self.reach, FIRST_REACH)
+        self.reach[:, :awake] = [figures[f"next_{name}"] for name in ("down", "up", "tilt")]
+        self.foreseen = self._foreseen_first()
+        self.foreseen[:awake] = figures["next_foreseen"]
         if self.strata is not None:
             self.strata.advance(draw, count > 0)
+
+    def _foreseen_first(self) -> npt.NDArray[np.float64]:
+        """What a target's first bets foresee: fair coins, drawn uniformly from all calls left."""
+        most = self.calls[: self.registered].max(initial=1.0)
+        return np.asarray(0.25 * self.unseen * most)
 
     # -- what targets select -----------------------------------------------------------
 

@@ -104,6 +104,15 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             rich_help_panel=CERTIFIES,
         ),
     ] = None,
+    discover: Annotated[
+        int | None,
+        typer.Option(
+            help="Look for up to so many slices, groups in which failures concentrate, and certify "
+            "them, too ('avtt slices').",
+            metavar="COUNT",
+            rich_help_panel=CERTIFIES,
+        ),
+    ] = None,
     explore: Annotated[
         bool,
         typer.Option(
@@ -202,6 +211,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         "uncertainty": uncertainty,
         "gate": gate or None,
         "half_width": half_width,
+        "discover": discover,
         "at_most": at_most,
         "confidence": confidence,
         "guarantee": guarantee,

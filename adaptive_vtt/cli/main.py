@@ -23,6 +23,7 @@ from .report import report
 from .resume import resume
 from .runs import runs
 from .serve_demo import serve_demo
+from .slices import slices
 from .verify import verify
 from .versus import versus
 from .view import view
@@ -69,6 +70,7 @@ for command in (
     label,
     export,
     gate,
+    slices,
     compare,
     init,
     serve_demo,

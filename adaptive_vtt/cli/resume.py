@@ -24,6 +24,13 @@ def resume(
             metavar="SHARE",
         ),
     ] = None,
+    discover: Annotated[
+        int | None,
+        typer.Option(
+            help="Look for slices now, up to so many with those found, and certify them, too.",
+            metavar="COUNT",
+        ),
+    ] = None,
     questions: Annotated[
         int | None, typer.Option(help="Answered questions, at most, in all.", metavar="COUNT")
     ] = None,
@@ -50,6 +57,7 @@ def resume(
         "budget": budget,
         "max_cost": max_cost,
         "half_width": half_width,
+        "discover": discover,
         "questions": questions,
         "seconds": seconds,
     }

@@ -19,6 +19,7 @@ _SECTIONS = {
     "self_taught": "certify",
     "to": "track",
     "prior_journal": "certify",
+    "discover": "certify",
 }
 """Where an option of the command line stands in a spec, if not under [audit]."""
 
@@ -63,6 +64,7 @@ def _explore(table: dict[str, Any], demo: bool, changes: dict[str, Any]) -> None
         if section == "certify" and changes.get(name) is not None:
             raise one_too_many(name)
     table["certify"]["half_width"] = table["certify"]["at_most"] = None
+    table["certify"] |= {"discover": 0, "set_aside": None}
     table["audit"]["strategy"] = table["audit"]["strategy_options"] = None
     if demo:
         table["stop"]["uncertainty"] = DEMO_TAU

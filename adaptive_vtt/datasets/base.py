@@ -68,6 +68,10 @@ class CompleteDataset(Dataset, Protocol):
     """What makes samples alike, one row per sample (n x d); None: their images and truths."""
 
     @property
+    def metadata_columns(self) -> tuple[str, ...]:
+        """The columns that ``metadata_values`` knows."""
+
+    @property
     def guessing(self) -> Floats | None:
         """n x C: the error rate of who guesses, where questions have options; None: no options."""
 
@@ -86,6 +90,10 @@ class DatasetDefaults:
     name: str
     concepts: tuple[str, ...]
     features: Floats | None = None
+
+    @property
+    def metadata_columns(self) -> tuple[str, ...]:
+        return ()
 
     @property
     def guessing(self) -> Floats | None:

@@ -111,8 +111,12 @@ class TableDataset(DatasetDefaults):
     def profile_row(self, samples: Indices) -> Indices:
         return samples
 
+    @property
+    def metadata_columns(self) -> tuple[str, ...]:
+        return () if self.metadata is None else tuple(map(str, self.metadata.columns))
+
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
-        columns = [] if self.metadata is None else list(map(str, self.metadata.columns))
+        columns = self.metadata_columns
         if self.metadata is None or column not in columns:
             if not columns:
                 raise InputError(

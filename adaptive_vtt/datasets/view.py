@@ -61,6 +61,10 @@ class View(DatasetDefaults):
         self.dataset.features = features
 
     @property
+    def metadata_columns(self) -> tuple[str, ...]:
+        return self.dataset.metadata_columns
+
+    @property
     def guessing(self) -> Floats | None:
         """That of the dataset, by the view's concepts; None where there is none."""
         found = self.dataset.guessing

@@ -1,9 +1,10 @@
 """What drives an audit, put together from its options, and brought to where a journal stopped."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..certify import Move
+from ..certify import Certifier, Move, Target
 from ..certify.plan import Certify
 from ..journal import Journal
 from ..journal.facts import Facts
@@ -23,7 +24,7 @@ from .judge import Judge
 from .options import Limits, Sampling
 from .proxies import Proxies
 from .renderings import Renderings
-from .selector import Selector
+from .selector import Selector, teach
 from .settings import describe_settings, strategy_for
 from .source_queue import SourceQueue
 
@@ -62,6 +63,28 @@ class Parts:
         """Queues the draw's call behind that of its source, where there is one to make."""
         source = self.source_queue.before(row.question, row.draw)
         self.queue.put(Call(row.call, row.draw, self.judge.prompt(row.call)), after=source)
+
+    def adopt(self, slices: Sequence[Target], journal: Journal) -> None:
+        """Makes ``slices`` targets from the next draw on.
+
+        The certifier that has them goes through the journal as it will on resuming, so that an
+        interrupted audit goes on to the last bit as an undisturbed one.
+        """
+        before = self.selector.certifier
+        if before is None:
+            return
+        since = [*before.sequences.since.tolist(), *[self.selector.draws] * len(slices)]
+        rules = replace(before.rules, slices=before.rules.slices + len(slices))
+        targets, answers = [*before.targets, *slices], before.answers
+        certifier = Certifier(before.space, targets, answers=answers, rules=rules, since=since)
+        calls = {c.call: c for c in journal.calls()}
+        for row in journal.draws(laws=False):
+            questions = self.judge.questions_of(row.call)
+            move = Move.of(row.moves)
+            certifier.restore(move, certifier.members(questions))
+            if row.draw < self.draw_order.learned:
+                teach(certifier, move, questions, self.draw_order.outcomes(calls[row.call]))
+        self.selector.belief.certifier = certifier
 
     def replay(self, journal: Journal) -> float:
         """Goes through the journal in the order in which things were drawn and learnt.

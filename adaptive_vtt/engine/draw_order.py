@@ -30,9 +30,12 @@ class DrawOrder:
 
     def keep(self, row: CallRow) -> None:
         """Holds a call's judged answers until it is their turn."""
-        judged = [a for a in row.answers if a.loss is not None]
-        self._outcomes[row.call] = [Learnt.of(a, self._both) for a in judged]
-        self.questions += len(judged)
+        self._outcomes[row.call] = self.outcomes(row)
+        self.questions += len(self._outcomes[row.call])
+
+    def outcomes(self, row: CallRow) -> list[Learnt]:
+        """What a call's judged answers teach."""
+        return [Learnt.of(a, self._both) for a in row.answers if a.loss is not None]
 
     def catch_up(self) -> None:
         """Learns whatever can be learnt now, where there is no lag to keep."""

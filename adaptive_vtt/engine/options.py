@@ -125,6 +125,9 @@ class Shorthands(TypedDict, total=False):
     guarantee: Guarantee
     weights: Mapping[str, float] | None
     compare: Comparison | None
+    discover: int
+    discover_by: Sequence[str]
+    set_aside: float | None
     targets: Sequence[str]
     where: Filters | None
     unanswered: Literal["loss", "both"]

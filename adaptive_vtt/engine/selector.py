@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..certify import Certifier, Move
-from ..certify.certifier import per_unit
 from ..certify.strata import DIGITS, Stratum
+from ..certify.units import per_unit
 from ..journal.rows import DrawRow, MoveRow
 from ..space import QuestionSpace
 from ..strategies import Reasoned, Strategy
@@ -162,12 +162,7 @@ class Selector:
     def learn(self, outcomes: Sequence[Learnt]) -> None:
         """Takes in the judged questions of the next draw, in draw order."""
         if self.certifier is not None:
-            move, questions = self._moves.pop(self._learned)
-            losses = {o.question: o for o in outcomes}
-            least = np.array([losses[q].least for q in questions.tolist()])
-            most = np.array([losses[q].most for q in questions.tolist()])
-            out = np.array([losses[q].excluded for q in questions.tolist()])
-            self.certifier.learn(move, self.certifier.members(questions), least, most, out)
+            teach(self.certifier, *self._moves.pop(self._learned), outcomes)
         self._learned += 1
         self.belief.learn(outcomes)
 
@@ -238,3 +233,12 @@ class Selector:
             f = None if predictions is None else array(predictions)
         unit, inside = array(candidates.unit), self.belief.inside
         return self.certifier.foresee(inside, unit, f, law.probabilities, place, stratum)
+
+
+def teach(certifier: Certifier, move: Move, questions: Indices, outcomes: Sequence[Learnt]) -> None:
+    """What the judged ``questions`` of a draw tell of the targets."""
+    losses = {o.question: o for o in outcomes}
+    told = [losses[question] for question in questions.tolist()]
+    least, most = np.array([o.least for o in told]), np.array([o.most for o in told])
+    out = np.array([o.excluded for o in told])
+    certifier.learn(move, certifier.members(questions), least, most, out)

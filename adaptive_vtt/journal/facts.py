@@ -5,6 +5,7 @@ what journals of earlier versions leave unsaid; facts it does not know are passe
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -112,12 +113,49 @@ class VersusFacts(_Fact):
     margin: float
 
 
+class SliceFacts(_Fact):
+    """A group of questions that was found while the audit went on; see ``slices``.
+
+    ``name``: what it is, in words; ``found_by``: what proposed it; ``since``: the draw that its
+    intervals start with, counted from 0; ``size``: its questions; ``seen``: those of them that
+    were drawn before; ``masks``: which questions it has (``certify.population``); ``where``: the
+    same as a filter, field -> values, None where no filter says it. What made it noticed, in the
+    answers by then: ``images`` that were asked about, its ``rate`` and that of all, ``base``, each
+    draw weighed by the inverse of its law; ``least_lift``: what rate / base is at least, among
+    ``tried`` groups that were looked at.
+    """
+
+    name: str
+    found_by: tuple[str, ...]
+    since: int
+    size: int
+    seen: tuple[int, ...]
+    masks: dict[str, Any]
+    where: dict[str, list[Any]] | None
+    images: int
+    rate: float
+    base: float
+    least_lift: float
+    tried: int
+
+    @cached_property
+    def before(self) -> frozenset[int]:
+        """``seen`` as a set."""
+        return frozenset(self.seen)
+
+    @property
+    def lift(self) -> float:
+        """How many times the rate of all its rate was, when it was found."""
+        return self.rate / self.base
+
+
 class CertificateFacts(_Fact):
     """What is certified, to what, and how sure. Per target its name, its size (questions) and its
     identity; ``aim`` is the half-width that bets aim at, ``aims`` (draw, half-width) what they
     aimed at from which draw on, where that was changed (``certify.rules``); ``weights``: shares of
     1 - confidence per target, None where they are even; ``decided``: how targets are found to lie
-    on one side of ``at_most``, by their intervals or as in ``certify.decisions``."""
+    on one side of ``at_most``, by their intervals or as in ``certify.decisions``; ``set_aside``:
+    the share of 1 - confidence that is kept for ``slices``, which are the last of the targets."""
 
     half_width: float | None
     at_most: float | None
@@ -134,6 +172,13 @@ class CertificateFacts(_Fact):
     decided: Literal["by intervals", "by bets"] = "by intervals"
     bets: BetFacts
     versus: VersusFacts | None = None
+    set_aside: float = 0.0
+    slices: tuple[SliceFacts, ...] = ()
+
+    @property
+    def since(self) -> tuple[int, ...]:
+        """The draw that each target's bets start with."""
+        return (0,) * (len(self.sizes) - len(self.slices)) + tuple(s.since for s in self.slices)
 
     @property
     def promise(self) -> str:
@@ -173,6 +218,15 @@ class CertificateFacts(_Fact):
     def both(self) -> bool:
         """Whether an unanswered loss counts as 0 in lower bounds and as 1 in upper ones."""
         return self.unanswered == "both"
+
+
+class DiscoverFacts(_Fact):
+    """How slices are looked for: ``most``, ``by`` which proposers, and at which draws ``also``,
+    beside those of ``slices.looking``."""
+
+    most: int
+    by: tuple[str, ...]
+    also: tuple[int, ...] = ()
 
 
 class EndedFacts(_Fact):
@@ -215,8 +269,9 @@ class Facts(LostFacts):
     hash of both; ``parts``: see ``spec.resuming.notes_of``; ``begun_with``: settings and
     certificate by name, as stored but for the targets' ids, to be compared whole on resuming;
     ``stakes_unnamed``: see ``old_facts``; ``known_a``: of a comparison, the questions about which
-    model A was not asked, as an earlier audit had; ``begun_by``: the command that began it;
-    ``rejudged``: see ``rejudging``, None where the model was asked.
+    model A was not asked, as an earlier audit had; ``discover``: how slices are looked for, None
+    where they are not; ``begun_by``: the command that began it; ``rejudged``: see ``rejudging``,
+    None where the model was asked.
     """
 
     space: SpaceFacts
@@ -242,6 +297,7 @@ class Facts(LostFacts):
     begun_with: Mapping[str, Any] = {}
     stakes_unnamed: bool = False
     known_a: frozenset[int] = frozenset()
+    discover: DiscoverFacts | None = None
     begun_by: str | None = None
     rejudged: RejudgedFacts | None = None
 
@@ -311,11 +367,27 @@ def _filled(raw: Mapping[str, Any]) -> dict[str, Any]:
         found["space"] = {**space, "concepts_are": concepts_of_oracle(settings)}
     if isinstance(certificate, dict) and "ids" not in certificate:
         found["certificate"] = {**certificate, "ids": target_ids(certificate, space, settings)}
+    found["certificate"] = _with_slices(found.get("certificate"), raw.get("slices"))
     found["intervals"] = decided_in_todays_words(raw.get("intervals"))
     found["stakes_unnamed"] = stakes_unnamed(raw)
     if found["stakes_unnamed"]:
         found["settings"] = {**settings, "strategy": CERTIFY, "strategy_options": {}}
     return found
+
+
+def _with_slices(certificate: Any, slices: Any) -> Any:
+    """A certificate with the slices that were found since among its targets."""
+    if not (isinstance(certificate, dict) and isinstance(slices, list) and slices):
+        return certificate
+    found = [_read(SliceFacts, row) for row in slices]
+    ids = [TargetId("slice", filter=s.name) for s in found]
+    return {
+        **certificate,
+        "targets": [*certificate["targets"], *(target.name for target in ids)],
+        "ids": [*certificate["ids"], *(target.as_dict() for target in ids)],
+        "sizes": [*certificate["sizes"], *(s.size for s in found)],
+        "slices": found,
+    }
 
 
 def without_ids(certificate: Any) -> Any:

@@ -128,9 +128,16 @@ class Content:
 
     def targets_of(self, call: int, questions: Iterable[int]) -> frozenset[int]:
         """Places of the targets to which any of a call's ``questions`` belongs."""
-        numbers = set(questions)
-        moves = self.drawn[call].moves
-        return frozenset(m.target for m in moves if not numbers.isdisjoint(m.members))
+        numbers, draw = set(questions), self.drawn[call]
+        found = {m.target for m in draw.moves if not numbers.isdisjoint(m.members)}
+        return frozenset(found | self._later(numbers, draw.draw))
+
+    def _later(self, questions: set[int], draw: int) -> set[int]:
+        """Places of the slices that were discovered after a draw and have any of ``questions``."""
+        slices = () if self.certificate is None else self.certificate.slices
+        first = 0 if self.certificate is None else len(self.certificate.sizes) - len(slices)
+        there = enumerate(slices, first)
+        return {k for k, s in there if s.since > draw and not s.before.isdisjoint(questions)}
 
     @cached_property
     def answers(self) -> dict[int, AnswerRow]:

@@ -26,6 +26,7 @@ from . import (
     headline,
     published,
     settings,
+    slices,
     spending,
     two_answers,
     uncertainty,
@@ -56,7 +57,7 @@ PARTS = (
         "failures",
         "Failures",
         "Where it fails",
-        (gallery.section, caption_violations.section),
+        (gallery.section, caption_violations.section, slices.section),
     ),
     Part(
         "certified",

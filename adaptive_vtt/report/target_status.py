@@ -30,6 +30,7 @@ KINDS = {
     **RATES,
     "relation, error": "Error rate per relation and concept",
     **{f"relation, {rate}": f"{rate[0].upper()}{rate[1:]} per relation" for rate in RATES},
+    "slice": "Slices, found by the audit itself",
     "other": "Other targets",
 }
 """Kinds of targets in the order of the page."""
@@ -204,6 +205,8 @@ def _label(target: TargetId, content: Content, family: str) -> str:
     relation = (target.relation or "").removeprefix(family)
     if _kind(target) == "other":
         return target.name
+    if target.kind == "slice":
+        return str(target.filter)
     if target.kind == "severity":
         return content.change(target.relation or "", target.severity or 0).removeprefix(family)
     return {

@@ -186,6 +186,25 @@ class CertifySpec(Section):
         description="filters: name -> field -> allowed values; fields: relation, severity, "
         "concept, truth (0 or 1), or a metadata column",
     )
+    discover: int = Field(
+        0,
+        description="look for up to so many slices, groups in which failures concentrate, and "
+        "certify each from then on (--discover)",
+        ge=0,
+    )
+    discover_by: list[str] = Field(
+        ["metadata", "cells"],
+        description="what proposes slices: metadata, cells (relation, severity, concept, truth), "
+        "clusters (of images; pip install 'adaptive-vtt[slices]'), words (of prompts)",
+        min_length=1,
+    )
+    set_aside: float | None = Field(
+        None,
+        description="the share of what may go wrong that is kept for slices (default: 0.1 where "
+        "any are looked for); it may also be given to look for some later",
+        gt=0,
+        lt=1,
+    )
     unanswered: Literal["loss", "both"] = Field(
         "loss", description="unanswered questions count as wrong, or (both) as either"
     )

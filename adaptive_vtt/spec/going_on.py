@@ -21,6 +21,7 @@ _SECTIONS = {
     "budget": "audit",
     "max_cost": "audit",
     "half_width": "certify",
+    "discover": "certify",
     "questions": "stop",
     "seconds": "stop",
 }
@@ -33,6 +34,7 @@ class NewLimits(TypedDict, total=False):
     budget: int | None
     max_cost: float | None
     half_width: float | None
+    discover: int | None
     questions: int | None
     seconds: float | None
 
@@ -41,9 +43,10 @@ def resume(directory: Path | str, **limits: Unpack[NewLimits]) -> Audit:
     """The audit in the run folder ``directory``, brought to where it stopped: ``run`` goes on.
 
     ``limits`` change when it ends: ``budget`` (calls), ``max_cost`` (money), ``half_width``,
-    ``questions``, ``seconds``, the fields of that name in SPEC.toml. They are journaled, so that
-    they stay. Intervals hold at every moment, whatever ends the audit, so the guarantee is as it
-    was (``certify.rules.Rules.aiming`` says why of ``half_width``).
+    ``discover`` (slices, looked for at once), ``questions``, ``seconds``, the fields of that name
+    in SPEC.toml. They are journaled, so that they stay. Intervals hold at every moment, whatever
+    ends the audit, so the guarantee is as it was (``certify.rules.Rules.aiming`` says why of
+    ``half_width``).
 
     Runs the model that the journal's spec names. Raises InputError for a limit below what was
     spent already, JournalError where no audit of a SPEC.toml was begun in the folder.

@@ -1,0 +1,99 @@
+"""An audit that looks for slices while it goes on, and makes targets of what it finds."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..certify.plan import Certify
+from ..engine.audit_parts import Parts
+from ..journal import Journal
+from ..journal.facts import DiscoverFacts, Facts
+from ..slices.looking import Looking, fact, is_due
+from ..space import QuestionSpace
+from ..stopping import State, StoppingRule
+
+
+class Discovery:
+    """Looks for up to ``certify.discover`` slices in all, at the draws of ``slices.looking``, at
+    those of ``also``, and once before the audit ends for want of open targets.
+
+    What is found is journaled before the next draw, from which on it is a target.
+    """
+
+    def __init__(
+        self, space: QuestionSpace, certify: Certify, parts: Parts, rules: Sequence[StoppingRule]
+    ) -> None:
+        self._most, self._by = certify.discover, tuple(certify.discover_by)
+        self._parts, self._rules = parts, rules
+        self._looking = Looking(space, self._by) if self._most else None
+        self._also: tuple[int, ...] = ()
+        self._looked = -1
+
+    def begin(self) -> dict[str, Any]:
+        """What the journal of a new audit says of it; {} where nothing is looked for."""
+        return self._facts()
+
+    def go_on(self, facts: Facts) -> dict[str, Any]:
+        """What the journal that is gone on with is to say from now on: where more slices are looked
+        for than before, the audit looks at the present draw."""
+        before = facts.discover or DiscoverFacts(most=0, by=())
+        self._also = before.also
+        if facts.certificate is not None and facts.certificate.slices:
+            self._looked = facts.certificate.slices[-1].since
+        if self._most > before.most:
+            self._also += (self._draws,)
+        return self._facts()
+
+    def is_due(self, state: Callable[[], State]) -> bool:
+        """Whether the next draw has to wait for a look."""
+        draws = self._draws
+        if self._looking is None or draws == self._looked or self._found >= self._most:
+            return False
+        return is_due(draws) or draws in self._also or self._last_chance(state())
+
+    def look(self, journal: Journal) -> None:
+        """Looks, journals what it finds, and goes on with it."""
+        certifier, looking = self._parts.selector.certifier, self._looking
+        if certifier is None or looking is None:
+            return
+        self._looked = self._draws
+        learned = self._parts.draw_order.learned
+        draws = [row for row in journal.draws(laws=False) if row.draw < learned]
+        registered = len(certifier.registered)
+        found = looking.find(
+            draws,
+            journal.calls(),
+            most=self._most - self._found,
+            known=certifier.registered,
+            slices=certifier.targets[registered:],
+        )
+        if not found:
+            return
+        drawn = [self._parts.judge.questions_of(call) for call in self._parts.draw_order.calls]
+        questions = np.concatenate([np.zeros(0, np.int64), *drawn])
+        before = journal.facts().get("slices") or []
+        told = [fact(looking.space, one, self._draws, questions) for one in found]
+        journal.set_facts(slices=[*before, *told])
+        self._parts.adopt([one.target for one in found], journal)
+
+    def _last_chance(self, state: State) -> bool:
+        """Whether nothing but want of open targets ends the audit now."""
+        open_ = replace(state, lower=None, upper=None)
+        ended = any(rule.reached(state) for rule in self._rules)
+        return ended and not any(rule.reached(open_) for rule in self._rules)
+
+    @property
+    def _draws(self) -> int:
+        return len(self._parts.draw_order.calls)
+
+    @property
+    def _found(self) -> int:
+        certifier = self._parts.selector.certifier
+        return 0 if certifier is None else certifier.rules.slices
+
+    def _facts(self) -> dict[str, Any]:
+        if self._looking is None and not self._also:
+            return {}
+        return {"discover": {"most": self._most, "by": [*self._by], "also": [*self._also]}}

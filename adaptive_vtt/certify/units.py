@@ -1,0 +1,35 @@
+"""From questions to the calls that answer them: sums per call, and how far a draw may reach."""
+
+import numpy as np
+import numpy.typing as npt
+
+from ..types import Bools, Floats, Indices
+
+ROOM = 1.25
+"""Bound on a draw's correction, as a multiple of the largest one seen recently. It is fixed before
+the draw: bets must not depend on the current candidates."""
+FADE = 0.95
+"""Factor per draw by which the largest correction seen recently fades, so that one unusual draw
+does not keep the bound loose."""
+
+
+def excess(values: Floats, law: Floats) -> Floats:
+    """(K,): how far the largest of values / law lies above the sum of values; K x m in."""
+    return np.maximum((values / law).max(axis=1) - values.sum(axis=1), 0)
+
+
+def per_unit(values: npt.NDArray[np.generic], unit: Indices, units: int) -> Floats:
+    """K x m: the sums of K x n values over the questions of each call."""
+    if len(unit) == units:  # one question per call, in order
+        return values.astype(float)
+    # adds in the same order as np.add.at, to the last bit, in a tenth of the time
+    sums = np.empty((len(values), units))
+    for row, value in zip(sums, values, strict=True):
+        row[:] = np.bincount(unit, value, units)
+    return sums
+
+
+def faded(reach: Floats, seen: Floats, active: Bools) -> Floats:
+    """The bounds of the draw after one that saw corrections of ``seen``; those of targets that did
+    not move stay."""
+    return np.where(active, np.maximum(FADE * reach, ROOM * seen), reach)

@@ -1,0 +1,201 @@
+"""``avtt slices``: groups in which failures concentrate, certified ones and guesses."""
+
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import Json, RunDir, names
+
+if TYPE_CHECKING:
+    from ..journal import Journal
+    from ..slices import Found
+
+OTHERWISE = "look from Python with adaptive_vtt.slices.explore(audit.journal, audit.space, most=5)"
+"""What to do about a journal that keeps no spec."""
+EXAMPLES = 3
+"""Samples that are named of a slice, at most."""
+
+
+def slices(
+    directory: RunDir,
+    most: Annotated[
+        int, typer.Option(help="Slices to propose, at most.", metavar="COUNT", min=1)
+    ] = 5,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="What proposes them, separated by commas: metadata, cells, clusters, words. "
+            "Default: as the audit does, metadata,cells.",
+            metavar="NAMES",
+        ),
+    ] = None,
+    run_code: Annotated[
+        bool,
+        typer.Option(
+            "--run-code", help="Run datasets, relations and oracles of the spec that are code."
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Find groups of questions in which failures concentrate.
+
+    Slices that the audit found itself ('avtt audit --discover N') are certified
+    by the draws after. What is proposed here is chosen because of the answers
+    that speak for it, so no interval covers it: look at it, then certify it.
+    Nothing that the run folder names is run, unless --run-code says so.
+
+    Example: avtt slices runs/first
+    """
+    from ..journal import read_journal
+    from ..journal.files import JOURNAL
+
+    with closing(read_journal(directory / JOURNAL)) as journal:
+        told = _told(journal, directory, most, names(by), run_code)
+    if as_json:
+        typer.echo(json.dumps(told, indent=1, allow_nan=False))
+    else:
+        typer.echo("\n".join(_lines(told)))
+
+
+def _told(
+    journal: "Journal", directory: Path, most: int, by: list[str] | None, run_code: bool
+) -> dict[str, Any]:
+    from ..errors import JournalError
+    from ..journal.facts import read_facts
+    from ..slices import explore
+    from ..spec.building import build_space
+    from ..spec.code import refuse_code
+    from ..spec.resuming import check_program, spec_of
+
+    where, facts = str(directory), read_facts(journal.facts())
+    certificate = facts.certificate
+    if certificate is not None and certificate.versus is not None:
+        raise JournalError(f"{where}: expected an audit of one model, got a comparison of two")
+    spec, base = spec_of(facts, where, OTHERWISE, to_run=False)
+    if run_code:
+        check_program(facts, spec, where)
+    else:
+        refuse_code(spec, where, "--run-code runs it, if it is as it was then")
+    space = build_space(spec, base)
+    found = explore(journal, space, most=most, by=by or spec.certify.discover_by)
+    aside = 0.0 if certificate is None else certificate.set_aside
+    certified = _certified(journal) if aside else []
+    return {
+        "certified": certified,
+        "proposed": [_proposed(journal, space, one) for one in found],
+        "set_aside": aside,
+        "next": _next(directory, aside, len(certified) + len(found)) if found else None,
+    }
+
+
+def _certified(journal: "Journal") -> list[dict[str, Any]]:
+    """Where the slices stand that the audit found."""
+    from ..journal.facts import read_facts
+    from ..results import summarise
+
+    certificate = read_facts(journal.facts()).certificate
+    slices = () if certificate is None else certificate.slices
+    table = summarise(journal).targets
+    rows = table[table["kind"] == "slice"].to_dict("records")
+    keys = ("estimate", "lower", "upper", "certified", "questions")
+    return [
+        {"slice": s.name, "found_at": s.since, "size": s.size} | {k: row[k] for k in keys}
+        for s, row in zip(slices, rows, strict=True)
+    ]
+
+
+def _proposed(journal: "Journal", space: Any, found: "Found") -> dict[str, Any]:
+    from ..certify.targets import size
+    from ..slices import Evidence
+
+    evidence = Evidence.of(space, journal.draws(laws=False), journal.calls())
+    inside = evidence.inside(space, [found.target])[0] & (evidence.loss >= 0.5)
+    samples = dict.fromkeys(evidence.sample[inside].tolist())
+    return {
+        "slice": found.words,
+        "found_by": [*found.found_by],
+        "images": found.images,
+        "rate": found.rate,
+        "rate_of_all": found.base,
+        "lift": found.lift,
+        "least_lift": found.least_lift,
+        "tried": found.tried,
+        "size": size(space, found.target),
+        "examples": [space.dataset.sample_id(k) for k in list(samples)[:EXAMPLES]],
+        "where": found.where,
+    }
+
+
+def _next(directory: Path, aside: float, count: int) -> str:
+    if aside:
+        return f"avtt resume {directory} --discover {count}"
+    return f"avtt audit SPEC.toml --discover {count} --out DIR"
+
+
+def _lines(told: dict[str, Any]) -> list[str]:
+    lines = []
+    for row in told["certified"]:
+        state = "certified" if row["certified"] else "not as narrow as asked yet"
+        lines += [
+            row["slice"],
+            f"  rate {row['lower']:.1%} to {row['upper']:.1%}, {state}; found at call "
+            f"{row['found_at']}, {row['questions']} of {row['size']} questions asked",
+        ]
+    if told["certified"]:
+        lines += ["the intervals above hold, with all others of the audit, at every moment", ""]
+    for row in told["proposed"]:
+        lines += _proposal(row)
+    if not told["proposed"]:
+        more = "more " if told["certified"] else ""
+        return [*lines, f"no {more}group fails so much more often that it cannot be chance"]
+    return [*lines, *_caution(told)]
+
+
+def _proposal(row: dict[str, Any]) -> list[str]:
+    lines = [
+        row["slice"],
+        f"  fails {row['rate']:.1%}, {row['lift']:.1f} times as often as all "
+        f"({row['rate_of_all']:.1%}); at least {row['least_lift']:.1f} times",
+        f"  {row['images']} images asked about; {row['size']} questions in all; "
+        f"by {', '.join(row['found_by'])}",
+    ]
+    if row["examples"]:
+        lines.append(f"  such as {', '.join(row['examples'])}")
+    return lines
+
+
+def _caution(told: dict[str, Any]) -> list[str]:
+    tried = max(row["tried"] for row in told["proposed"])
+    lines = [
+        "",
+        f"guesses: chosen among {tried} groups by these very answers; none is certified",
+    ]
+    if told["set_aside"]:
+        return [*lines, f"certify them with draws to come: {told['next']}"]
+    return [
+        *lines,
+        "this audit set no alpha aside for slices, so it can certify none; a new one can:",
+        f"  {told['next']}",
+        *_filters(told["proposed"]),
+    ]
+
+
+def _filters(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """The slices as targets of a SPEC.toml."""
+    kept = [row for row in rows if row["where"]]
+    if not kept:
+        return []
+    lines = ["or one with them among its targets, in its SPEC.toml:", "  [certify.where]"]
+    for row in kept:
+        fields = ", ".join(f"{_toml(k)} = {_toml(v)}" for k, v in row["where"].items())
+        lines.append(f"  {_toml(row['slice'])} = {{{fields}}}")
+    return lines
+
+
+def _toml(value: Any) -> str:
+    """A text, a number or a list of them: JSON is TOML there."""
+    return json.dumps(value, default=str)
