@@ -68,11 +68,13 @@ class _Audit:
     @classmethod
     def of(cls, journal: Journal, where: str) -> "_Audit":
         verify(journal)  # what was altered must not come out whole
-        raw = journal.facts()
+        raw, draws = journal.facts(), journal.draws()
+        if "slices" in raw:  # of the old losses; their targets stand behind the registered ones
+            raw = {name: value for name, value in raw.items() if name != "slices"}
+            registered = len(raw["certificate"]["targets"])
+            draws = [replace(draw, moves=draw.moves[:registered]) for draw in draws]
         heard = [row for row in journal.sources() if not row.canary]
-        return cls(
-            where, journal.head, raw, read_facts(raw), journal.draws(), journal.calls(), heard
-        )
+        return cls(where, journal.head, raw, read_facts(raw), draws, journal.calls(), heard)
 
 
 def rejudge(

@@ -24,6 +24,7 @@ from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.facts import SliceFacts, read_facts
 from adaptive_vtt.models import Recorded
+from adaptive_vtt.rejudging import rejudge
 from adaptive_vtt.results import summarise
 from adaptive_vtt.slices import Evidence, atoms_of, find
 from adaptive_vtt.slices.atoms import by_values, joined
@@ -79,6 +80,15 @@ def true_rate(space: QuestionSpace, model: Recorded, slice_: SliceFacts) -> floa
     inside = member(space, [target], *space.parts(numbers), truth)[0]
     said = model._values[sample, concept]
     return float(np.abs(said - truth)[inside].mean())
+
+
+def test_other_losses_leave_slices_out(journal):
+    space, _ = world()
+    found = rejudge(journal, space)
+    registered = summarise(journal).targets[:1]
+    assert found.targets["target"].tolist() == ["overall error"]
+    for side in ("lower", "upper"):
+        assert found.targets[side].tolist() == pytest.approx(registered[side].tolist(), abs=1e-12)
 
 
 # -- an audit that looks ---------------------------------------------------------------------
