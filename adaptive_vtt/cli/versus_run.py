@@ -41,6 +41,8 @@ WORDS = {
     "better": "B errs less",
     "worse": "B errs more",
     "within": "within the margin",
+    "holds": "the claim holds",
+    "fails": "the claim fails",
     "open": "open",
 }
 
@@ -50,6 +52,7 @@ class Asked:
     """The options of the command that ``Versus`` takes."""
 
     margin: float
+    at_least: float | None
     recorded_a: Path | None
     journal_a: Path | None
     use: Any
@@ -121,6 +124,7 @@ def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path)
         model_of(*b, space),
         margin=asked.margin,
         until=_gated(asked.gate, [t.id for t in named_targets(space, targets, chosen["where"])]),
+        at_least=asked.at_least,
         recorded_a=None if asked.recorded_a is None else answers_table(asked.recorded_a),
         journal_a=None if asked.journal_a is None else _journal_in(asked.journal_a),
         use=use,
