@@ -208,4 +208,5 @@ def table(seeds: int, workers: int) -> pd.DataFrame:
             row = {"comparison": setting.name, "runs": seeds, "erred": erred}
             row |= {"at most, with .999": allowed(seeds)}
             rows.append(row | {"seconds": round(time.perf_counter() - start)})
+            print(f"{setting.name}: {erred} of {seeds} erred", flush=True)
     return pd.DataFrame(rows)

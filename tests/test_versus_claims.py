@@ -72,7 +72,7 @@ def test_claims_are_decided_verified_and_gated(
     assert len(verify(journal)) == len(true)
     ruling = gate(journal, [f"versus:overall <= {-claim}"])
     assert ruling.state == ("pass" if decision == "holds" else "fail")
-    assert f"at least {claim:g} is right with the same probability" in ruling.promise
+    assert f"at least {claim:g} is decided rightly with the same probability" in ruling.promise
     ResultFile.model_validate(verdict.result.to_dict())
 
 

@@ -299,12 +299,11 @@ class Certifier(Game):
     def table(self) -> list[dict[str, Any]]:
         """One row per target: interval, estimate, and how the draws compare with uniform ones."""
         sequences, ratios = self.sequences, self.variance_ratios()
-        draws = sequences.moves
         estimate = self.estimate
         astray = self.astray()
-        more = draws * np.maximum((sequences.half_width / self._wanted) ** 2 - 1, 0)
+        more = sequences.moves * np.maximum((sequences.half_width / self._wanted) ** 2 - 1, 0)
         if self.rules.only_sides:  # evidence goes with the draws
-            more = draws * self.lacking / np.maximum(1 - self.lacking, TINY)
+            more = sequences.moves * self.lacking / np.maximum(1 - self.lacking, TINY)
         decided = self._decided()
         return [
             {

@@ -91,7 +91,7 @@ def run(
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:
-        _finish(verdict, out, asked.gate)
+        _finish(verdict, out, asked)
     return verdict
 
 
@@ -169,7 +169,7 @@ def _short(value: Any) -> str:
     return repr(value) if len(repr(value)) < 120 else f"{repr(value)[:120]} ..."
 
 
-def _finish(verdict: Verdict, out: Path, rules: list[str]) -> None:
+def _finish(verdict: Verdict, out: Path, asked: Asked) -> None:
     """Which model errs less, by how much, what it took, and what may be done next."""
     console, result = Console(highlight=False), verdict.result
     console.print(f"stopped: {result.reason}", markup=False)
@@ -193,14 +193,16 @@ def _finish(verdict: Verdict, out: Path, rules: list[str]) -> None:
     for warning in result.warnings:
         console.print(f"warning: {warning}", markup=False)
     console.print(f"report: {out / 'report.html'}", markup=False)
-    tell(_next_steps(verdict, out, rules))
+    tell(_next_steps(verdict, out, asked))
 
 
-def _next_steps(verdict: Verdict, out: Path, rules: list[str]) -> list[tuple[str, str]]:
+def _next_steps(verdict: Verdict, out: Path, asked: Asked) -> list[tuple[str, str]]:
     folder = shlex.quote(str(out))
     steps = []
-    if not verdict.decided and not rules:
+    if not verdict.decided and not asked.gate:
         steps.append(("the same command with a higher --budget", "decides the rest"))
-    told = " ".join(f"--rule '{rule}'" for rule in rules or ["versus:overall <= 0.01"])
+    worse = 0.01 if asked.at_least is None else -asked.at_least
+    rules = asked.gate or [f"versus:overall <= {worse:g}"]
+    told = " ".join(f"--rule '{rule}'" for rule in rules)
     steps.append((f"avtt gate {folder} {told}", "may it ship?"))
     return [*steps, (f"avtt verify {folder}", "checks every figure")]

@@ -194,8 +194,8 @@ class CertificateFacts(_Fact):
         else:
             found = f"all {count} intervals hold at once with {sure}"
         if self.versus is not None and self.versus.at_least is not None:
-            claim = f"whether the difference is at least {self.versus.at_least:g}"
-            return f"{found}; what is decided of {claim} is right with the same probability"
+            claim = f"whether a difference is at least {self.versus.at_least:g}"
+            return f"{found}; {claim} is decided rightly with the same probability"
         if not self.decides:
             return found
         every = "the" if count == 1 else "every" if self.guarantee == "all" else "each"

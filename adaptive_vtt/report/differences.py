@@ -140,7 +140,8 @@ def _claim(claim: float, decision: str, about: str, ends: str) -> Verdict:
     said = {"holds": "The claim holds: the", "fails": "The claim fails that the"}
     how = "more often by at most" if claim <= 0 else "less often by at least"
     before = f"{said.get(decision, 'It is open whether the')} new model errs {how}"
-    return Verdict(before, f"{abs(100 * claim):.3g}{THIN}points", about, ends)
+    size = f"{abs(100 * claim):.3g}{THIN}points"
+    return Verdict(before, size, about, f"the interval: {ends}")
 
 
 def _together(count: int) -> str:
@@ -176,7 +177,9 @@ def _steps(evidence: Evidence, open_: int) -> list[Step]:
     if open_:
         text = "Still open: the same command goes on, with a higher limit if it met one."
         steps.append(Step(text, begun))
-    gate = "avtt gate DIR --rule 'versus:overall <= 0.01'"
+    claim = evidence.facts.certificate and evidence.facts.certificate.versus
+    worse = 0.01 if claim is None or claim.at_least is None else -claim.at_least
+    gate = f"avtt gate DIR --rule 'versus:overall <= {worse:g}'"
     steps.append(Step("Decide whether the new model may ship; nothing is asked.", gate))
     check = f"avtt verify DIR --head {evidence.head}"
     return [*steps, Step("Check this report against its journal any time.", check)]
