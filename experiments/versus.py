@@ -8,6 +8,7 @@ of the difference held the truth at every moment.
     python -m adaptive_vtt.experiments.versus [--seeds 4] [--only sign] [--out bench]
 
 ``--only coverage``: how often comparisons err, on simulated pools (``versus_coverage``).
+``--only moments``: the same with question GPs and these two models, up to a number of calls.
 ``--only apart``, an audit of each model, takes many minutes a run.
 """
 
@@ -57,13 +58,14 @@ class Task:
     "condition" (A is, on EARLIER questions). ``adaptive``: with predictions and the law by stakes,
     else uniform. Ends once the difference surely lies above ``limit``, or surely does not: by the
     interval where ``limit`` is 0, else by a claim (``Comparison.at_least``) or, of two audits, by
-    their intervals."""
+    their intervals. ``go_on``: then goes on until ``most`` calls are made."""
 
     way: str
     adaptive: bool
     limit: float
     seed: int
     most: int = 16_000
+    go_on: bool = False
 
     @property
     def name(self) -> str:
@@ -155,14 +157,15 @@ def run(task: Task) -> Ran:
     torch.set_num_threads(1)
     halves, calls, held, start = _halves(task), 0, True, time.perf_counter()
     truth, decided = _true(), "open"
-    while calls < task.most and decided == "open":
+    while calls < task.most and (decided == "open" or task.go_on):
         made = sum(half.step() for half in halves)
         if not made:
             break
         calls += made
         lower, upper = _difference(task, halves)
         held &= lower - 1e-9 <= truth <= upper + 1e-9
-        decided = _decided(task, halves, lower, upper)
+        if decided == "open":
+            decided = _decided(task, halves, lower, upper)
     return Ran(calls, decided, held, time.perf_counter() - start)
 
 
@@ -224,9 +227,8 @@ def _known(earlier: Indices, sample: Indices, variant: Indices, concept: Indices
     return np.where(np.isin(question, earlier), losses[sample, variant], np.nan)
 
 
-def suites(seeds: int) -> dict[str, list[Task]]:
-    """The rows of every table, ``seeds`` of each."""
-
+def suites(seeds: int, first: int = 0) -> dict[str, list[Task]]:
+    """The rows of every table, ``seeds`` of each, from seed ``first`` on."""
     goals = {"sign": 0.0, "non-inferior": NON_INFERIOR}
     wanted = {
         name: [("paired", True, limit, 16_000), ("paired", False, limit, 16_000)]
@@ -239,9 +241,11 @@ def suites(seeds: int) -> dict[str, list[Task]]:
         for limit in goals.values()
         for adaptive, most in ((False, 24_000), (True, 5_000))
     ]
+    wanted["moments"] = [("known", True, 0.0, 450), ("condition", True, 0.0, 600)]
+    every = range(first, first + seeds)
     return {
-        name: [Task(way, adaptive, limit, seed, most) for way, adaptive, limit, most in many
-               for seed in range(seeds)]
+        name: [Task(way, adaptive, limit, seed, most, name == "moments")
+               for way, adaptive, limit, most in many for seed in every]
         for name, many in wanted.items()
     }  # fmt: skip
 
@@ -272,12 +276,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--only", default="", help="names of tables, separated by commas; coverage, too"
     )
     parser.add_argument("--seeds", type=int, default=20, help="of every row")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     options = parser.parse_args(arguments)
     a, b = benches()
     apart = float((a.losses != b.losses).mean())
     print(f"error {a.losses.mean():.4f} and {b.losses.mean():.4f}, disagreement {apart:.3f}")
-    made = suites(options.seeds)
+    made = suites(options.seeds, options.first)
     for name in options.only.split(",") if options.only else made:
         if name == COVERAGE:
             frame = versus_coverage.table(options.seeds, options.workers)

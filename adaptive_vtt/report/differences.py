@@ -177,8 +177,8 @@ def _steps(evidence: Evidence, open_: int) -> list[Step]:
     if open_:
         text = "Still open: the same command goes on, with a higher limit if it met one."
         steps.append(Step(text, begun))
-    claim = evidence.facts.certificate and evidence.facts.certificate.versus
-    worse = 0.01 if claim is None or claim.at_least is None else -claim.at_least
+    versus = None if evidence.certificate is None else evidence.certificate.versus
+    worse = 0.01 if versus is None or versus.at_least is None else -versus.at_least
     gate = f"avtt gate DIR --rule 'versus:overall <= {worse:g}'"
     steps.append(Step("Decide whether the new model may ship; nothing is asked.", gate))
     check = f"avtt verify DIR --head {evidence.head}"
