@@ -189,7 +189,7 @@ def gate(journal: Journal, rules: Sequence[str | Rule], where: str = "") -> Gate
     if facts.intervals is not None:
         verify(journal)  # what a journal states counts for nothing that its rows do not bear
     result = summarise(journal)
-    by_bets = certificate.decides and all(_decides(r, certificate.at_most) for r in parsed)
+    by_bets = all(_by_bets(rule, certificate) for rule in parsed)
     rulings = [found for rule in parsed for found in _rulings(rule, certificate, result, by_bets)]
     return Gate(tuple(rulings), _promise(certificate, rulings), where)
 
@@ -201,6 +201,15 @@ def _decides(rule: Rule, limit: float | None) -> bool:
     goes by the one or by the other for all its rules.
     """
     return rule.limit == limit and rule.sign in ("<=", ">")
+
+
+def _by_bets(rule: Rule, certificate: CertificateFacts) -> bool:
+    """Whether the audit decided this very rule by bets of its own: of a comparison its claim, which
+    is about R_A - R_B, the rule's figure with the other sign."""
+    if rule.versus and certificate.versus is not None:
+        claim = certificate.versus.at_least
+        return claim is not None and _decides(rule, -claim)
+    return certificate.decides and _decides(rule, certificate.at_most)
 
 
 def _promise(certificate: CertificateFacts, rulings: Sequence[Ruling]) -> str:
@@ -359,7 +368,9 @@ def _ruling(
     estimate, lower, upper = ends
     state = rule.state(lower, upper)
     if by_bets:
-        state = _decided(rule, row["decided"])
+        claimed = {"holds": "below", "fails": "above"}
+        side = claimed.get(row["decision"]) if rule.versus else row["decided"]
+        state = _decided(rule, side)
     note = ""
     if state != "open" and (row["emptied"] or row["astray"]):
         state, note = "open", "the model's answers contradict each other: nothing is certified"

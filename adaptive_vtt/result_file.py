@@ -18,7 +18,7 @@ PUBLISHED = Path(__file__).parent / "result.schema.json"
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 Difference = Annotated[float, Field(ge=-1, le=1)]
-Decision = Literal["better", "worse", "within", "open"]
+Decision = Literal["better", "worse", "within", "holds", "fails", "open"]
 
 
 class _Part(BaseModel):

@@ -394,7 +394,8 @@ def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> dict[
     reached = found.decided != "open" if only else half_width <= certificate.aim
     told: dict[str, Any] = {"decided": found.decided} if decides else {}
     if certificate.versus is not None:
-        side = verify_versus.decision(certificate.versus, k, found.lower, found.upper)
+        ends = found.lower, found.upper
+        side = verify_versus.decision(certificate.versus, k, *ends, found.decided)
         reached = side != "open"
         told = {"decision": "open" if found.emptied or found.astray else side}
     row = {

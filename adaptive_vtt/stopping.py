@@ -247,14 +247,19 @@ class Compared(_Combinable):
     """Stop once every difference of two models is decided; see ``certify.comparison``."""
 
     margin: float
+    at_least: float | None = None
 
     def reached(self, state: State) -> str | None:
         if state.compared is None or not state.compared.all():
             return None
         count = len(state.compared)
+        if self.at_least is not None:
+            return "the claim is decided" if count == 1 else f"all {count} claims are decided"
         return "the difference is decided" if count == 1 else f"all {count} differences are decided"
 
     def __str__(self) -> str:
+        if self.at_least is not None:
+            return f"every difference on one side of {self.at_least:g}"
         within = f", or within {self.margin:g}" if self.margin else ""
         return f"every difference on one side of 0{within}"
 

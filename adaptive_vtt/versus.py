@@ -78,6 +78,9 @@ class Versus:
       so a limit (``budget``, ``max_cost`` ...) is needed.
     - ``until``: a StoppingRule that ends it in place of the decisions, such as a gate's
       (``gate.Gated``); limits end it, too. Default None: it ends once all targets are decided.
+    - ``at_least``: in (-1, 1), a claim that is decided in place of all that: that R_A - R_B is this
+      or more; -0.02: B errs more often by 0.02 at most. "holds" or "fails", each at full alpha, so
+      sooner than by intervals. Default None: no claim.
     - ``recorded_a``: answers of model A to every question, as ``models.Recorded`` takes them; then
       ``a`` is None, and only B is asked and paid for. Default None: A is asked.
     - ``journal_a``: the journal of an earlier audit of ``a`` on this space. Default None: none.
@@ -100,6 +103,7 @@ class Versus:
         *,
         margin: float = 0.0,
         until: StoppingRule | None = None,
+        at_least: float | None = None,
         recorded_a: pd.DataFrame | None = None,
         journal_a: Path | str | None = None,
         use: Use = "condition",
@@ -114,6 +118,7 @@ class Versus:
             both = (until,) if self.limits.stop is None else (until, self.limits.stop)
             self.limits = replace(self.limits, stop=FirstOf(both))
         self.space, self.margin, self._stops = space, margin, until is None
+        self.at_least = at_least
         self._check(certify, a, recorded_a, journal_a, use)
         self._store: HalfStore | None = None
         begin = partial(Audit, sampling=self.sampling, journal=journal, device=device)
@@ -127,6 +132,15 @@ class Versus:
     def _check(self, certify: Certify, a: Any, recorded_a: Any, journal_a: Any, use: str) -> None:
         if not 0 <= self.margin < 1:
             raise InputError(f"margin: expected a number from 0 to below 1, got {self.margin}")
+        if self.at_least is not None and not -1 < self.at_least < 1:
+            raise InputError(
+                f"at_least: expected a difference of rates between -1 and 1, got {self.at_least}"
+            )
+        if self.at_least is not None and self.margin:
+            raise InputError(
+                f"versus: expected margin or at_least, got both ({self.margin:g} and "
+                f"{self.at_least:g}); a claim has its margin in itself"
+            )
         if certify.half_width is not None or certify.at_most is not None:
             raise InputError(
                 "versus: expected a margin, got half_width or at_most; those are about one model"
@@ -140,10 +154,11 @@ class Versus:
             raise unknown("use", use, ("condition", "proxy"), "journal_a")
         if journal_a is not None and recorded_a is not None:
             raise InputError("versus: expected recorded_a or journal_a, got both")
-        if self.margin == 0 and not self.limits.rules(None):
+        if self.margin == 0 and self.at_least is None and not self.limits.rules(None):
             raise InputError(
-                "versus: expected a margin above 0 or a limit (budget, max_cost or stop), got "
-                "neither; models that are exactly alike would be asked every question there is"
+                "versus: expected a margin above 0, at_least or a limit (budget, max_cost or "
+                "stop), got none; models that are exactly alike would be asked every question "
+                "there is"
             )
 
     # -- model A is asked, too -----------------------------------------------------------
@@ -175,7 +190,7 @@ class Versus:
             limits=replace(self.limits, budget=budget and max(1, budget // 2)),
             certify=replace(
                 certify,
-                compare=Comparison(margin=self.margin, stops=self._stops),
+                compare=Comparison(margin=self.margin, stops=self._stops, at_least=self.at_least),
                 surrogate=_surrogate(certify, space, earlier),
                 prior_journal=journal_a if use == "proxy" else None,
             ),
@@ -225,7 +240,9 @@ class Versus:
             limits=self.limits,
             certify=replace(
                 certify,
-                compare=Comparison(tuple(rates.tolist()), -1.0, self.margin, self._stops),
+                compare=Comparison(
+                    tuple(rates.tolist()), -1.0, self.margin, self._stops, self.at_least
+                ),
                 proxies=proxies,
             ),
         )

@@ -61,7 +61,7 @@ _AUDITS = ("ask_and_tell", "stopping", "mutants", "audit", "sources", "resuming"
 _CERTIFIED = ("certify_figures", "verify_draws")
 TESTS: dict[str, tuple[str, ...]] = {
     "certify/compared": ("versus", "versus_command"),
-    "certify/comparison": ("versus",),
+    "certify/comparison": ("versus", "versus_claims"),
     "certify/decisions": ("game",),
     "certify/forecast": ("planning",),
     "certify/narrowing": ("narrowing",),
@@ -77,7 +77,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "certify/verify_draws": ("verify_draws", "strata"),
     "certify/verify_slices": ("slices",),
     "certify/verify_strata": ("strata",),
-    "certify/verify_versus": ("versus",),
+    "certify/verify_versus": ("versus", "versus_claims"),
     "engine/assembly": ("algorithm1", "audit_settings", "audit", "surrogate_names", "self_taught"),
     "engine/audit_key": ("mutants", "shared_draws", "resuming"),
     "engine/audit_parts": (*_AUDITS, "resuming", "concurrency", "batches"),

@@ -6,6 +6,10 @@ engine's own Selector; only the journal is left out. "covered" counts runs in wh
 of the difference held the truth at every moment.
 
     python -m adaptive_vtt.experiments.versus [--seeds 4] [--only sign] [--out bench]
+
+``--only coverage``: how often comparisons err, on simulated pools (``versus_coverage``).
+``--only moments``: the same with question GPs and these two models, up to a number of calls.
+``--only apart``, an audit of each model, takes many minutes a run.
 """
 
 import argparse
@@ -35,7 +39,7 @@ from adaptive_vtt.surrogates.difference_gp import DifferenceGP
 from adaptive_vtt.types import Floats, Indices
 from adaptive_vtt.utils.files import write_text
 
-from . import digits
+from . import digits, versus_coverage
 from .certificates import UNIFORM_FLOOR
 
 ALPHA = 0.05
@@ -43,6 +47,7 @@ DECAY = 0.15
 """Weight decay of model B, 1,500 times that of model A."""
 NON_INFERIOR = -0.02
 """Model B may err more often by this much."""
+COVERAGE = "coverage"
 EARLIER = 400
 """Questions of model A's earlier audit."""
 
@@ -51,13 +56,16 @@ EARLIER = 400
 class Task:
     """``way``: "paired", "apart" (an audit of each, in turns), "known" (A is, everywhere) or
     "condition" (A is, on EARLIER questions). ``adaptive``: with predictions and the law by stakes,
-    else uniform. Ends once the difference surely lies above ``limit``, or surely does not."""
+    else uniform. Ends once the difference surely lies above ``limit``, or surely does not: by the
+    interval where ``limit`` is 0, else by a claim (``Comparison.at_least``) or, of two audits, by
+    their intervals. ``go_on``: then goes on until ``most`` calls are made."""
 
     way: str
     adaptive: bool
     limit: float
     seed: int
     most: int = 16_000
+    go_on: bool = False
 
     @property
     def name(self) -> str:
@@ -149,25 +157,34 @@ def run(task: Task) -> Ran:
     torch.set_num_threads(1)
     halves, calls, held, start = _halves(task), 0, True, time.perf_counter()
     truth, decided = _true(), "open"
-    while calls < task.most and decided == "open":
+    while calls < task.most and (decided == "open" or task.go_on):
         made = sum(half.step() for half in halves)
         if not made:
             break
         calls += made
         lower, upper = _difference(task, halves)
         held &= lower - 1e-9 <= truth <= upper + 1e-9
-        decided = "above" if lower > task.limit else "below" if upper < task.limit else "open"
+        if decided == "open":
+            decided = _decided(task, halves, lower, upper)
     return Ran(calls, decided, held, time.perf_counter() - start)
+
+
+def _decided(task: Task, halves: list[Half], lower: float, upper: float) -> str:
+    certifier = halves[0].selector.belief.certifying
+    if certifier.decisions is not None and certifier.rules.compare is not None:
+        (found,) = certifier.rules.compare.claimed(certifier.decisions)
+        return {"holds": "above", "fails": "below"}.get(found, "open")
+    return "above" if lower > task.limit else "below" if upper < task.limit else "open"
 
 
 def _halves(task: Task) -> list[Half]:
     if task.way == "apart":
         return [Half(task, side, None, ALPHA / 2) for side in ("a", "b")]
-    margin = max(-task.limit, 0.0)
+    claim = task.limit or None
     if task.way == "known":
-        compare = Comparison((float(benches()[0].losses.mean()),), -1.0, margin)
+        compare = Comparison((float(benches()[0].losses.mean()),), -1.0, at_least=claim)
         return [Half(task, "b", compare, ALPHA)]
-    return [Half(task, "paired", Comparison(margin=margin), ALPHA)]
+    return [Half(task, "paired", Comparison(at_least=claim), ALPHA)]
 
 
 def _difference(task: Task, halves: list[Half]) -> tuple[float, float]:
@@ -210,26 +227,25 @@ def _known(earlier: Indices, sample: Indices, variant: Indices, concept: Indices
     return np.where(np.isin(question, earlier), losses[sample, variant], np.nan)
 
 
-def suites(seeds: int) -> dict[str, list[Task]]:
-    """The rows of every table, ``seeds`` of each."""
-
-    def rows(limit: float) -> list[tuple[str, bool, float, int]]:
-        return [
-            ("paired", True, limit, 16_000),
-            ("paired", False, limit, 16_000),
-            ("apart", False, limit, 24_000),
-            ("apart", True, limit, 5_000),
-        ]
-
-    known = [("known", True, limit, 5_000) for limit in (0.0, NON_INFERIOR)]
+def suites(seeds: int, first: int = 0) -> dict[str, list[Task]]:
+    """The rows of every table, ``seeds`` of each, from seed ``first`` on."""
+    goals = {"sign": 0.0, "non-inferior": NON_INFERIOR}
     wanted = {
-        "sign": rows(0.0),
-        "non-inferior": rows(NON_INFERIOR),
-        "known": [*known, ("condition", True, 0.0, 16_000)],
+        name: [("paired", True, limit, 16_000), ("paired", False, limit, 16_000)]
+        for name, limit in goals.items()
     }
+    wanted["known"] = [("known", True, limit, 5_000) for limit in goals.values()]
+    wanted["known"].append(("condition", True, 0.0, 16_000))
+    wanted["apart"] = [
+        ("apart", adaptive, limit, most)
+        for limit in goals.values()
+        for adaptive, most in ((False, 24_000), (True, 5_000))
+    ]
+    wanted["moments"] = [("known", True, 0.0, 450), ("condition", True, 0.0, 600)]
+    every = range(first, first + seeds)
     return {
-        name: [Task(way, adaptive, limit, seed, most) for way, adaptive, limit, most in many
-               for seed in range(seeds)]
+        name: [Task(way, adaptive, limit, seed, most, name == "moments")
+               for way, adaptive, limit, most in many for seed in every]
         for name, many in wanted.items()
     }  # fmt: skip
 
@@ -256,16 +272,22 @@ def table(tasks: Sequence[Task], workers: int) -> pd.DataFrame:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--only", default="", help="names of tables, separated by commas")
+    parser.add_argument(
+        "--only", default="", help="names of tables, separated by commas; coverage, too"
+    )
     parser.add_argument("--seeds", type=int, default=20, help="of every row")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     options = parser.parse_args(arguments)
     a, b = benches()
     apart = float((a.losses != b.losses).mean())
     print(f"error {a.losses.mean():.4f} and {b.losses.mean():.4f}, disagreement {apart:.3f}")
-    made = suites(options.seeds)
+    made = suites(options.seeds, options.first)
     for name in options.only.split(",") if options.only else made:
-        frame = table(made[name], options.workers)
+        if name == COVERAGE:
+            frame = versus_coverage.table(options.seeds, options.workers)
+        else:
+            frame = table(made[name], options.workers)
         print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
         write_text(options.out / f"versus-{name}.csv", frame.to_csv(index=False))
 

@@ -354,7 +354,7 @@ def test_recorded_answers_that_are_missing_cannot_count_both_ways():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, "a margin above 0 or a limit"),
+        ({}, "a margin above 0, at_least or a limit"),
         ({"margin": 1.0}, "margin: expected a number from 0 to below 1, got 1.0"),
         ({"margin": 0.1, "half_width": 0.1}, "expected a margin, got half_width"),
         ({"margin": 0.1, "use": "replays"}, "unknown use 'replays'"),

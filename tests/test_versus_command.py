@@ -151,3 +151,19 @@ def test_calls_of_a_that_were_known_are_not_counted(ran: Path):
 def test_differences_are_told_in_points_rounded_outwards():
     assert [points(d) for d in (0.026, -0.131, 0.0, -0.0001)] == ["+2.6", "−13.1", "0", "0"]
     assert spaced(point_span(0.0261, 0.1301)) == "+2.6 to +13.1 points"
+
+
+def test_a_claim_is_told_in_the_report_and_altered_in_vain(specs: Path, tmp_path: Path):
+    out = tmp_path / "run"
+    assert run(*command(specs, out, "--at-least", "-0.3", "--require-decided")) == 0
+    told = ResultFile.model_validate_json((out / "result.json").read_text())
+    assert told.versus is not None
+    assert told.versus[0].decision == "holds"
+    page = Tags((out / "report.html").read_text(encoding="utf-8"))
+    assert "The claim holds: the new model errs more often by at most 30" in page.text
+    assert "no claim is decided wrongly" in page.text
+    assert "versus:overall <= 0.3" in page.text
+    assert run("gate", str(out), "--rule", "versus:overall <= 0.3") == 0
+    text = (out / "result.json").read_text()
+    (out / "result.json").write_text(text.replace('"holds"', '"fails"'))
+    assert run("verify", str(out)) != 0

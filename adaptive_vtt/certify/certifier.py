@@ -135,11 +135,11 @@ class Certifier(Game):
         of it; what gives that away is that the draws' own mean lies outside. Such a target is
         not certified before they agree again. To stop later is always allowed.
         """
+        if self.rules.only_sides and self.decisions is not None:
+            return self.decisions.decided & ~self.doubtful
         if self.rules.compare is not None:
             sequences = self.sequences
             return self.rules.compare.decided(sequences.lower, sequences.upper) & ~self.doubtful
-        if self.rules.by_distance and self.decisions is not None:
-            return self.decisions.decided & ~self.doubtful
         return (self.sequences.half_width <= self.half_width) & ~self.doubtful
 
     @property
@@ -184,7 +184,7 @@ class Certifier(Game):
         if self.rules.compare is not None:
             found["compared"] = self.certified
             found["differences"] = self.rules.compare.differences(found["lower"], found["upper"])
-        if decisions is not None:
+        elif decisions is not None:
             found |= {"limit": decisions.limit, "above": decisions.above, "below": decisions.below}
         return found
 
@@ -299,12 +299,11 @@ class Certifier(Game):
     def table(self) -> list[dict[str, Any]]:
         """One row per target: interval, estimate, and how the draws compare with uniform ones."""
         sequences, ratios = self.sequences, self.variance_ratios()
-        draws = sequences.moves
         estimate = self.estimate
         astray = self.astray()
-        more = draws * np.maximum((sequences.half_width / self._wanted) ** 2 - 1, 0)
-        if self.rules.by_distance:  # evidence goes with the draws
-            more = draws * self.lacking / np.maximum(1 - self.lacking, TINY)
+        more = sequences.moves * np.maximum((sequences.half_width / self._wanted) ** 2 - 1, 0)
+        if self.rules.only_sides:  # evidence goes with the draws
+            more = sequences.moves * self.lacking / np.maximum(1 - self.lacking, TINY)
         decided = self._decided()
         return [
             {
@@ -329,7 +328,7 @@ class Certifier(Game):
         """What was found of each target beside its interval."""
         if self.rules.compare is not None:
             lower, upper = self.sequences.lower, self.sequences.upper
-            return self.rules.compare.rows(lower, upper, self.doubtful)
+            return self.rules.compare.rows(lower, upper, self.doubtful, self.decisions)
         return [{}] * len(self.targets) if self.decisions is None else self.decisions.rows()
 
     def stakes(self, inside: Bools, unit: Indices, units: int, variance: Floats) -> Floats:
@@ -409,7 +408,7 @@ class Certifier(Game):
         if self.decisions is None:
             return left
         open_ = self.decisions.lacking()
-        return open_ if self.rules.by_distance else np.maximum(left, open_)
+        return open_ if self.rules.only_sides else np.maximum(left, open_)
 
     @property
     def _wanted(self) -> Floats:

@@ -17,7 +17,8 @@ class Compared:
     """How one target of a comparison stands.
 
     ``delta``: the estimated R_A - R_B, above 0 where model B errs less; ``lower`` and ``upper``,
-    its interval, in [-1, 1]; ``decision``: "better" (B errs less), "worse", "within" or "open".
+    its interval, in [-1, 1]; ``decision``: "better" (B errs less), "worse", "within" or
+    "open"; of a claim "holds", "fails" or "open".
     ``questions``: of it that were judged. ``disagreement``: the share of those that count which
     the models lost differently, no rate of the whole target; None where model A was not asked.
     ``calls_a`` and ``calls_b``: calls of each model that brought an answer to it.

@@ -1,4 +1,4 @@
-"""On which side of a limit every target's rate lies: decided by bets against the limit itself.
+"""On which side of its limit every target's rate lies: decided by bets against the limit itself.
 
 While a rate is at most the limit u, the wealth K+(u) that bets on larger rates have made of 1 is a
 nonnegative supermartingale, and so is K-(u) while the rate is at least u. "Above" is decided when
@@ -26,10 +26,11 @@ class Decisions:
     """Which of K targets are ``above`` the ``limit``, and which at most (``below``) it, (K,) each.
 
     ``alpha`` (K,): the probability with which each may be decided wrongly; ``shared``: whether
-    their sum is the probability of any error at all, rather than each its own.
+    their sum is the probability of any error at all, rather than each its own. ``limit``: one for
+    all, or (K,).
     """
 
-    def __init__(self, limit: float, alpha: Floats, shared: bool) -> None:
+    def __init__(self, limit: float | Floats, alpha: Floats, shared: bool) -> None:
         count = len(alpha)
         self.limit = limit
         self.alpha = alpha

@@ -162,7 +162,8 @@ class Certify:
     def rule(self) -> StoppingRule | None:
         """Certified or decided, whichever is asked for; both where both are."""
         if self.compare is not None:
-            return Compared(self.compare.margin) if self.compare.stops else None
+            rule = Compared(self.compare.margin, self.compare.at_least)
+            return rule if self.compare.stops else None
         rules: list[Any] = []
         if self.half_width is not None:
             rules.append(Certified(self.half_width))

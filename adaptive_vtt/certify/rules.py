@@ -58,6 +58,7 @@ class Rules:
     def of(cls, certificate: "CertificateFacts") -> "Rules":
         """Those of a journal."""
         by_bets = certificate.decides
+        compare = None if certificate.versus is None else Comparison.of(certificate.versus)
         return cls(
             certificate.aim,
             1 - certificate.confidence,
@@ -67,10 +68,20 @@ class Rules:
             by_bets and certificate.half_width is None,
             certificate.bets,
             certificate.aims,
-            None if certificate.versus is None else Comparison.of(certificate.versus),
+            compare,
             certificate.set_aside,
             len(certificate.slices),
         )
+
+    @property
+    def only_sides(self) -> bool:
+        """Whether nothing is asked for but on which side of a limit, or a claim, targets lie."""
+        return self.by_distance or self.claims
+
+    @property
+    def claims(self) -> bool:
+        """Whether a claim about two models is to be decided."""
+        return self.compare is not None and self.compare.at_least is not None
 
     def aiming(self, aim: float, draw: int) -> "Rules":
         """These rules, but that bets on ``draw`` and those after it aim at another half-width.
@@ -108,9 +119,12 @@ class Rules:
 
     def decisions(self, count: int) -> Decisions | None:
         """Those of an audit that has not begun; None where nothing is to be decided."""
-        if self.limit is None:
+        limits: float | Floats | None = self.limit
+        if self.compare is not None and self.claims:
+            limits = np.broadcast_to(self.compare.goals, count)
+        if limits is None:
             return None
-        return Decisions(self.limit, self.alphas(count), self.guarantee == "all")
+        return Decisions(limits, self.alphas(count), self.guarantee == "all")
 
 
 def shares(weights: Mapping[str, float], targets: Sequence[str]) -> tuple[float, ...]:

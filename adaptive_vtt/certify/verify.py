@@ -96,10 +96,10 @@ def recompute(
         _interval(name, game, k, answered, losses, asked)
         for k, (name, game) in enumerate(zip(certificate.targets, games, strict=True))
     ]
-    if not certificate.decides or certificate.at_most is None:
+    if games[0].limit is None:
         return found
-    shared = certificate.guarantee == "all"
-    sides = decided([game.evidence for game in games], levels, certificate.at_most, shared)
+    shared, limits = certificate.guarantee == "all", [game.limit or 0.0 for game in games]
+    sides = decided([game.evidence for game in games], levels, limits, shared)
     return [replace(i, decided=side) for i, side in zip(found, sides, strict=True)]
 
 
@@ -198,7 +198,8 @@ class _Game:
         self.since, first = certificate.since[k], len(certificate.sizes) - len(certificate.slices)
         self.before = set(certificate.slices[k - first].seen) if k >= first else set()
         self.aims = certificate.aims or ((0, certificate.aim),)
-        self.limit = certificate.at_most if certificate.decides else None
+        claim = verify_versus.limit(certificate.versus, k)
+        self.limit = certificate.at_most if certificate.decides else claim
         self.by_distance = self.limit is not None and certificate.half_width is None
         self.versus, self.place = certificate.versus, k
         self.at_limit = np.zeros(2)  # log K+ and log K- there
@@ -389,7 +390,8 @@ def _compare(
         if decides:
             ours["decided"] = found.decided
         if certificate.versus is not None:
-            side = verify_versus.decision(certificate.versus, k, found.lower, found.upper)
+            ends = found.lower, found.upper
+            side = verify_versus.decision(certificate.versus, k, *ends, found.decided)
             ours["decision"] = side if sound else "open"
             ours["certified"] = side != "open" and sound
         elif decides and certificate.half_width is None:

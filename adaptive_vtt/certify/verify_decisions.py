@@ -10,9 +10,9 @@ and the largest rate that the questions not answered yet allow."""
 
 
 def decided(
-    evidence: list[list[Evidence]], levels: list[float], limit: float, shared: bool
+    evidence: list[list[Evidence]], levels: list[float], limits: list[float], shared: bool
 ) -> list[str]:
-    """On which side of the limit each target was decided to lie: "above", "below" or "open".
+    """On which side of its limit each target was decided to lie: "above", "below" or "open".
 
     ``evidence``: by target and draw; ``levels``: every target's alpha; ``shared``: whether all
     decisions hold at once, so that what is decided leaves its alpha to the others.
@@ -20,8 +20,8 @@ def decided(
     sides = ["open"] * len(levels)
     for now in zip(*evidence, strict=True):
         for k, (_, _, least, most) in enumerate(now):
-            if sides[k] == "open" and (least > limit or most <= limit):
-                sides[k] = "above" if least > limit else "below"
+            if sides[k] == "open" and (least > limits[k] or most <= limits[k]):
+                sides[k] = "above" if least > limits[k] else "below"
         again = True
         while again:
             again = False

@@ -27,6 +27,14 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
             metavar="SHARE",
         ),
     ] = 0.0,
+    at_least: Annotated[
+        float | None,
+        typer.Option(
+            help="A claim to be decided instead, by how much less often B errs: -0.02 says at "
+            "most 2 percentage points more often. It takes fewer calls than an interval.",
+            metavar="SHARE",
+        ),
+    ] = None,
     recorded_a: Annotated[
         Path | None,
         typer.Option(
@@ -93,7 +101,8 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
 ) -> None:
     """Ask two models the same drawn questions until it is known which errs less.
 
-    Better, worse, within (the margin) or open, per target: B against A. The
+    Better, worse, within (the margin) or open, per target: B against A; with
+    --at-least whether that claim holds, fails or is open. The
     same command again goes on with the comparison in --out; no answer that
     came back is paid for twice. The half-width and targets of the specs are
     about one model, and not used here.
@@ -104,7 +113,7 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     with interruptible(out, way):
         from .versus_run import Asked, run
 
-        asked = Asked(margin, recorded_a, journal_a, use, names(targets), gate or [])
+        asked = Asked(margin, at_least, recorded_a, journal_a, use, names(targets), gate or [])
         changes = {
             "budget": budget,
             "max_cost": max_cost,

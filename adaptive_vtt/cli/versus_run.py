@@ -41,6 +41,8 @@ WORDS = {
     "better": "B errs less",
     "worse": "B errs more",
     "within": "within the margin",
+    "holds": "the claim holds",
+    "fails": "the claim fails",
     "open": "open",
 }
 
@@ -50,6 +52,7 @@ class Asked:
     """The options of the command that ``Versus`` takes."""
 
     margin: float
+    at_least: float | None
     recorded_a: Path | None
     journal_a: Path | None
     use: Any
@@ -88,7 +91,7 @@ def run(
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:
-        _finish(verdict, out, asked.gate)
+        _finish(verdict, out, asked)
     return verdict
 
 
@@ -121,6 +124,7 @@ def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path)
         model_of(*b, space),
         margin=asked.margin,
         until=_gated(asked.gate, [t.id for t in named_targets(space, targets, chosen["where"])]),
+        at_least=asked.at_least,
         recorded_a=None if asked.recorded_a is None else answers_table(asked.recorded_a),
         journal_a=None if asked.journal_a is None else _journal_in(asked.journal_a),
         use=use,
@@ -165,7 +169,7 @@ def _short(value: Any) -> str:
     return repr(value) if len(repr(value)) < 120 else f"{repr(value)[:120]} ..."
 
 
-def _finish(verdict: Verdict, out: Path, rules: list[str]) -> None:
+def _finish(verdict: Verdict, out: Path, asked: Asked) -> None:
     """Which model errs less, by how much, what it took, and what may be done next."""
     console, result = Console(highlight=False), verdict.result
     console.print(f"stopped: {result.reason}", markup=False)
@@ -189,14 +193,16 @@ def _finish(verdict: Verdict, out: Path, rules: list[str]) -> None:
     for warning in result.warnings:
         console.print(f"warning: {warning}", markup=False)
     console.print(f"report: {out / 'report.html'}", markup=False)
-    tell(_next_steps(verdict, out, rules))
+    tell(_next_steps(verdict, out, asked))
 
 
-def _next_steps(verdict: Verdict, out: Path, rules: list[str]) -> list[tuple[str, str]]:
+def _next_steps(verdict: Verdict, out: Path, asked: Asked) -> list[tuple[str, str]]:
     folder = shlex.quote(str(out))
     steps = []
-    if not verdict.decided and not rules:
+    if not verdict.decided and not asked.gate:
         steps.append(("the same command with a higher --budget", "decides the rest"))
-    told = " ".join(f"--rule '{rule}'" for rule in rules or ["versus:overall <= 0.01"])
+    worse = 0.01 if asked.at_least is None else -asked.at_least
+    rules = asked.gate or [f"versus:overall <= {worse:g}"]
+    told = " ".join(f"--rule '{rule}'" for rule in rules)
     steps.append((f"avtt gate {folder} {told}", "may it ship?"))
     return [*steps, (f"avtt verify {folder}", "checks every figure")]

@@ -113,9 +113,9 @@ def _other_audit(facts: Facts, space: QuestionSpace, settings: Mapping[str, Any]
             f"questions, not {space.dataset.name!r} with {space.size}"
         )
     for name, value in settings.items():
-        before = facts.begun_with.get(name)
-        if before != without_ids(value):
-            return f"journal: was begun with {_difference(name, before, value)}"
+        before, now = facts.begun_with.get(name), without_ids(value)
+        if before != now:
+            return f"journal: was begun with {_difference(name, before, now)}"
     return None
 
 

@@ -111,6 +111,7 @@ class VersusFacts(_Fact):
     pivot: tuple[float, ...]
     scale: float
     margin: float
+    at_least: float | None = None
 
 
 class SliceFacts(_Fact):
@@ -192,6 +193,9 @@ class CertificateFacts(_Fact):
             )
         else:
             found = f"all {count} intervals hold at once with {sure}"
+        if self.versus is not None and self.versus.at_least is not None:
+            claim = f"whether a difference is at least {self.versus.at_least:g}"
+            return f"{found}; {claim} is decided rightly with the same probability"
         if not self.decides:
             return found
         every = "the" if count == 1 else "every" if self.guarantee == "all" else "each"

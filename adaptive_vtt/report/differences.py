@@ -3,19 +3,23 @@
 from dataclasses import dataclass
 
 from ..certify.compared import Compared, calls_of, compared
-from ..journal.facts import CertificateFacts
 from .certified import STEPS
 from .evidence import Evidence
 from .headline import Tile
 from .section import THIN, Section, amount, duration, fragment, money, outward, percent, sure
+from .target_status import Standing
 from .verdict import Step, Verdict
 
 WORDS = {
     "better": "the new model errs less",
     "worse": "the new model errs more",
     "within": "no difference that matters",
+    "holds": "the claim holds",
+    "fails": "the claim fails",
     "open": "open",
 }
+SIDE = {1: "above", -1: "below", 0: "open"}
+"""Of a target's limit; see ``Track.decided``."""
 MARKS = 4
 """Marks of the axis to either side of 0, at most."""
 
@@ -52,7 +56,7 @@ def rows_of(evidence: Evidence) -> list[Compared]:
             "estimate": s.estimate,
             "lower": s.lower,
             "upper": s.upper,
-            "decision": _decision(evidence.certificate, s.place, s.lower, s.upper, s.contradicted),
+            "decision": _decision(evidence, s),
         }
         for s in evidence.standings
     ]
@@ -100,14 +104,14 @@ def section(evidence: Evidence) -> Section | None:
     return Section("Differences", "differences", html)
 
 
-def _decision(
-    certificate: CertificateFacts | None, k: int, lower: float, upper: float, void: bool
-) -> str:
+def _decision(evidence: Evidence, of: Standing) -> str:
     from ..certify.verify_versus import decision
 
-    if certificate is None or certificate.versus is None or void:
+    certificate = evidence.certificate
+    if certificate is None or certificate.versus is None or of.contradicted:
         return "open"
-    return decision(certificate.versus, k, lower, upper)
+    side = SIDE[int(evidence.history[of.place].decided[-1])]
+    return decision(certificate.versus, of.place, of.lower, of.upper, side)
 
 
 def _verdict(evidence: Evidence, found: list[Compared]) -> Verdict:
@@ -124,7 +128,20 @@ def _verdict(evidence: Evidence, found: list[Compared]) -> Verdict:
     if row.decision == "within" and certificate is not None and certificate.versus is not None:
         margin = f"{100 * certificate.versus.margin:g}{THIN}points"
         return Verdict("The models differ by no more than", margin, about, ends)
+    if certificate is not None and certificate.versus is not None:
+        claim = certificate.versus.at_least
+        if claim is not None:
+            return _claim(claim, row.decision, about, ends)
     return Verdict("", "It is open which model errs less", about, ends)
+
+
+def _claim(claim: float, decision: str, about: str, ends: str) -> Verdict:
+    """``ends``: of the interval, which is certified beside the claim."""
+    said = {"holds": "The claim holds: the", "fails": "The claim fails that the"}
+    how = "more often by at most" if claim <= 0 else "less often by at least"
+    before = f"{said.get(decision, 'It is open whether the')} new model errs {how}"
+    size = f"{abs(100 * claim):.3g}{THIN}points"
+    return Verdict(before, size, about, f"the interval: {ends}")
 
 
 def _together(count: int) -> str:
@@ -160,7 +177,9 @@ def _steps(evidence: Evidence, open_: int) -> list[Step]:
     if open_:
         text = "Still open: the same command goes on, with a higher limit if it met one."
         steps.append(Step(text, begun))
-    gate = "avtt gate DIR --rule 'versus:overall <= 0.01'"
+    versus = None if evidence.certificate is None else evidence.certificate.versus
+    worse = 0.01 if versus is None or versus.at_least is None else -versus.at_least
+    gate = f"avtt gate DIR --rule 'versus:overall <= {worse:g}'"
     steps.append(Step("Decide whether the new model may ship; nothing is asked.", gate))
     check = f"avtt verify DIR --head {evidence.head}"
     return [*steps, Step("Check this report against its journal any time.", check)]
