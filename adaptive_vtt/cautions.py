@@ -42,6 +42,12 @@ def cautions(
         found.append(lost)
     if facts.rejudged is not None:
         found.append(_judged_anew(facts.rejudged))
+    if facts.replay is not None:
+        found.append(
+            f"the first {facts.replay.draws} questions are those of an earlier audit of model A: "
+            "intervals hold only if model B was made, and the targets were chosen, without looking "
+            "at what that audit asked or found"
+        )
     if facts.model_changed:
         found.append(
             "the model's file or parameters changed since the audit began; a certificate is about "

@@ -249,8 +249,10 @@ class Compared(_Combinable):
     margin: float
 
     def reached(self, state: State) -> str | None:
-        if state.compared is None or not state.compared.all():
+        if state.compared is None or _left(state, ~state.compared):
             return None
+        if told := _but_for_abandoned(state, "decided"):
+            return told
         count = len(state.compared)
         return "the difference is decided" if count == 1 else f"all {count} differences are decided"
 

@@ -205,7 +205,8 @@ def test_against_recorded_answers_only_b_is_asked():
 def test_an_earlier_audit_of_a_is_taken_as_it_is_and_costs_nothing(tmp_path: Path):
     a, b = both()
     earlier = tmp_path / "earlier.db"
-    with Audit(space(), a, half_width=0.3, budget=25, seed=9, journal=earlier) as audit:
+    options: dict[str, Any] = {"half_width": 0.01, "budget": 80, "surrogate": False}
+    with Audit(space(), a, seed=9, journal=earlier, **options) as audit:
         audit.run()
     before = set(a.asked)
     verdict = Versus(space(), a, b, margin=0.02, seed=1, journal_a=earlier).run()
