@@ -6,7 +6,7 @@ import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,14 @@ from test_versus import Skilled, both, space
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.demo_server import Behaviour, DemoBrain
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 from adaptive_vtt.journal.halves import HalfStore
-from adaptive_vtt.models import HttpJson, Prices, Retries
+from adaptive_vtt.models import HttpJson, Limits, OpenAIChat, Prices, Retries
 from adaptive_vtt.report import write_report
 from adaptive_vtt.stopping import Compared, State
-from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.testing import demo_server, tiny_dataset
 from adaptive_vtt.types import Answer, Prompt, Unanswered
 from adaptive_vtt.versus import Versus
 
@@ -398,3 +399,71 @@ def test_a_canary_s_half_is_paid_for_once(tmp_path: Path):
     assert len(a.asked) == 7
     with closing(SQLiteJournal(path, read_only=True)) as journal:
         assert sum(source.cost for source in journal.sources()) == 4
+
+
+# -- two servers, many calls on their way ------------------------------------------------------
+
+FAULTY: dict[str, Any] = {"latency": 0.004, "spread": 1.0, "limited": 0.1, "broken": 0.1}
+TOKENS = Prices(input=1.0, output=1.0, tokens=1)
+
+
+def spent(server: Any) -> int:
+    """Tokens that a server billed, those of answers that got lost on the way included."""
+    s = server.statistics
+    return int(
+        s.prompt_tokens + s.completion_tokens + s.unseen_prompt_tokens + s.unseen_completion_tokens
+    )
+
+
+def test_a_cap_needs_the_prices_of_both_models():
+    """That of one alone was taken for that of both, the other being free."""
+    priced = HttpJson("http://127.0.0.1:9/", request={}, response="p", prices=Prices(per_call=1.0))
+    free = HttpJson("http://127.0.0.1:9/", request={}, response="p")
+    for two in ((priced, free), (free, priced)):
+        with pytest.raises(InputError, match="max_cost: expected the prices of model .* be known"):
+            Versus(space(), *two, max_cost=9.0)
+
+
+@pytest.mark.parametrize("cap", [20_000.0, pytest.param(70_000.0, marks=pytest.mark.slow)])
+def test_under_a_cap_two_servers_with_faults_never_bill_more(tmp_path: Path, cap: float):
+    """16 calls of each on their way, interrupted twice; the servers count what they billed."""
+    dataset = avtt.datasets.phantom(30, size=64)
+    questions = QuestionSpace(dataset, ["identity", "brightness_up"])
+    brains = [DemoBrain(dataset, error=error, worse=0.1, seed=1) for error in (0.3, 0.2)]
+    behaviours = [Behaviour(**FAULTY, truncated=0.1, retry_after=0.01, seed=k) for k in (1, 2)]
+    path = tmp_path / "journal.db"
+
+    def model(server: Any, name: str) -> OpenAIChat:
+        return OpenAIChat(
+            server.model,
+            base_url=f"{server.url}/v1",
+            prices=TOKENS,
+            max_input_tokens=400,
+            max_tokens=2,
+            limits=Limits(in_flight=16),
+            retries=Retries(times=1, first_wait=0.001),
+            name=name,
+        )
+
+    def stop_at(calls: int) -> Any:
+        def step(progress: Any) -> None:
+            if progress.state.calls >= calls:
+                raise KeyboardInterrupt
+
+        return step
+
+    with demo_server(brains[0], behaviours[0]) as one, demo_server(brains[1], behaviours[1]) as two:
+        for stop in (40, 60, 10**9):
+            a, b = model(one, "a"), model(two, "b")
+            given = {**PLAIN, "max_cost": cap, "seed": 3, "journal": path}
+            with Versus(questions, a, b, **given) as versus, suppress(KeyboardInterrupt):
+                versus.run(stop_at(stop))
+            a.close()
+            b.close()
+        billed = spent(one) + spent(two)
+        assert max(one.statistics.most_at_once, two.statistics.most_at_once) > 4
+    assert billed <= cap
+    with closing(read_journal(path)) as journal:
+        paid = sum(call.cost for call in journal.calls())
+        assert 0.5 * cap < paid <= cap  # where an answer was cut off, its worst price
+        verify(journal)
