@@ -159,6 +159,8 @@ class Versus:
                 "versus: expected journal_a, the journal of an earlier audit of model A, got "
                 "prior_journal, which is about one model"
             )
+        if journal_a is None and use != "condition":
+            raise InputError(f"versus: expected journal_a where use = {use!r}, got none")
         if journal_a is not None and recorded_a is not None:
             raise InputError("versus: expected recorded_a or journal_a, got both")
         if self.margin == 0 and not self.limits.rules(None):
@@ -241,6 +243,7 @@ class Versus:
                 f"{type(space.oracle.original).__name__}; give model a itself"
             )
         known = Recorded(recorded, per_call=adapted_model(b).answers, name="a")
+        _check_whole(space, known)
         if certify.unanswered == "both" and (missing := unanswered(space, known)):
             raise InputError(
                 f"recorded_a: expected an answer to every question where unanswered = 'both', as "
@@ -321,6 +324,22 @@ def _answered(space: QuestionSpace, path: Path) -> Mapping[str, int]:
         return {}
     with closing(SQLiteJournal(path, read_only=True)) as journal:
         return answered_keys(space, journal) if is_begun(journal.facts()) else {}
+
+
+def _check_whole(space: QuestionSpace, known: Recorded) -> None:
+    """Raises InputError where a picture has no row: A would be taken to have failed there."""
+    images = np.unique(space.image_of(space.nth(np.arange(space.size))))
+    missing = []
+    for sample, variant in zip(*space.numbering.image_parts(images), strict=True):
+        chosen, name = space.variants[variant], space.dataset.sample_id(int(sample))
+        if not known.holds(name, chosen.relation.name, chosen.severity):
+            missing.append(f"sample {name!r}, {chosen.name}")
+    if missing:
+        raise InputError(
+            f"recorded_a: expected a row for each of {len(images)} pictures, got none for "
+            f"{len(missing)}, such as {missing[0]}; 'avtt pictures' writes a table with all of "
+            "them, in which a cell stays empty where A gave no answer"
+        )
 
 
 def _as_answers(space: QuestionSpace, questions: Indices, losses: Floats) -> Floats:
