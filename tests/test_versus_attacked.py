@@ -420,7 +420,7 @@ def test_a_cap_needs_the_prices_of_both_models():
     priced = HttpJson("http://127.0.0.1:9/", request={}, response="p", prices=Prices(per_call=1.0))
     free = HttpJson("http://127.0.0.1:9/", request={}, response="p")
     for two in ((priced, free), (free, priced)):
-        with pytest.raises(InputError, match="max_cost: expected the prices of model .* be known"):
+        with pytest.raises(InputError, match=r"max_cost: expected the prices of model .* be known"):
             Versus(space(), *two, max_cost=9.0)
 
 

@@ -23,9 +23,8 @@ def answers_table(path: Path) -> "pd.DataFrame":
     check_width(path)
     try:
         table = restored(pd.read_csv(path, dtype={"sample": str}))
-        named = {"sample", "file"} <= set(table) and not pd.api.types.is_numeric_dtype(
-            table["file"]
-        )
-        return table.drop(columns="file") if named else table
+        if "file" in table and not pd.api.types.is_numeric_dtype(table["file"]):
+            table = table.drop(columns="file")
+        return table
     except (OSError, ValueError, pd.errors.ParserError) as error:
         raise InputError(f"{path}: cannot read recorded answers: {one_line(error)}") from None
