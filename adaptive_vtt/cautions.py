@@ -31,7 +31,7 @@ def cautions(
 ) -> list[str]:
     """The sentences; ``targets`` as in ``results.Result``, ``facts`` and ``calls`` of its
     journal."""
-    found = list(facts.warnings)
+    found = [*facts.warnings, *_replayed(facts)]
     if (said := constant(facts, calls)) is not None:
         found.append(
             f"the model gave the same answer ({said}) in all {len(calls):,} calls, whatever the "
@@ -120,6 +120,16 @@ def _judged_anew(source: "RejudgedFacts") -> str:
         "chosen without looking at these answers: for one that was tuned on them, as a threshold "
         "may be, nothing is certified before another audit, with another seed, has asked anew"
     )
+
+
+def _replayed(facts: "Facts") -> list[str]:
+    if facts.replay is None:
+        return []
+    return [
+        f"the first {facts.replay.draws} questions are those of an earlier audit of model A: "
+        "intervals hold only if model B was made, and the targets were chosen, without looking "
+        "at what that audit asked or found"
+    ]
 
 
 def _why_emptied(facts: "Facts") -> str:

@@ -250,8 +250,10 @@ class Compared(_Combinable):
     at_least: float | None = None
 
     def reached(self, state: State) -> str | None:
-        if state.compared is None or not state.compared.all():
+        if state.compared is None or _left(state, ~state.compared):
             return None
+        if told := _but_for_abandoned(state, "decided"):
+            return told
         count = len(state.compared)
         if self.at_least is not None:
             return "the claim is decided" if count == 1 else f"all {count} claims are decided"

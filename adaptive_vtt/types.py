@@ -304,6 +304,14 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Half:
+    """What one of several models lost, and by how much its answer was right; None: not known."""
+
+    loss: float
+    margin: float | None
+
+
+@dataclass(frozen=True)
 class Version:
     """A version of a source image that an oracle has to hear of, too, before it can judge.
 

@@ -10,11 +10,11 @@ Every interval of a difference holds at every moment, all together (or each by i
 """
 
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Literal, Self, Unpack, get_args
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,7 @@ from .engine.audit_key import version_of
 from .engine.census import all_losses, means, unanswered
 from .engine.earlier_answers import Earlier, answered_keys, earlier_answers
 from .engine.options import Shorthands, grouped
+from .engine.replay import Replay
 from .errors import InputError, unknown
 from .journal import Journal, SQLiteJournal, read_journal
 from .journal.facts import is_begun, read_facts
@@ -45,8 +46,9 @@ from .surrogates import Named
 from .surrogates.difference_gp import DifferenceGP
 from .types import Floats, Indices
 
-Use = Literal["condition", "proxy"]
-"""What is made of an earlier audit of model A: its answers stand as they are, or they are hints."""
+Use = Literal["condition", "replay", "proxy"]
+"""What is made of an earlier audit of model A: its answers stand as they are; its draws come first,
+in their order; or what it found are hints."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,15 @@ class Verdict:
         return bool((self.targets["decision"] != "open").all())
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What an earlier audit of model A tells; ``about``: which audit, and what is made of it."""
+
+    answers: Earlier
+    about: str
+    replay: Replay | None
+
+
 class Versus:
     """Compares models ``a`` and ``b`` over one space.
 
@@ -85,8 +96,10 @@ class Versus:
       ``a`` is None, and only B is asked and paid for. Default None: A is asked.
     - ``journal_a``: the journal of an earlier audit of ``a`` on this space. Default None: none.
     - ``use``: what is made of it. "condition": what A said there is taken as it is, free, and only
-      what is missing is asked; the models, the oracle and the space have to be the same. "proxy":
-      hints alone, for an earlier version of A. Default "condition".
+      what is missing is asked. "replay": the questions drawn there are asked first, in their order,
+      of B alone (see ``engine.replay``); it holds only where B was made, and ``targets`` chosen,
+      without looking at that audit. For both, model A, the oracle and the space have to be the
+      same. "proxy": hints alone, for an earlier version of A. Default "condition".
     - ``targets``, ``confidence``, ``guarantee``, ``where``, ``weights``, ``strategy``, ``seed``,
       ``budget``, ``max_cost`` and all other options: as ``Audit`` takes them, but for
       ``half_width`` and ``at_most``. ``budget`` counts the calls of both models. ``targets`` is
@@ -120,14 +133,17 @@ class Versus:
         self.space, self.margin, self._stops = space, margin, until is None
         self.at_least = at_least
         self._check(certify, a, recorded_a, journal_a, use)
-        self._store: HalfStore | None = None
-        begin = partial(Audit, sampling=self.sampling, journal=journal, device=device)
+        begin = partial(Audit, journal=journal, device=device)
         new = model_of(b)
-        if recorded_a is not None:
-            self.audit = self._against(recorded_a, new, certify, partial(begin, notes=notes))
-        elif a is not None:
-            old = model_of(a)
-            self.audit = self._together(old, new, certify, journal_a, use, journal, notes, begin)
+        with ExitStack() as self._opened:
+            if recorded_a is not None:
+                self.audit = self._against(recorded_a, new, certify, partial(begin, notes=notes))
+            elif a is not None:
+                old = model_of(a)
+                self.audit = self._together(
+                    old, new, certify, journal_a, use, journal, notes, begin
+                )
+            self._opened = self._opened.pop_all()
 
     def _check(self, certify: Certify, a: Any, recorded_a: Any, journal_a: Any, use: str) -> None:
         if not 0 <= self.margin < 1:
@@ -150,8 +166,15 @@ class Versus:
                 "versus: expected model a or its recorded answers (recorded_a), got "
                 + ("neither" if a is None else "both")
             )
-        if use not in ("condition", "proxy"):
-            raise unknown("use", use, ("condition", "proxy"), "journal_a")
+        if use not in get_args(Use):
+            raise unknown("use", use, get_args(Use), "journal_a")
+        if certify.prior_journal is not None and recorded_a is None:
+            raise InputError(
+                "versus: expected journal_a, the journal of an earlier audit of model A, got "
+                "prior_journal, which is about one model"
+            )
+        if journal_a is None and use != "condition":
+            raise InputError(f"versus: expected journal_a where use = {use!r}, got none")
         if journal_a is not None and recorded_a is not None:
             raise InputError("versus: expected recorded_a or journal_a, got both")
         if self.margin == 0 and self.at_least is None and not self.limits.rules(None):
@@ -174,38 +197,50 @@ class Versus:
         notes: Mapping[str, Any] | None,
         begin: "partial[Audit]",
     ) -> Audit:
-        earlier = None
-        if journal_a is not None and use == "condition":
-            with closing(read_journal(journal_a)) as journal_of_a:
-                earlier = earlier_answers(self.space, a, journal_of_a, str(journal_a))
-        oracle = Paired(self.space.oracle, None if earlier is None else earlier.questions)
-        space = self.space.judged_by(oracle)
-        halves = self._halves(pair(a, b), journal, earlier)
-        budget = self.limits.budget
-        known = [] if earlier is None else earlier.questions.tolist()
+        known = None
+        if journal_a is not None and use != "proxy":
+            known = self._known(a, journal_a, use)
+        about = None if known is None else known.about
+        answers = None if known is None else known.answers
+        asked = None if answers is None else answers.asked
+        space = self.space.judged_by(Paired(self.space.oracle, asked, about))
+        both = pair(a, b)
+        both.halves = self._halves(both, journal, answers)
+        replay = None if known is None else known.replay
         return begin(
             space,
-            pair(a, b, halves),
-            notes={**(notes or {}), "known_a": known},
-            limits=replace(self.limits, budget=budget and max(1, budget // 2)),
+            both,
+            notes={**(notes or {}), "known_a": [] if asked is None else asked.tolist()},
+            limits=self.limits,
+            sampling=replace(self.sampling, replay=replay),
             certify=replace(
                 certify,
                 compare=Comparison(margin=self.margin, stops=self._stops, at_least=self.at_least),
-                surrogate=_surrogate(certify, space, earlier),
+                surrogate=_surrogate(certify, space, answers if replay is None else None),
                 prior_journal=journal_a if use == "proxy" else None,
             ),
         )
 
-    def _halves(
-        self, both: Pair, journal: Path | str | None, earlier: Earlier | None
-    ) -> Halves | None:
+    def _known(self, a: ModelUnderTest, journal_a: Path | str, use: Use) -> "_Known":
+        """What the earlier audit of A tells. Its journal stays open where its draws are needed."""
+        where, journal = str(journal_a), read_journal(journal_a)
+        self._opened.enter_context(closing(journal))
+        answers = earlier_answers(self.space, a, journal, where)
+        if use == "condition":
+            return _Known(answers, f"condition {journal.head}", None)
+        replay = Replay(journal, read_facts(journal.facts()), where)
+        # not by its head, which A's last losses enter: all that is random here follows from this
+        return _Known(answers, f"replay {replay.facts.key}", replay)
+
+    def _halves(self, both: Pair, journal: Path | str | None, earlier: Earlier | None) -> Halves:
         """What either model is known to have said: earlier, or when a pair was interrupted."""
-        if journal is not None:
-            path = Path(journal)
-            about = f"{self.space.fingerprint} {both.name} {version_of(both)} {both.template_hash}"
-            answered = _answered(self.space, path)
-            self._store = HalfStore(path.with_name(f"{path.name}.halves"), about, answered)
-        return self._store if earlier is None else KnownAnswers(earlier.answers, self._store)
+        path = None if journal is None else Path(journal)
+        about = f"{self.space.fingerprint} {both.name} {version_of(both)} {both.template_hash}"
+        answered = None if path is None else _answered(self.space, path)
+        file = None if path is None else path.with_name(f"{path.name}.halves")
+        store = HalfStore(file, about, answered)
+        self._opened.enter_context(closing(store))
+        return store if earlier is None else KnownAnswers(earlier.answers, store, answered)
 
     # -- model A is known ----------------------------------------------------------------
 
@@ -223,6 +258,7 @@ class Versus:
                 f"{type(space.oracle.original).__name__}; give model a itself"
             )
         known = Recorded(recorded, per_call=adapted_model(b).answers, name="a")
+        _check_whole(space, known)
         if certify.unanswered == "both" and (missing := unanswered(space, known)):
             raise InputError(
                 f"recorded_a: expected an answer to every question where unanswered = 'both', as "
@@ -238,6 +274,7 @@ class Versus:
             space,
             b,
             limits=self.limits,
+            sampling=self.sampling,
             certify=replace(
                 certify,
                 compare=Comparison(
@@ -261,8 +298,7 @@ class Versus:
     def close(self) -> None:
         """Releases the files."""
         self.audit.close()
-        if self._store is not None:
-            self._store.close()
+        self._opened.close()
 
     def __enter__(self) -> Self:
         return self
@@ -299,12 +335,28 @@ def _known_losses(
     return earlier.losses_of(space.number(sample, variant, concept))
 
 
-def _answered(space: QuestionSpace, path: Path) -> set[str]:
-    """Keys of the prompts whose pairs a journal holds."""
+def _answered(space: QuestionSpace, path: Path) -> Mapping[str, int]:
+    """How many pairs of each prompt a journal holds, by its key."""
     if not path.is_file():
-        return set()
+        return {}
     with closing(SQLiteJournal(path, read_only=True)) as journal:
-        return answered_keys(space, journal) if is_begun(journal.facts()) else set()
+        return answered_keys(space, journal) if is_begun(journal.facts()) else {}
+
+
+def _check_whole(space: QuestionSpace, known: Recorded) -> None:
+    """Raises InputError where a picture has no row: A would be taken to have failed there."""
+    images = np.unique(space.image_of(space.nth(np.arange(space.size))))
+    missing = []
+    for sample, variant in zip(*space.numbering.image_parts(images), strict=True):
+        chosen, name = space.variants[variant], space.dataset.sample_id(int(sample))
+        if not known.holds(name, chosen.relation.name, chosen.severity):
+            missing.append(f"sample {name!r}, {chosen.name}")
+    if missing:
+        raise InputError(
+            f"recorded_a: expected a row for each of {len(images)} pictures, got none for "
+            f"{len(missing)}, such as {missing[0]}; 'avtt pictures' writes a table with all of "
+            "them, in which a cell stays empty where A gave no answer"
+        )
 
 
 def _as_answers(space: QuestionSpace, questions: Indices, losses: Floats) -> Floats:

@@ -35,7 +35,7 @@ CAUTION = 10.0
 class Losses:
     """n judged questions: int64 (n,) each, ``loss`` (n,) in [0, 1], and ``margin`` (n,): by how
     much the answer was right, on any scale; NaN where that is not known, None: nowhere. ``halves``:
-    where two models are compared, what each of them lost."""
+    where several models are compared, what each of them lost."""
 
     sample: Tensor
     variant: Tensor
@@ -43,7 +43,7 @@ class Losses:
     truth: Tensor
     loss: Tensor
     margin: Tensor | None = None
-    halves: "tuple[Losses, Losses] | None" = None
+    halves: "tuple[Losses, ...] | None" = None
 
 
 @dataclass(frozen=True)

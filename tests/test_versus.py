@@ -20,6 +20,7 @@ from adaptive_vtt.models.pair import pair
 from adaptive_vtt.oracles.correctness import Correctness
 from adaptive_vtt.oracles.paired import Paired
 from adaptive_vtt.results import outcomes
+from adaptive_vtt.spec.recorded import answers_table
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, Both, Outcome, Prompt, Unanswered
 from adaptive_vtt.versus import Versus
@@ -205,7 +206,8 @@ def test_against_recorded_answers_only_b_is_asked():
 def test_an_earlier_audit_of_a_is_taken_as_it_is_and_costs_nothing(tmp_path: Path):
     a, b = both()
     earlier = tmp_path / "earlier.db"
-    with Audit(space(), a, half_width=0.3, budget=25, seed=9, journal=earlier) as audit:
+    options: dict[str, Any] = {"half_width": 0.01, "budget": 80, "surrogate": False}
+    with Audit(space(), a, seed=9, journal=earlier, **options) as audit:
         audit.run()
     before = set(a.asked)
     verdict = Versus(space(), a, b, margin=0.02, seed=1, journal_a=earlier).run()
@@ -348,6 +350,24 @@ def test_recorded_answers_that_are_missing_cannot_count_both_ways():
     Versus(questions, None, b, recorded_a=recorded, budget=9)
 
 
+def test_recorded_answers_have_a_row_for_every_picture(tmp_path: Path):
+    """Of pictures without one A was taken to have failed, so that B came out better."""
+    questions, (a, b) = space(), both()
+    recorded = all_answers(questions, a)
+    with pytest.raises(
+        InputError, match="each of 240 pictures, got none for 40, such as sample 's"
+    ):
+        Versus(questions, None, b, recorded_a=recorded.iloc[40:], budget=9)
+    path = tmp_path / "answers.csv"
+    recorded.assign(file="x.png").to_csv(path, index=False)  # as avtt pictures writes it
+    assert "file" not in answers_table(path)
+    Versus(questions, None, b, recorded_a=answers_table(path), budget=9).close()
+    recorded.assign(file=0.5).to_csv(path, index=False)
+    assert "file" in answers_table(path)  # a concept of that name
+    with pytest.raises(InputError, match="expected whole numbers as severities"):
+        Versus(questions, None, b, recorded_a=recorded.assign(severity="strong"), budget=9)
+
+
 # -- what is refused, and what verify finds --------------------------------------------------
 
 
@@ -357,7 +377,8 @@ def test_recorded_answers_that_are_missing_cannot_count_both_ways():
         ({}, "a margin above 0, at_least or a limit"),
         ({"margin": 1.0}, "margin: expected a number from 0 to below 1, got 1.0"),
         ({"margin": 0.1, "half_width": 0.1}, "expected a margin, got half_width"),
-        ({"margin": 0.1, "use": "replays"}, "unknown use 'replays'"),
+        ({"margin": 0.1, "use": "replays"}, "unknown use 'replays'.*did you mean 'replay'"),
+        ({"margin": 0.1, "use": "replay"}, "expected journal_a where use = 'replay', got none"),
         ({"margin": 0.1, "surrogate": "mine.py:GP"}, "expected True or False in a comparison"),
     ],
 )

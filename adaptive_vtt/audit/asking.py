@@ -231,12 +231,13 @@ class Audit:
         """Where the audit stands."""
         uncertainty = self._selector.open_uncertainty()
         certifier, next_calls = self._selector.certifier, self._source_queue.most
+        models = self.space.oracle.models
         state = State(
-            len(self._draw_order.calls) + self._source_queue.calls,
+            self._budget.drawn + self._source_queue.calls * models,
             self._draw_order.questions,
             self._seconds(),
             uncertainty,
-            next_calls=next_calls,
+            next_calls=next_calls * models,
             cost=self.cost,
             reserved=self._budget.reserved(len(self._queue) + next_calls),
             hard=self.belief.hard,

@@ -10,7 +10,8 @@ Code of its own, as in ``verify``: no space, no candidates, no engine. What is c
 - lo, hi, the bound of the tilt and the variance foreseen are what the past fixed;
 - lo <= a+ and a- <= hi, with the losses that came back, and the tilt lies within its bound.
 
-Where a stratum was drawn first, ``verify_strata`` checks that, and its figures are expected.
+Where a stratum was drawn first, ``verify_strata`` checks that, and its figures are expected. Draws
+that a comparison took over from an earlier audit follow from that audit's key.
 
 A journal of a version before keys tells neither key nor targets; ``unchecked`` says so.
 """
@@ -71,15 +72,18 @@ def check_draws(
     targets: _Targets | None = None
     if facts.key is not None and facts.population and facts.certificate is not None:
         targets = _Targets(facts.population, facts.certificate)
+    if facts.replay is not None and facts.replay.key == facts.key:
+        raise JournalError("verify: the draws that came first have the key of those after them")
     drawn: set[int] = set()
     for draw in draws:
         law = unpack(draw.law)
         _check_law(draw, law)
-        if facts.key is not None:
-            _check_choice(facts.key, draw, law, drawn)
+        key = facts.key_of(draw.draw)
+        if key is not None:
+            _check_choice(key, draw, law, drawn)
         drawn.add(draw.call)
         if targets is not None:
-            targets.check(draw, law, facts.key, losses if draw.call in answered else None)
+            targets.check(draw, law, key, losses if draw.call in answered else None)
 
 
 def _check_law(draw: DrawRow, law: PackedLaw) -> None:

@@ -11,7 +11,7 @@ from ..certify.verify import AGREE, verify
 from ..certify.verify_draws import unchecked
 from ..errors import JournalError
 from ..journal import Journal, read_journal
-from ..journal.facts import read_facts
+from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
 from ..journal.old_facts import decided_in_todays_words
 from ..results import summarise
@@ -38,13 +38,21 @@ def check(out: Path, head: str | None = None) -> str:
         rows, calls = len(journal.links()), len(journal.calls())
         what = f"all {rows} rows, {calls} answers among them, are as they were written"
         facts = read_facts(journal.facts())
-        drawn = unchecked(facts) or "every draw follows from the audit's key"
+        drawn = unchecked(facts) or _drawn(facts)
         promise = "" if facts.certificate is None else facts.certificate.promise
         end = f"{drawn}; head {journal.head}"
     if not intervals:
         return f"{what}; the audit certifies nothing; {end}"
     follow = "the interval follows" if len(intervals) == 1 else "the intervals follow"
     return f"{what}; {follow} from them: {promise}; {end}"
+
+
+def _drawn(facts: Facts) -> str:
+    """What was recomputed of the draws."""
+    if facts.replay is None:
+        return "every draw follows from the audit's key"
+    first = facts.replay.draws
+    return f"draws follow from the audit's key, the first {first} from that of model A's audit"
 
 
 def _check_head(journal: Journal, head: str, where: str, remedy: str = "") -> None:

@@ -48,9 +48,10 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     use: Annotated[
         str,
         typer.Option(
-            help="What is made of it: its answers stand, and cost nothing (condition), or they "
-            "are hints alone (proxy).",
-            metavar="condition|proxy",
+            help="What is made of it: its answers stand, and cost nothing (condition); B is first "
+            "asked what A was, in that order (replay; for a model B made without it); or what it "
+            "found are hints alone (proxy).",
+            metavar="condition|replay|proxy",
         ),
     ] = "condition",
     gate: Annotated[

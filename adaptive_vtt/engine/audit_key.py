@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError, JournalError
-from ..journal.facts import Facts
+from ..journal.facts import Facts, ReplayFacts
 from ..models.base import ModelUnderTest, adapted_model
 
 SEED_BITS = 53
@@ -67,31 +67,41 @@ def audit_key(**parts: Any) -> str:
 class Origin:
     """What an audit's random choices follow from: ``key``, in journals of versions before keys the
     plain seed. ``version`` is the model's; ``changed`` whether its content differs from what the
-    journal says."""
+    journal says; ``replay``: the earlier audit whose draws come first."""
 
     key: str | int
     version: str | None
     changed: bool
+    replay: ReplayFacts | None = None
 
     @classmethod
     def of(
-        cls, facts: Facts | None, model: ModelUnderTest, prior: str | int | None, **parts: Any
+        cls,
+        facts: Facts | None,
+        model: ModelUnderTest,
+        prior: str | int | None,
+        replay: ReplayFacts | None = None,
+        **parts: Any,
     ) -> "Origin":
         """Of an audit that goes on with ``facts`` (None: a new one), with a ``prior`` journal of
-        that key.
+        that key, after the draws of ``replay``.
 
-        Raises InputError where the prior journal's key is this audit's own.
+        Raises InputError where the key of either is this audit's own, JournalError where the
+        journal was begun after other draws.
         """
         version, changed = _version_for(model, facts)
         key = audit_key(**parts, version=version)
         _check_prior(prior, key, facts)
+        _check_prior(None if replay is None else replay.key, key, facts)
+        _check_replay(replay, facts)
         if facts is not None and facts.key is None:
             return cls(facts.settings.seed, version, changed)
-        return cls(key, version, changed)
+        return cls(key, version, changed, replay)
 
     def facts(self) -> dict[str, Any]:
         """For a new journal."""
-        return {"key": self.key, "model_version": self.version}
+        told = {"key": self.key, "model_version": self.version}
+        return told if self.replay is None else told | {"replay": self.replay.model_dump()}
 
     def changes(self, facts: Facts) -> dict[str, Any]:
         """For a journal that is gone on with: whether the model ever changed."""
@@ -103,6 +113,18 @@ def _check_prior(prior: str | int | None, key: str, facts: Facts | None) -> None
         raise InputError(
             "prior journal: expected an audit with draws of its own, got one with the key of this "
             "audit, so predictions would know the draws to come; give another seed, or none"
+        )
+
+
+def _check_replay(replay: ReplayFacts | None, facts: Facts | None) -> None:
+    if facts is not None and facts.replay != replay:
+        told = [
+            "no draws of an earlier audit" if r is None else f"{r.draws} draws of {r.head[:8]}"
+            for r in (facts.replay, replay)
+        ]
+        raise JournalError(
+            f"journal: was begun with {told[0]}, not with {told[1]}: journal_a went on since, or "
+            "is another; give it as it was then"
         )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ..certify import Certifier, Move, Target
 from ..certify.plan import Certify
 from ..journal import Journal
@@ -57,6 +59,8 @@ class Parts:
     def take(self, row: DrawRow) -> None:
         """Counts a draw in, once the selector has it; canaries may be due after it."""
         self.draw_order.calls.append(row.call)
+        asked = self.judge.space.oracle.models_asked(np.array([row.question]))
+        self.budget.drawn += int(asked[0])
         self.canaries.after(len(self.draw_order.calls))
 
     def wait_for(self, row: DrawRow) -> None:
@@ -153,6 +157,7 @@ def assembled(
         facts,
         model,
         proxies.prior_key,
+        None if sampling.replay is None else sampling.replay.facts,
         settings=settings,
         space=space.fingerprint,
         plan=certify.meaning(),
@@ -179,13 +184,14 @@ def assembled(
         candidates=sampling.candidates,
         answers=model.answers,
         belief=belief,
+        replay=sampling.replay,
     )
     judge = Judge(space, model.answers, rendered, keep_masks=sampling.keep_masks)
     queue = CallQueue()
     draw_order = _draw_order(selector, model, certify)
     canaries = Canaries(origin.key, sampling.canaries, judge, queue, draw_order)
     source_queue = SourceQueue(judge.sources, queue, belief.sources, canaries)
-    check_budget(limits.budget, source_queue.most)
+    check_budget(limits.budget, source_queue.most * space.oracle.models)
     return Parts(
         settings,
         origin,

@@ -11,7 +11,6 @@ from ..certify import Certifier
 from ..errors import InputError
 from ..journal.rows import AnswerRow
 from ..oracles.margin import margin
-from ..oracles.paired import HALVES, Paired, half_of
 from ..space import QuestionSpace
 from ..surrogates import (
     AnswerGP,
@@ -21,7 +20,7 @@ from ..surrogates import (
     Posterior,
     Predictability,
 )
-from ..types import Candidates, Floats, Indices, Memory
+from ..types import Candidates, Floats, Half, Indices, Memory
 from ..utils.random_streams import generator
 from .tensors import Tensor, array, joined, tensor
 
@@ -186,12 +185,11 @@ class Belief:
 
     def costs(self, candidates: Candidates) -> Tensor:
         """(m,): how many calls each candidate call takes, those about its source included, relative
-        to a call of the one model, or of both."""
-        calls = np.ones(len(candidates.call))
-        if isinstance(self.space.oracle, Paired):
-            asked = self.space.oracle.models_asked(array(candidates.question))
-            calls[array(candidates.unit)] = asked / 2
-        if not self.space.oracle.needs_source:
+        to a call of all models."""
+        oracle, calls = self.space.oracle, np.empty(len(candidates.call))
+        asked = oracle.models_asked(array(candidates.question))
+        calls[array(candidates.unit)] = asked / oracle.models
+        if not oracle.needs_source:
             return tensor(calls)
         first = np.searchsorted(array(candidates.unit), np.arange(len(calls)))
         source = array(candidates.sample)[first]
@@ -266,15 +264,13 @@ class Belief:
         truth = tensor(np.array([o.truth for o in outcomes]))
         sample, variant, concept = (tensor(p) for p in self.space.parts(numbers))
 
-        def losses(told: Iterable[tuple[float, float | None]]) -> Losses:
-            lost, margins = np.array(list(told), np.float64).T  # None becomes NaN
+        def losses(told: Iterable[Learnt | Half]) -> Losses:
+            found = np.array([(one.loss, one.margin) for one in told], np.float64)  # None: NaN
+            lost, margins = found.T
             return Losses(sample, variant, concept, truth, tensor(lost), tensor(margins))
 
-        whole = losses((o.loss, o.margin) for o in outcomes)
-        if not isinstance(self.space.oracle, Paired):
-            return whole
-        a, b = (losses(half_of(o.details, side) for o in outcomes) for side in HALVES)
-        return replace(whole, halves=(a, b))
+        halves = zip(*(self.space.oracle.halves(o.details) for o in outcomes), strict=True)
+        return replace(losses(outcomes), halves=tuple(map(losses, halves)) or None)
 
 
 def _in_range(surrogate: LossSurrogate, means: Tensor) -> Tensor:

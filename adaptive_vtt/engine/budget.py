@@ -14,6 +14,7 @@ from .call_queue import Call
 class Budget:
     """``spent`` is what answers cost, and never falls. ``lost`` counts calls that were sent,
     or may have been, and never came back: each may have been charged for at its worst price.
+    ``drawn``: the calls of models that all draws take, those about source images apart.
 
     ``cap``: what spent and lost may come to, or None.
     """
@@ -22,6 +23,7 @@ class Budget:
         self.cap = cap
         self.spent = 0.0
         self.lost = 0
+        self.drawn = 0
         self._model = model
         self._counted: set[int] = set()  # calls that wait and are among the lost already
 

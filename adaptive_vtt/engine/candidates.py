@@ -70,6 +70,14 @@ class Pool:
         by_call = table[0] if self.answers == "one" else table[1]
         return self._by_call(table[:, np.argsort(by_call, kind="stable")])
 
+    def of(self, calls: Indices) -> Candidates:
+        """The candidates that these calls (m,), ascending, are."""
+        if self.answers == "one":
+            return self._by_call(columns(self.space, calls))
+        concepts = len(self.space.concepts)
+        questions = (calls[:, None] * concepts + np.arange(concepts)).ravel()
+        return self._by_call(columns(self.space, questions[self.space.eligible(questions)]))
+
     def everything(self) -> Iterator[Candidates]:
         """All questions of the space, seen ones too, in ascending order, ``SLICE`` at a time.
 

@@ -13,6 +13,7 @@ from ..stopping import AllOf, StoppingRule, limits_of
 from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
 from ..types import Guarantee
+from .replay import Replay
 
 Group = TypeVar("Group")
 
@@ -39,6 +40,8 @@ class Sampling:
     - ``keep_masks``: whether the journal keeps the masks that are answered, beside their scores, so
       that any oracle of masks can judge them again (``rejudge``): about 2 kB for one of 512 x 512
       pixels. Default False.
+    - ``replay``: an earlier audit whose draws come first; set by ``Versus``. Default None: all
+      draws are its own.
     """
 
     strategy: str | Strategy | Named | None = None
@@ -50,6 +53,7 @@ class Sampling:
     form: Literal["std", "variance"] = "std"
     history: Literal["truth", "answer"] = "truth"
     keep_masks: bool = False
+    replay: Replay | None = None
 
     @property
     def name(self) -> str | None:
@@ -144,6 +148,7 @@ class Shorthands(TypedDict, total=False):
     form: Literal["std", "variance"]
     history: Literal["truth", "answer"]
     keep_masks: bool
+    replay: Replay | None
     budget: int | None
     max_cost: float | None
     fail_on_error: float | None

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..certify import Certifier, Move
 from ..certify.strata import DIGITS, Stratum
+from ..certify.targets import fingerprint
 from ..certify.units import per_unit
 from ..journal.rows import DrawRow, MoveRow
 from ..space import QuestionSpace
@@ -18,6 +19,7 @@ from ..utils.random_streams import generator
 from .belief import Belief, Learnt
 from .candidates import Pool
 from .law import Law, mix
+from .replay import Replay
 from .tensors import array
 
 MOST_AHEAD = 2**18
@@ -44,7 +46,7 @@ class Selector:
     an audit's key.
 
     ``belief`` may carry a certifier; then every draw is worth a move of its sequences, and
-    ``floor`` must be above 0.
+    ``floor`` must be above 0. ``replay``: an earlier audit whose draws come first.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Selector:
         candidates: int = 4096,
         answers: CallMode = "one",
         belief: Belief | None = None,
+        replay: Replay | None = None,
     ) -> None:
         self.space = space
         self.strategy = strategy
@@ -66,6 +69,10 @@ class Selector:
         self.pool = Pool(space, seed=seed, limit=candidates, answers=answers)
         if isinstance(strategy, ByStakes) and self.belief.certifier is not None:
             self.belief.certifier.stratify()
+        self.replay = replay
+        if replay is not None and (certifier := self.belief.certifier) is not None:
+            names = [target.name for target in certifier.targets]
+            replay.check(names, fingerprint(certifier.targets), certifier.strata is not None)
         self.draws = 0
         self._moves: dict[int, tuple[Move, Indices]] = {}
         self._learned = 0
@@ -83,11 +90,13 @@ class Selector:
         if not len(self.pool):
             return None
         number = self.draws
+        if together > 1 and self.space.size <= min(together * self.pool.limit, MOST_AHEAD):
+            self.belief.look_ahead(self.pool.everything())
+        if self.replay is not None and (earlier := self.replay.at(number)) is not None:
+            return self._again(earlier, self.replay.law(number))
         floor = self._floor()
         stratum = self._stratum(number, floor)
         candidates = self._candidates(number, stratum)
-        if together > 1 and self.space.size <= min(together * self.pool.limit, MOST_AHEAD):
-            self.belief.look_ahead(self.pool.everything())
         self.belief.look_at(candidates)
         weights = array(self.strategy.weights(candidates, self.belief))
         weights = weights.astype(np.float64, copy=False)
@@ -106,6 +115,23 @@ class Selector:
             float(law.probabilities[place]),
             law,
             self.explain(candidates, law, chosen) | (stratum.row() if stratum else {}),
+            self._move(candidates, law, place, stratum),
+        )
+
+    def _again(self, earlier: DrawRow, law: Law) -> Draw:
+        """The draw of an earlier audit, by its law, with what is expected of the questions now."""
+        candidates = self.pool.of(law.calls)
+        self.belief.look_at(candidates)
+        place = int(np.searchsorted(law.calls, earlier.call))
+        stratum = self._expecting(Stratum.of(earlier.why))
+        counts = self._counts(law)
+        return Draw(
+            earlier.draw,
+            earlier.call,
+            earlier.question,
+            float(law.probabilities[place]),
+            law,
+            counts | (stratum.row() if stratum else {}),
             self._move(candidates, law, place, stratum),
         )
 
@@ -134,11 +160,12 @@ class Selector:
         reasons: dict[str, float | int] = {}
         if isinstance(self.strategy, Reasoned):
             reasons = self.strategy.reasons(candidates, self.belief, place)
-        return {
-            **reasons,
-            "candidates": len(law.calls),
-            "eligible": int(np.count_nonzero(law.probabilities)),
-        }
+        return {**reasons, **self._counts(law)}
+
+    @staticmethod
+    def _counts(law: Law) -> dict[str, float | int]:
+        eligible = int(np.count_nonzero(law.probabilities))
+        return {"candidates": len(law.calls), "eligible": eligible}
 
     def take(self, questions: Indices, move: Move | None = None) -> None:
         """Counts one draw, and takes the questions its call answers out of the pool."""

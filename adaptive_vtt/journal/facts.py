@@ -261,6 +261,15 @@ class RejudgedFacts(_Fact):
     oracle: str
 
 
+class ReplayFacts(_Fact):
+    """Whose draws a comparison began with: ``key`` of that audit, the number of its ``draws``, and
+    the ``head`` of its journal then."""
+
+    key: str | int
+    draws: int
+    head: str
+
+
 class Facts(LostFacts):
     """All that is read of a journal in which an audit was begun.
 
@@ -273,9 +282,10 @@ class Facts(LostFacts):
     hash of both; ``parts``: see ``spec.resuming.notes_of``; ``begun_with``: settings and
     certificate by name, as stored but for the targets' ids, to be compared whole on resuming;
     ``stakes_unnamed``: see ``old_facts``; ``known_a``: of a comparison, the questions about which
-    model A was not asked, as an earlier audit had; ``discover``: how slices are looked for, None
-    where they are not; ``begun_by``: the command that began it; ``rejudged``: see ``rejudging``,
-    None where the model was asked.
+    model A was not asked, as an earlier audit had; ``replay``: whose draws came first, None where
+    all are its own; ``discover``: how slices are looked for, None where they are not;
+    ``begun_by``: the command that began it; ``rejudged``: see ``rejudging``, None where the model
+    was asked.
     """
 
     space: SpaceFacts
@@ -302,6 +312,7 @@ class Facts(LostFacts):
     stakes_unnamed: bool = False
     known_a: frozenset[int] = frozenset()
     discover: DiscoverFacts | None = None
+    replay: ReplayFacts | None = None
     begun_by: str | None = None
     rejudged: RejudgedFacts | None = None
 
@@ -312,6 +323,11 @@ class Facts(LostFacts):
         if self.settings.answers == "one":
             return self.space.size
         return self.space.samples * len(self.space.variants)
+
+    def key_of(self, draw: int) -> str | int | None:
+        """The key that a draw of this number follows from."""
+        replayed = self.replay is not None and draw < self.replay.draws
+        return self.replay.key if replayed and self.replay else self.key
 
     @property
     def rendering_seed(self) -> int:

@@ -6,17 +6,23 @@ asking again.
 """
 
 import json
+import math
 import sqlite3
 import threading
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import JournalError, one_line
+from ..errors import AvttError, JournalError, one_line
 from ..types import Answer, Prompt, Unanswered
 from .answer_json import from_json, to_json
 
 Said = Answer | Unanswered
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS answers (about TEXT, side TEXT, prompt TEXT, time INTEGER,"
+    " said TEXT, cost REAL, PRIMARY KEY (about, side, prompt, time))"
+)
 
 
 def key_of(sample: str, relation: str, severity: int, concepts: tuple[str, ...]) -> str:
@@ -25,84 +31,118 @@ def key_of(sample: str, relation: str, severity: int, concepts: tuple[str, ...])
 
 
 class HalfStore:
-    """The halves in the file ``path``, made where there is none.
+    """The halves in the file ``path``, made where there is none; None: in memory.
 
     ``about``: which models and questions; what the file holds of others is not given back.
-    ``answered``: keys of the prompts whose pairs are journaled; what the file holds of them is
-    let go. Raises JournalError for a file that is none of ours.
+    ``answered``: key of a prompt -> how many pairs of it are journaled, canaries among them; what
+    the file holds of those is let go. Raises JournalError for a file that is none of ours.
     """
 
-    def __init__(self, path: Path, about: str, answered: Collection[str] = ()) -> None:
+    def __init__(
+        self, path: Path | None, about: str, answered: Mapping[str, int] | None = None
+    ) -> None:
         self._lock = threading.Lock()
-        self._about = about
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self._about, self._path = about, path
+        self._whole = Counter(answered or {})
+        self._left: dict[tuple[str, str], Said] = {}
         try:
-            self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-            self._file.execute("PRAGMA synchronous = FULL")
-            self._file.execute(
-                "CREATE TABLE IF NOT EXISTS halves (about TEXT, side TEXT, prompt TEXT, said TEXT,"
-                " cost REAL, PRIMARY KEY (about, side, prompt))"
-            )
-            wanted = "SELECT side, prompt, said, cost FROM halves WHERE about = ?"
-            rows = self._file.execute(wanted, (about,)).fetchall()
-            done = [(about, prompt) for _, prompt, _, _ in rows if prompt in answered]
-            self._file.executemany("DELETE FROM halves WHERE about = ? AND prompt = ?", done)
-        except sqlite3.Error as error:
+            self._file = _opened(path)
+            self._recall()
+        except (sqlite3.Error, OSError, AvttError, ValueError, TypeError, RecursionError) as error:
             raise JournalError(
                 f"{path}: expected the answers of an interrupted pair, got something else "
                 f"({one_line(error)}); move it away to go on, and what it held is asked again"
             ) from None
-        self._left = {(s, p): (said, cost) for s, p, said, cost in rows if p not in answered}
 
     def take(self, side: str, prompt: Prompt) -> Said | None:
         """What that model said, until the pair is whole."""
-        found = self._left.get((side, _key(prompt)))
-        if found is None:
-            return None
-        said, cost = found
-        values: Any = json.loads(said)
-        if isinstance(values, str):
-            return Unanswered(values, cost)
-        return Answer(tuple(from_json(v, "halves") for v in values), cost)
+        return self._left.get((side, _key(prompt)))
 
     def keep(self, side: str, prompt: Prompt, said: Said) -> None:
-        """On the disk when this returns."""
+        """On the disk when this returns. Raises JournalError where it cannot be written."""
+        key = _key(prompt)
         whole = said.reason if isinstance(said, Unanswered) else [to_json(v) for v in said.values]
-        row = (self._about, side, _key(prompt), json.dumps(whole), said.cost)
-        with self._lock:
-            self._file.execute("INSERT OR REPLACE INTO halves VALUES (?, ?, ?, ?, ?)", row)
-        self._left[side, row[2]] = row[3:]
+        row = (self._about, side, key, self._whole[key], json.dumps(whole), said.cost)
+        try:
+            with self._lock:
+                self._file.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", row)
+        except sqlite3.Error as error:
+            raise JournalError(f"{self._path}: cannot be written: {one_line(error)}") from None
+        self._left[side, key] = said
 
     def done(self, prompt: Prompt) -> None:
         """Both were heard: who asks again, as canaries do, is to hear what is said now."""
+        key = _key(prompt)
+        self._whole[key] += 1
         for side in ("a", "b"):
-            self._left.pop((side, _key(prompt)), None)
+            self._left.pop((side, key), None)
 
     def close(self) -> None:
         with self._lock:
             self._file.close()
 
+    def _recall(self) -> None:
+        """Reads what is not journaled yet, the oldest of each prompt, and lets go of the rest."""
+        wanted = "SELECT side, prompt, time, said, cost FROM answers WHERE about = ? ORDER BY time"
+        gone = []
+        for side, key, time, said, cost in self._file.execute(wanted, (self._about,)).fetchall():
+            if time < self._whole[key]:
+                gone.append((self._about, key, time))
+            else:
+                self._left.setdefault((side, key), _read(said, cost, key))
+        drop = "DELETE FROM answers WHERE about = ? AND prompt = ? AND time = ?"
+        self._file.executemany(drop, gone)
+
 
 class KnownAnswers:
-    """Model A's ``answers`` by key, from an earlier audit: never asked again, and free. What else
-    was heard of either model is with ``rest``."""
+    """Model A's ``answers`` by key, from an earlier audit: free, and taken once each, so that a
+    canary hears A anew. What else was heard of either model is with ``rest``.
 
-    def __init__(self, answers: Mapping[str, Said], rest: HalfStore | None = None) -> None:
-        self._answers, self._rest = answers, rest
+    ``answered``: as for ``HalfStore``.
+    """
+
+    def __init__(
+        self,
+        answers: Mapping[str, Said],
+        rest: HalfStore,
+        answered: Mapping[str, int] | None = None,
+    ) -> None:
+        self._answers = {key: said for key, said in answers.items() if key not in (answered or {})}
+        self._rest = rest
 
     def take(self, side: str, prompt: Prompt) -> Said | None:
         known = self._answers.get(_key(prompt)) if side == "a" else None
-        if known is not None or self._rest is None:
-            return known
-        return self._rest.take(side, prompt)
+        return self._rest.take(side, prompt) if known is None else known
 
     def keep(self, side: str, prompt: Prompt, said: Said) -> None:
-        if self._rest is not None and not (side == "a" and _key(prompt) in self._answers):
+        if not (side == "a" and _key(prompt) in self._answers):
             self._rest.keep(side, prompt, said)
 
     def done(self, prompt: Prompt) -> None:
-        if self._rest is not None:
-            self._rest.done(prompt)
+        self._answers.pop(_key(prompt), None)
+        self._rest.done(prompt)
+
+
+def _opened(path: Path | None) -> sqlite3.Connection:
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    where = ":memory:" if path is None else path
+    file = sqlite3.connect(where, check_same_thread=False, isolation_level=None)
+    file.execute("PRAGMA synchronous = FULL")
+    file.execute(_TABLE)
+    return file
+
+
+def _read(said: Any, cost: Any, key: str) -> Said:
+    """What ``keep`` wrote; raises ValueError, TypeError or JournalError for anything else."""
+    if not (isinstance(cost, float) and 0 <= cost < math.inf):
+        raise ValueError(f"a cost of {cost!r}")
+    values = json.loads(said)
+    if isinstance(values, str):
+        return Unanswered(values, cost)
+    if not isinstance(values, list) or len(values) != len(json.loads(key)[3]):
+        raise ValueError("answers to other questions")
+    return Answer(tuple(from_json(value, "halves") for value in values), cost)
 
 
 def _key(prompt: Prompt) -> str:

@@ -57,6 +57,10 @@ class Pair(ModelDefaults):
         return None if None in costs else sum(cost or 0.0 for cost in costs)
 
     @property
+    def prices_known(self) -> bool:
+        return self.a.prices_known and self.b.prices_known
+
+    @property
     def trusted(self) -> bool:
         return self.a.trusted and self.b.trusted
 
@@ -132,10 +136,14 @@ class ConcurrentPair(Pair):
             done.set_result(found)
             return done
         model: Any = getattr(self, side)
-        if isinstance(model, ConcurrentModel):
-            sent = model.submit(prompt)
-        else:
-            sent = self._threads[side].submit(lambda: checked(model, [prompt])[0])
+        try:
+            if isinstance(model, ConcurrentModel):
+                sent = model.submit(prompt)
+            else:
+                sent = self._threads[side].submit(lambda: checked(model, [prompt])[0])
+        except Exception as error:  # the other model may be asked already
+            sent = Future()
+            sent.set_exception(error)
         sent.add_done_callback(partial(self._came, side, prompt))
         return sent
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from ..datasets.base import CompleteDataset, Dataset
@@ -12,6 +13,7 @@ from ..types import (
     Case,
     ConceptsAre,
     FollowUp,
+    Half,
     Heard,
     Indices,
     Memory,
@@ -77,6 +79,8 @@ class OracleDefaults:
     """Whether answers are masks that are compared with others."""
     judges_scores: bool = False
     """Whether a mask's score by the same metric will do in place of the mask."""
+    models: int = 1
+    """How many models a call asks: each answer is theirs together, and costs so many calls."""
 
     @property
     def regime(self) -> str | None:
@@ -117,6 +121,14 @@ class OracleDefaults:
         An oracle that may have to hear of versions is given a ``Heard`` as ``source_answer``.
         """
         return {}
+
+    def models_asked(self, questions: Indices) -> Indices:
+        """(n,), in 1..models: how many models each question has to be asked."""
+        return np.full(len(questions), self.models)
+
+    def halves(self, details: Mapping[str, Any] | None) -> Sequence[Half]:
+        """What each of several models lost, from the details of an outcome; () of one model."""
+        return ()
 
     def memory(self, space: Questions) -> Memory | None:
         """What an audit's belief keeps of judged answers' details; None: nothing."""

@@ -19,6 +19,7 @@ from ..types import (
     Both,
     Case,
     FollowUp,
+    Half,
     Indices,
     Outcome,
     Question,
@@ -41,14 +42,21 @@ class Paired(OracleDefaults):
 
     What each lost and said stands in the outcome's details, under "a" and "b". A question counts
     where it counts for both. ``known`` (n,), ascending: the questions whose answers by model A are
-    known beforehand. Raises InputError for an oracle that asks about versions of source images.
+    known beforehand; ``earlier``: what that rests on, in words that tell it from anything else.
+    Raises InputError for an oracle that asks about versions of source images.
     """
 
-    def __init__(self, oracle: OracleDefaults, known: Indices | None = None) -> None:
+    models = 2
+
+    def __init__(
+        self, oracle: OracleDefaults, known: Indices | None = None, earlier: str | None = None
+    ) -> None:
         self.oracle = oracle
         self.known = np.zeros(0, np.int64) if known is None else known
         self.of = type(oracle.original).__name__
         plain = {k: v for k, v in vars(oracle.original).items() if isinstance(v, int | float | str)}
+        if earlier is not None:
+            plain["journal_a"] = earlier
         self.options = tuple(f"{name} = {value}" for name, value in plain.items())
         self.needs_source = oracle.needs_source
         self.rates = oracle.rates
@@ -101,7 +109,10 @@ class Paired(OracleDefaults):
 
     def models_asked(self, questions: Indices) -> Indices:
         """(n,): how many of the two models each question has to be asked."""
-        return 2 - np.isin(questions, self.known).astype(np.int64)
+        return self.models - np.isin(questions, self.known).astype(np.int64)
+
+    def halves(self, details: Mapping[str, Any] | None) -> Sequence[Half]:
+        return [_lost(details, side) for side in HALVES]
 
     def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
         sides = []
@@ -134,10 +145,10 @@ def _half(value: Any, side: str) -> Any:
     return getattr(value, side) if isinstance(value, Both | Expected) else value
 
 
-def half_of(details: Mapping[str, Any] | None, side: str) -> tuple[float, float | None]:
-    """What one model lost, and its margin, from the details of a pair."""
+def _lost(details: Mapping[str, Any] | None, side: str) -> Half:
+    """What one model lost, from the details of a pair."""
     told = (details or {}).get(side, {})
-    return float(told.get("loss", NEUTRAL)), told.get(MARGIN)
+    return Half(float(told.get("loss", NEUTRAL)), told.get(MARGIN))
 
 
 def difference(lost_a: float, lost_b: float) -> float:

@@ -17,11 +17,14 @@ def recorded(path: Path, name: str | None) -> Recorded:
 
 
 def answers_table(path: Path) -> "pd.DataFrame":
-    """The same as a table."""
+    """The same as a table, without the names of pictures that ``avtt pictures`` wrote there."""
     import pandas as pd
 
     check_width(path)
     try:
-        return restored(pd.read_csv(path, dtype={"sample": str}))
+        table = restored(pd.read_csv(path, dtype={"sample": str}))
+        if "file" in table and not pd.api.types.is_numeric_dtype(table["file"]):
+            table = table.drop(columns="file")
+        return table
     except (OSError, ValueError, pd.errors.ParserError) as error:
         raise InputError(f"{path}: cannot read recorded answers: {one_line(error)}") from None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError
+from ...errors import InputError, one_line
 from ...types import Answer, CallMode, Prompt, Unanswered
 from ..base import ModelDefaults
 
@@ -39,18 +39,17 @@ class Recorded(ModelDefaults):
         )
         self._columns = {str(c): i for i, c in enumerate(c for c in table if c not in KEYS)}
         self._values = self._numbers(table[[c for c in table if c not in KEYS]])
-        keys = zip(
-            table["sample"].astype(str),
-            table["relation"],
-            table["severity"].astype(int),
-            strict=True,
-        )
+        keys = zip(table["sample"].astype(str), table["relation"], _severities(table), strict=True)
         self.hard_answers = bool((np.isnan(self._values) | np.isin(self._values, (0, 1))).all())
         self._rows: dict[tuple[str, str, int], int] = {}
         for row, key in enumerate(keys):
             if key in self._rows:
                 raise InputError(f"recorded answers: {key} stands twice, again in row {row}")
             self._rows[key] = row
+
+    def holds(self, sample: str, relation: str, severity: int) -> bool:
+        """Whether there is a row for that picture."""
+        return (sample, relation, severity) in self._rows
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         return [self._answer(prompt) for prompt in prompts]
@@ -89,3 +88,12 @@ class Recorded(ModelDefaults):
                 f"in row {row}, column {table.columns[column]!r}"
             )
         return values
+
+
+def _severities(table: pd.DataFrame) -> "pd.Series[int]":
+    try:
+        return table["severity"].astype(int)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"recorded answers: expected whole numbers as severities: {one_line(error)}"
+        ) from None
