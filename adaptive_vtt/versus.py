@@ -132,8 +132,7 @@ class Versus:
             self.limits = replace(self.limits, stop=FirstOf(both))
         self.space, self.margin, self._stops = space, margin, until is None
         self.at_least = at_least
-        self._check_decision(certify)
-        self._check_known(certify, a, recorded_a, journal_a, use)
+        self._check(certify, a, recorded_a, journal_a, use)
         begin = partial(Audit, journal=journal, device=device)
         new = model_of(b)
         with ExitStack() as self._opened:
@@ -146,7 +145,7 @@ class Versus:
                 )
             self._opened = self._opened.pop_all()
 
-    def _check_decision(self, certify: Certify) -> None:
+    def _check(self, certify: Certify, a: Any, recorded_a: Any, journal_a: Any, use: str) -> None:
         if not 0 <= self.margin < 1:
             raise InputError(f"margin: expected a number from 0 to below 1, got {self.margin}")
         if self.at_least is not None and not -1 < self.at_least < 1:
@@ -162,32 +161,20 @@ class Versus:
             raise InputError(
                 "versus: expected a margin, got half_width or at_most; those are about one model"
             )
+        if (a is None) == (recorded_a is None):
+            raise InputError(
+                "versus: expected model a or its recorded answers (recorded_a), got "
+                + ("neither" if a is None else "both")
+            )
+        _check_use(certify, recorded_a, journal_a, use)
+        if journal_a is not None and recorded_a is not None:
+            raise InputError("versus: expected recorded_a or journal_a, got both")
         if self.margin == 0 and self.at_least is None and not self.limits.rules(None):
             raise InputError(
                 "versus: expected a margin above 0, at_least or a limit (budget, max_cost or "
                 "stop), got none; models that are exactly alike would be asked every question "
                 "there is"
             )
-
-    def _check_known(
-        self, certify: Certify, a: Any, recorded_a: Any, journal_a: Any, use: str
-    ) -> None:
-        if (a is None) == (recorded_a is None):
-            raise InputError(
-                "versus: expected model a or its recorded answers (recorded_a), got "
-                + ("neither" if a is None else "both")
-            )
-        if use not in get_args(Use):
-            raise unknown("use", use, get_args(Use), "journal_a")
-        if certify.prior_journal is not None and recorded_a is None:
-            raise InputError(
-                "versus: expected journal_a, the journal of an earlier audit of model A, got "
-                "prior_journal, which is about one model"
-            )
-        if journal_a is None and use != "condition":
-            raise InputError(f"versus: expected journal_a where use = {use!r}, got none")
-        if journal_a is not None and recorded_a is not None:
-            raise InputError("versus: expected recorded_a or journal_a, got both")
 
     # -- model A is asked, too -----------------------------------------------------------
 
@@ -346,6 +333,19 @@ def _answered(space: QuestionSpace, path: Path) -> Mapping[str, int]:
         return {}
     with closing(SQLiteJournal(path, read_only=True)) as journal:
         return answered_keys(space, journal) if is_begun(journal.facts()) else {}
+
+
+def _check_use(certify: Certify, recorded_a: Any, journal_a: Any, use: str) -> None:
+    """Raises InputError where what is to be made of an earlier audit does not fit."""
+    if use not in get_args(Use):
+        raise unknown("use", use, get_args(Use), "journal_a")
+    if certify.prior_journal is not None and recorded_a is None:
+        raise InputError(
+            "versus: expected journal_a, the journal of an earlier audit of model A, got "
+            "prior_journal, which is about one model"
+        )
+    if journal_a is None and use != "condition":
+        raise InputError(f"versus: expected journal_a where use = {use!r}, got none")
 
 
 def _check_whole(space: QuestionSpace, known: Recorded) -> None:
