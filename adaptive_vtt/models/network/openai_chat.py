@@ -29,6 +29,7 @@ from .http import host_of
 from .image_encoding import Encoding
 from .key_signs import texts_of_options, texts_of_query, written_out
 from .keys import Key, from_environment
+from .paid import Paid
 from .prices import Usage
 from .prompt_templates import TEMPLATES, Template
 from .wire import MAX_REPLY_BYTES, client_options, lost, parsed, words_of
@@ -40,7 +41,7 @@ _FILTERS = ("content_filter", "content_policy_violation")
 _FILTERED = Unanswered(f"{REFUSED}the server's content filter")
 
 
-class OpenAIChat(Endpoint):
+class OpenAIProtocol(Paid):
     """``model`` at ``base_url`` (default: OpenAI), through the openai library.
 
     ``key``: the environment variable that holds the key (default: OPENAI_API_KEY at OpenAI,
@@ -68,7 +69,7 @@ class OpenAIChat(Endpoint):
         max_reply_bytes: int = MAX_REPLY_BYTES,
         options: Mapping[str, Any] | None = None,
         keys: Sequence[Key] = (),
-        **endpoint: Any,
+        **paid: Any,
     ) -> None:
         host = "api.openai.com" if base_url is None else host_of(base_url)
         if key is None and base_url is None:
@@ -78,13 +79,13 @@ class OpenAIChat(Endpoint):
         self._client = _client(
             base_url, "none" if secret is None else secret.reveal(), max_reply_bytes
         )
-        endpoint.setdefault("name", model)
+        paid.setdefault("name", model)
         super().__init__(
             host=host,
             answers=answers,
             bound=Usage(max_input_tokens, max_tokens),
             keys=[*([] if secret is None else [secret]), *keys, *found],
-            **endpoint,
+            **paid,
         )
         self._model, self.template = model, template
         self._encoding, self._detail = encoding or Encoding(), detail
@@ -117,28 +118,6 @@ class OpenAIChat(Endpoint):
             messages.insert(0, {"role": "system", "content": self.template.system})
         return {"model": self._model, "messages": messages, **self._options}
 
-    async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
-        import openai
-
-        in_words = any(ask.text for ask in prompt.asks)
-        while True:
-            mode = "words" if in_words else self._modes[0]
-            try:
-                raw = await self._client.chat.completions.with_raw_response.create(
-                    **_as(mode, request, prompt)
-                )
-            except openai.APIStatusError as error:
-                if not self._falls_back(mode, error.status_code):
-                    return _refusal(error)
-                continue
-            except openai.APIConnectionError as error:
-                cause = error.__cause__
-                trouble = cause if isinstance(cause, Trouble) else lost(cause or error)
-                raise trouble from None
-            said = parsed(raw.http_response.content)
-            self._settled = self._settled or not in_words
-            return self._reply(said, prompt, mode)
-
     def _reply(self, said: Any, prompt: Prompt, mode: YesFrom) -> Reply:
         counts = said.get("usage")
         counts = counts if isinstance(counts, dict) else {}
@@ -160,6 +139,32 @@ class OpenAIChat(Endpoint):
         if mode == self._modes[0] and len(self._modes) > 1:
             del self._modes[0]
         return mode != self._modes[0]
+
+
+class OpenAIChat(OpenAIProtocol, Endpoint):
+    """Chat completions, one call each; the options are those of `OpenAIProtocol` and `Endpoint`."""
+
+    async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
+        import openai
+
+        in_words = any(ask.text for ask in prompt.asks)
+        while True:
+            mode = "words" if in_words else self._modes[0]
+            try:
+                raw = await self._client.chat.completions.with_raw_response.create(
+                    **_as(mode, request, prompt)
+                )
+            except openai.APIStatusError as error:
+                if not self._falls_back(mode, error.status_code):
+                    return _refusal(error)
+                continue
+            except openai.APIConnectionError as error:
+                cause = error.__cause__
+                trouble = cause if isinstance(cause, Trouble) else lost(cause or error)
+                raise trouble from None
+            said = parsed(raw.http_response.content)
+            self._settled = self._settled or not in_words
+            return self._reply(said, prompt, mode)
 
 
 def _client(base_url: str | None, key: str, most: int) -> Any:
