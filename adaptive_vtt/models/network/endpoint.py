@@ -172,4 +172,3 @@ class Endpoint(Paid):
         else:
             self._silent = 0
         return Unanswered(trouble.kind, spent)
-

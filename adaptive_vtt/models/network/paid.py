@@ -16,7 +16,6 @@ number of 0 or more; anything else that a server gives for one counts nothing.
 
 import asyncio
 import math
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ from ..checking import check_answer
 from .attempts import MALFORMED, REPLIED, Reply, Trouble
 from .background import Background
 from .keys import Key, scrubbed, shows
-from .limits import Clock, Retries, Sleep
+from .limits import Retries, Sleep
 from .prices import Prices, Usage, whole
 
 _SHOWN = 200  # characters of a server's own words in an error
