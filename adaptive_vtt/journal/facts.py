@@ -275,7 +275,8 @@ class BatchFacts(_Fact):
 
     ``key``: what the batch is marked with there; ``id``: what the provider calls it, None while
     it is not known whether it arrived; ``calls``: their numbers; ``form``: how they were worded;
-    ``at``: when, in seconds since 1970.
+    ``at``: when, in seconds since 1970; ``lost``: nobody can tell whether it arrived, so that it
+    counts as billed at its worst price.
     """
 
     key: str
@@ -283,6 +284,7 @@ class BatchFacts(_Fact):
     calls: tuple[int, ...]
     form: str = ""
     at: int
+    lost: bool = False
 
 
 class Facts(LostFacts):

@@ -219,10 +219,7 @@ class SubprocessSection(ModelSection):
         return REGISTRY.get(self.kind)(directory=base, **given, **self.named())
 
 
-class _Endpoint(ModelSection):
-    in_flight: int | None = Field(None, description="calls on their way at a time (8)", ge=1)
-    calls_per_minute: float | None = Field(None, description="at most so many calls", gt=0)
-    tokens_per_minute: float | None = Field(None, description="at most so many tokens", gt=0)
+class _Paid(ModelSection):
     retries: int | None = Field(None, description="further attempts at a failed call (5)", ge=0)
     timeout: float | None = Field(None, description="seconds that an answer may take (60)", gt=0)
     max_reply_bytes: int | None = Field(
@@ -249,6 +246,12 @@ class _Endpoint(ModelSection):
         return given
 
 
+class _Endpoint(_Paid):
+    in_flight: int | None = Field(None, description="calls on their way at a time (8)", ge=1)
+    calls_per_minute: float | None = Field(None, description="at most so many calls", gt=0)
+    tokens_per_minute: float | None = Field(None, description="at most so many tokens", gt=0)
+
+
 class _Encoded(Section):
     image_format: Literal["png", "jpeg"] | None = Field(
         None, description="how images are sent (png)"
@@ -257,10 +260,7 @@ class _Encoded(Section):
     max_image_bytes: int | None = Field(None, description="larger is refused (2e7)")
 
 
-class OpenAISection(_Endpoint, _Encoded):
-    """A chat model that sees, at OpenAI or any server that speaks its protocol."""
-
-    kind: Literal["openai"] = "openai"
+class _Chat(_Paid, _Encoded):
     model: str = Field(description="what the server calls the model")
     url: str | None = Field(
         None,
@@ -299,6 +299,43 @@ class OpenAISection(_Endpoint, _Encoded):
 
             given["template"] = template(self.template)
         return _renamed(given, {"url": "base_url", "per_call": "answers"})
+
+
+class OpenAISection(_Endpoint, _Chat):
+    """A chat model that sees, at OpenAI or any server that speaks its protocol."""
+
+    kind: Literal["openai"] = "openai"
+
+
+class OpenAIBatchSection(_Chat):
+    """The same, asked in batches that are answered within a day, at half the price."""
+
+    kind: Literal["openai-batch"] = "openai-batch"
+    batch_size: int | None = Field(None, description="calls drawn and sent together (64)", ge=1)
+    batch_factor: float | None = Field(
+        None, description="what a call costs in a batch, as a share of the prices (0.5)", ge=0
+    )
+    retries: int = Field(2, description="further batches for calls that failed", ge=0)
+    timeout: float = Field(
+        600.0, description="seconds that sending a batch, or reading its results, may take", gt=0
+    )
+    poll_seconds: float | None = Field(
+        None,
+        description="pause before the first look at a batch (5); each next is half as long again, "
+        "up to 24 times the first",
+        gt=0,
+    )
+    max_file_bytes: int | None = Field(
+        None, description="longer results of a batch are not read (6.4e7)", ge=1
+    )
+
+    def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
+        if "poll_seconds" in given:
+            from ..models import Polling
+
+            first = given.pop("poll_seconds")
+            given["polling"] = Polling(first, longest=24 * first)
+        return super().arguments(given)
 
 
 class OpenInferenceSection(_Endpoint, _Tensors):
@@ -367,6 +404,7 @@ ModelSpec = Annotated[
     | Annotated[RecordedSection, Tag("recorded")]
     | Annotated[SimulatedSection, Tag("simulated")]
     | Annotated[OpenAISection, Tag("openai")]
+    | Annotated[OpenAIBatchSection, Tag("openai-batch")]
     | Annotated[OpenInferenceSection, Tag("open-inference")]
     | Annotated[HttpSection, Tag("http")]
     | Annotated[OnnxSection, Tag("onnx")]

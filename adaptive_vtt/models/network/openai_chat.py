@@ -48,7 +48,7 @@ class OpenAIProtocol(Paid):
     none elsewhere). ``answers``: one question per call, or "all" of an image in one numbered
     list. ``template``: the words of a prompt. ``max_tokens`` bounds the reply,
     ``max_input_tokens`` text and image: a bound for the money, since no protocol enforces it.
-    ``max_reply_bytes``: a longer body is a failed attempt.
+    ``longest_body``: a longer body, in bytes, is a failed exchange.
     ``options`` go into the request as they are (default: temperature = 0). Raises InputError
     for a key that is not set. Needs openai (the extra ``openai``).
     """
@@ -66,7 +66,7 @@ class OpenAIProtocol(Paid):
         detail: Literal["auto", "low", "high"] | None = None,
         max_tokens: int = 512,
         max_input_tokens: int = 4096,
-        max_reply_bytes: int = MAX_REPLY_BYTES,
+        longest_body: int = MAX_REPLY_BYTES,
         options: Mapping[str, Any] | None = None,
         keys: Sequence[Key] = (),
         **paid: Any,
@@ -77,7 +77,7 @@ class OpenAIProtocol(Paid):
         secret = None if key is None else from_environment(key, "model.key")
         found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url or "")])
         self._client = _client(
-            base_url, "none" if secret is None else secret.reveal(), max_reply_bytes
+            base_url, "none" if secret is None else secret.reveal(), longest_body
         )
         paid.setdefault("name", model)
         super().__init__(
@@ -118,7 +118,12 @@ class OpenAIProtocol(Paid):
             messages.insert(0, {"role": "system", "content": self.template.system})
         return {"model": self._model, "messages": messages, **self._options}
 
+    def _mode(self, prompt: Prompt) -> YesFrom:
+        """Where P(yes) is to come from now; questions in words are answered in words."""
+        return "words" if in_words(prompt) else self._modes[0]
+
     def _reply(self, said: Any, prompt: Prompt, mode: YesFrom) -> Reply:
+        self._settled = self._settled or not in_words(prompt)
         counts = said.get("usage")
         counts = counts if isinstance(counts, dict) else {}
         usage = self.counted(counts.get("prompt_tokens"), counts.get("completion_tokens"))
@@ -142,29 +147,37 @@ class OpenAIProtocol(Paid):
 
 
 class OpenAIChat(OpenAIProtocol, Endpoint):
-    """Chat completions, one call each; the options are those of `OpenAIProtocol` and `Endpoint`."""
+    """Chat completions, one call each; the options are those of `OpenAIProtocol` and `Endpoint`.
+
+    ``max_reply_bytes``: a longer reply is a failed attempt.
+    """
+
+    def __init__(
+        self, model: str, *, max_reply_bytes: int = MAX_REPLY_BYTES, **options: Any
+    ) -> None:
+        super().__init__(model, longest_body=max_reply_bytes, **options)
 
     async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
         import openai
 
-        in_words = any(ask.text for ask in prompt.asks)
         while True:
-            mode = "words" if in_words else self._modes[0]
+            mode = self._mode(prompt)
             try:
                 raw = await self._client.chat.completions.with_raw_response.create(
-                    **_as(mode, request, prompt)
+                    **worded(mode, request, prompt)
                 )
             except openai.APIStatusError as error:
                 if not self._falls_back(mode, error.status_code):
                     return _refusal(error)
                 continue
             except openai.APIConnectionError as error:
-                cause = error.__cause__
-                trouble = cause if isinstance(cause, Trouble) else lost(cause or error)
-                raise trouble from None
-            said = parsed(raw.http_response.content)
-            self._settled = self._settled or not in_words
-            return self._reply(said, prompt, mode)
+                raise lost_in(error) from None
+            return self._reply(parsed(raw.http_response.content), prompt, mode)
+
+
+def in_words(prompt: Prompt) -> bool:
+    """Whether its questions are in words, and so are to be answered in words."""
+    return any(ask.text for ask in prompt.asks)
 
 
 def _client(base_url: str | None, key: str, most: int) -> Any:
@@ -192,7 +205,7 @@ def _modes(yes_from: YesFrom, answers: str) -> list[YesFrom]:
     return [mode for mode in _MODES if answers == "one" or mode != "logprobs"]
 
 
-def _as(mode: YesFrom, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+def worded(mode: YesFrom, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
     """The request, asking for P(yes) in a certain way."""
     if mode == "logprobs":
         return {**request, "logprobs": True, "top_logprobs": _ALTERNATIVES}
@@ -261,9 +274,25 @@ def _value(part: str | Unanswered, prompt: Prompt, place: int) -> Value:
 
 def _refusal(error: Any) -> Reply:
     """A status that is no success: a refusal of this image, or Trouble."""
-    if error.code in _FILTERS:
+    words = words_of(error.response.content)
+    return refusal(error.status_code, error.code, words, error.response.headers)
+
+
+def refusal(status: int, code: object, words: str, headers: Mapping[str, str]) -> Reply:
+    """The content filter's refusal is an answer; any other ``code`` and status raises Trouble."""
+    if code in _FILTERS:
         return Reply(_FILTERED, Usage())
-    detail = words_of(error.response.content)
-    if error.code == "insufficient_quota":  # comes as 429, but no waiting helps
-        raise Trouble(f"http {error.status_code}", detail, then="stop") from None
-    raise of_status(error.status_code, error.response.headers, detail) from None
+    raise refused(status, code, words, headers) from None
+
+
+def refused(status: int, code: object, words: str, headers: Mapping[str, str]) -> Trouble:
+    """The trouble with a status that is no success."""
+    if code == "insufficient_quota":  # comes as 429, but no waiting helps
+        return Trouble(f"http {status}", words, then="stop")
+    return of_status(status, headers, words)
+
+
+def lost_in(error: Any) -> Trouble:
+    """The trouble with the connection that an APIConnectionError is about."""
+    cause = error.__cause__
+    return cause if isinstance(cause, Trouble) else lost(cause or error)
