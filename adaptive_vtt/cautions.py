@@ -53,6 +53,12 @@ def cautions(
             "or another version of torch): draws since then are not those of an undisturbed "
             "audit; every interval holds all the same"
         )
+    if lost := sum(batch.lost for batch in facts.batches):
+        found.append(
+            f"of {lost} batch{'es' * (lost > 1)} nobody could tell whether the provider took "
+            f"{'them' if lost > 1 else 'it'}: the cost counts all calls of "
+            f"{'them' if lost > 1 else 'it'} at their worst price"
+        )
     if emptied := _names(targets, "emptied"):
         found.append(f"nothing is left of the interval of {emptied}: {_why_emptied(facts)}")
     if astray := _names(targets, "astray"):

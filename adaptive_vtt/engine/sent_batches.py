@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from ..journal import Journal
 from ..journal.facts import BatchFacts, read_facts
+from .canaries import number_of
 
 
 class JournalRecord:
@@ -32,3 +33,10 @@ class JournalRecord:
 
     def _all(self) -> tuple[BatchFacts, ...]:
         return read_facts(self._journal.facts()).batches
+
+
+def under_way(journal: Journal) -> list[BatchFacts]:
+    """The batches of a journal, at rest, of which some call was not answered."""
+    answered = {row.call for row in journal.calls()} | {number_of(r) for r in journal.sources()}
+    sent = JournalRecord(journal, lambda number: number not in answered)
+    return [batch for batch in sent.read() if not batch.lost]

@@ -86,6 +86,8 @@ class ModelDefaults:
     """A hash of the words that prompts are put in, where there are any; journaled."""
     hard_answers: bool = False
     """Whether P(yes) is known to be always 0 or 1; False: not known."""
+    doing: str = ""
+    """What it is waiting for, in a few words, where that takes long: shown while an audit runs."""
     trusted: bool = False
     """Set once answers of the model stand in the audit's journal."""
 

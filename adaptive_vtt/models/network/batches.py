@@ -62,10 +62,12 @@ class Polling:
 
 @dataclass(frozen=True)
 class Job:
-    """A batch as its provider tells of it: whether it has ``ended``, the ``files`` of its results,
-    and why it was refused as a whole, so that nothing of it was done (``refused``)."""
+    """A batch as its provider tells of it: whether it has ``ended``, how many of its requests are
+    ``done``, the ``files`` of its results, and why it was refused as a whole, so that nothing of it
+    was done (``refused``)."""
 
     ended: bool
+    done: int | None = None
     files: tuple[str, ...] = ()
     refused: str | None = None
 
@@ -261,6 +263,7 @@ class BatchEndpoint(Exchanging):
         wait = self.polling.first
         while True:
             job = await self._again(f"looking at batch {found}", lambda: self.look(found))
+            self.doing = "" if job.ended else f"batch: {job.done or 0} of {len(batch.calls)}"
             if job.ended:
                 return job
             if self._now() - batch.at > self.polling.patience:

@@ -14,6 +14,7 @@ from .attempts import Reply, Trouble
 from .batches import MAX_FILE_BYTES, BatchEndpoint, CannotTell, Job
 from .exchanges import checked_id
 from .openai_chat import OpenAIProtocol, YesFrom, in_words, lost_in, refusal, refused, worded
+from .prices import whole
 from .wire import parsed, words_of
 
 MARK = "adaptive_vtt"
@@ -105,8 +106,9 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
         if status == "failed":
             return Job(True, refused=_why(said.get("errors")))
         files = [said.get("output_file_id"), said.get("error_file_id")]
-        known = tuple(checked_id(file) for file in files if file)
-        return Job(status in _ENDED, known if status in _ENDED else ())
+        if status not in _ENDED:
+            return Job(False, _done(said.get("request_counts")))
+        return Job(True, files=tuple(checked_id(file) for file in files if file))
 
     async def results(self, job: Job) -> list[bytes]:
         files = self._client.files.with_raw_response
@@ -156,6 +158,13 @@ def _mode_named(form: str) -> YesFrom:
             found: YesFrom = mode
             return found
     raise ValueError(f"expected a way to P(yes), got {form[:40]!r}")
+
+
+def _done(counts: Any) -> int:
+    """How many requests have ended, as far as the provider says."""
+    told = counts if isinstance(counts, dict) else {}
+    ended = [whole(told.get(name)) for name in ("completed", "failed")]
+    return sum(count or 0 for count in ended)
 
 
 def _why(errors: Any) -> str:
