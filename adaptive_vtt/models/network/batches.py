@@ -35,6 +35,8 @@ DISCOUNT = 0.5
 """What a call costs in a batch, as a share of its price alone, at OpenAI and at Anthropic."""
 MAX_FILE_BYTES = 64_000_000
 """The longest file of results that is read."""
+UNLISTED = "no list of batches"
+"""The kind of trouble with a provider that does not say which batches it was given."""
 _GONE = (TOO_LONG, "http 404", "http 410")
 """Results that cannot be had, however often they are asked for."""
 
@@ -70,10 +72,6 @@ class Job:
     done: int | None = None
     files: tuple[str, ...] = ()
     refused: str | None = None
-
-
-class CannotTell(Exception):
-    """The provider does not say which batches it was given."""
 
 
 @dataclass
@@ -137,8 +135,8 @@ class BatchEndpoint(Exchanging):
 
     async def find(self, key: str, since: int) -> str | None:
         """The id of the batch with that mark, submitted at ``since`` (seconds since 1970) or later;
-        None: there is none. Raises CannotTell."""
-        raise CannotTell
+        None: there is none. Raises Trouble, UNLISTED where the provider cannot tell."""
+        raise Trouble(UNLISTED)
 
     async def look(self, batch: str) -> Job:
         """How a batch stands."""
@@ -217,7 +215,7 @@ class BatchEndpoint(Exchanging):
                 attempt += 1
 
     def _arrival(self, batch: BatchFacts) -> str | None:
-        """The id of a batch that may have arrived; None: it did not. Raises CannotTell.
+        """The id of a batch that may have arrived; None: it did not. Raises Trouble, UNLISTED.
 
         What is not listed yet may be a moment later, so it is looked for twice.
         """
@@ -226,7 +224,7 @@ class BatchEndpoint(Exchanging):
             return await self.find(batch.key, batch.at)
 
         for _ in range(2):
-            one = self._awaited(self._again("looking for a batch", found))
+            one = self._awaited(self._again("looking for a batch", found, (UNLISTED,)))
             if one is not None:
                 return checked_id(one)
             self._awaited(self._sleep(self.polling.first))
@@ -240,7 +238,7 @@ class BatchEndpoint(Exchanging):
         if batch.id is None and not batch.lost:
             try:
                 found = self._arrival(batch)
-            except CannotTell:
+            except Trouble:
                 batch = sent.put(batch, lost=True)
             else:
                 if found is None:

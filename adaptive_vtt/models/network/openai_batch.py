@@ -11,7 +11,7 @@ from typing import Any, get_args
 from ...errors import InputError
 from ...types import Prompt
 from .attempts import Reply, Trouble
-from .batches import MAX_FILE_BYTES, BatchEndpoint, CannotTell, Job
+from .batches import MAX_FILE_BYTES, UNLISTED, BatchEndpoint, Job
 from .exchanges import checked_id
 from .openai_chat import OpenAIProtocol, YesFrom, in_words, lost_in, refusal, refused, worded
 from .prices import whole
@@ -26,7 +26,7 @@ _PAGE, _PAGES = 100, 50
 _DAY = 86_400  # seconds by which two clocks may differ
 _ENDED = ("completed", "expired", "cancelled")
 _RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
-_UNLISTED = ("http 404", "http 405", "http 501")
+_NO_LIST = ("http 404", "http 405", "http 501")
 _APART = ("extra_headers", "extra_query")
 """Options that are sent with each exchange, and are no part of a request."""
 
@@ -83,9 +83,7 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
                     self._client.batches.with_raw_response.list(limit=_PAGE, **after, **self._apart)
                 )
             except Trouble as trouble:
-                if trouble.kind in _UNLISTED:
-                    raise CannotTell from None
-                raise
+                raise Trouble(UNLISTED) if trouble.kind in _NO_LIST else trouble from None
             found = [one for one in page["data"] if (one.get("metadata") or {}).get(MARK) == key]
             if found:
                 return checked_id(found[0]["id"])
@@ -94,7 +92,7 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
             if page["data"][-1]["created_at"] < since - _DAY:  # the newest come first
                 return None
             after = {"after": checked_id(page["data"][-1]["id"])}
-        raise CannotTell
+        raise Trouble(UNLISTED)
 
     async def look(self, batch: str) -> Job:
         said = await self._said(
