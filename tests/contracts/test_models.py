@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from batch_service import BatchService
 from loopback import Said, serving
 from torch import nn
 
@@ -24,8 +25,10 @@ from adaptive_vtt.models import (
     HttpJson,
     ModelUnderTest,
     OnnxModel,
+    OpenAIBatch,
     OpenAIChat,
     OpenInference,
+    Polling,
     Prices,
     Prompt,
     PythonModel,
@@ -175,6 +178,12 @@ def chat(
     return partial(OpenAIChat, "m", base_url=url, answers=answers, prices=prices)
 
 
+def batches(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
+    prices = Prices(input=1.0, output=2.0)
+    url = serve(BatchService(chat_api)) + "/v1"
+    return partial(OpenAIBatch, "m", base_url=url, prices=prices, polling=Polling(0.001))
+
+
 def inference(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
     return partial(OpenInference, serve(inference_api), "means")
 
@@ -199,6 +208,7 @@ CASES: dict[str, Making] = {
     "http": http,
     "openai, one": partial(chat, "one"),
     "openai, all": partial(chat, "all"),
+    "openai-batch": batches,
     "open-inference": inference,
     "scripted, all": plain(lambda: ScriptedModel(answers="all")),
     "scripted, one": plain(lambda: ScriptedModel(answers="one", refuse=0.3)),
