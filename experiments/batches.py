@@ -8,7 +8,7 @@ kills: audits in batches of 16 in forked processes, killed with SIGKILL at rando
 they submit, wait and read, and resumed until they end. The endpoint counts what it is given: a
 request that was submitted twice would be one more than the calls of an undisturbed audit.
 
-    python -m adaptive_vtt.experiments.batches [--quick] [--only kills]
+    python -m adaptive_vtt.experiments.batches [--quick] [--only cost] [--seeds 3]
 """
 
 import argparse
@@ -16,7 +16,7 @@ import json
 import os
 import tempfile
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -87,8 +87,7 @@ def certified(model: ModelDefaults, seed: int, half_width: float) -> Audit:
     return audit
 
 
-def cost(quick: bool) -> list[Row]:
-    seeds, half_width = (1, 0.1) if quick else (3, 0.05)
+def cost(seeds: int, half_width: float) -> list[Row]:
     rows = []
     with served(serve, Behaviour()) as url:
         for seed in range(seeds):
@@ -142,8 +141,8 @@ def killed_audit(url: str, journal: str) -> None:
     os._exit(0)
 
 
-def kills(quick: bool) -> list[Row]:
-    moments, context = (6 if quick else 50), get_context("fork")
+def kills(moments: int) -> list[Row]:
+    context = get_context("fork")
     rng, runs, killed = np.random.default_rng(0), [], 0
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -194,12 +193,20 @@ def _price(before: dict[str, int], after: dict[str, int]) -> float:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="audits in batches")
     parser.add_argument("--out", type=Path, default=Path("bench"))
-    parser.add_argument("--quick", action="store_true", help="a minute instead of twenty")
+    parser.add_argument("--quick", action="store_true", help="minutes instead of an hour")
     parser.add_argument("--only", default="", help="cost or kills")
+    parser.add_argument("--seeds", type=int, default=3, help="audits per size of batch")
+    parser.add_argument("--half-width", type=float, default=0.05, help="of what is certified")
     options = parser.parse_args(arguments)
-    suites = {"cost": cost, "kills": kills}
+    seeds, half_width, moments = options.seeds, options.half_width, 50
+    if options.quick:
+        seeds, half_width, moments = 1, 0.1, 6
+    suites: dict[str, Callable[[], list[Row]]] = {
+        "cost": lambda: cost(seeds, half_width),
+        "kills": lambda: kills(moments),
+    }
     for name in options.only.split(",") if options.only else suites:
-        frame = pd.DataFrame(suites[name](options.quick))
+        frame = pd.DataFrame(suites[name]())
         print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
         write_text(options.out / f"batches-{name}.csv", frame.to_csv(index=False))
 
