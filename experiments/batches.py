@@ -78,7 +78,7 @@ def certified(model: ModelDefaults, seed: int, half_width: float) -> Audit:
         seed=seed,
         half_width=half_width,
         targets=["overall", "relations"],
-        candidates=1024,
+        candidates=512,
     )
     result = audit.run()
     if not result.targets["certified"].all():

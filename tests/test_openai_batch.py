@@ -210,6 +210,18 @@ def test_a_provider_without_a_list_of_batches_cannot_tell():
         assert model.ask([ONE]) == [Unanswered("batch lost", 2 * WORST)]
 
 
+def test_a_submission_that_was_refused_is_not_looked_for_later():
+    record = Unkept()
+    with asked(YES) as (model, service):
+        service.instead["POST /v1/batches"] = (400, {}, b'{"error": {"message": "no such file"}}')
+        service.instead["GET /v1/batches?"] = (404, {}, b"{}")
+        with pytest.raises(ModelError, match="no such file"):
+            model.ask_batch({0: ONE}, record)
+        assert record.read() == ()
+        service.instead.clear()
+        assert model.ask_batch({0: ONE}, record)[0].cost == pytest.approx(USED)
+
+
 def test_older_batches_of_others_are_passed_over_page_by_page():
     other = {"id": "batch_x", "created_at": 10**9, "metadata": None}
     with asked(YES) as (model, service):

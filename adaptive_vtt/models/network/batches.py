@@ -198,7 +198,11 @@ class BatchEndpoint(Exchanging):
         named = {name_of(batch, number): request for number, request in requests.items()}
         uploaded = self._awaited(self._again("uploading a batch", lambda: self.upload(named)))
         sent.put(batch)
-        found = self._awaited(self._created(batch.key, uploaded))
+        try:
+            found = self._awaited(self._created(batch.key, uploaded))
+        except ModelError:  # it was refused
+            sent.drop(batch)
+            raise
         return batch if found is None else sent.put(batch, id=found)
 
     async def _created(self, key: str, uploaded: Any) -> str | None:
@@ -209,7 +213,7 @@ class BatchEndpoint(Exchanging):
                 with reading():
                     return checked_id(await self._in_time(self.create(key, uploaded)))
             except Trouble as trouble:
-                if not (trouble.kind.startswith("http 4") or trouble.kind == "unreachable"):
+                if not _refused(trouble):
                     return None
                 await self._pause("submitting a batch", trouble, attempt)
                 attempt += 1
@@ -286,8 +290,9 @@ class BatchEndpoint(Exchanging):
         rng = generator(self._seed, "backoff/batch", self._in_vain)
         self._awaited(self._sleep(self.retries.wait(self._in_vain, None, rng)))
 
-    def _found(self, batch: BatchFacts, job: Job) -> dict[int, Mapping[str, Any] | None]:
-        """The result of each call of which there is one; None where there are several."""
+    def _found(self, batch: BatchFacts, job: Job) -> dict[int, bytes | None]:
+        """The result of each call, as it came, so that no more than one stands parsed in memory;
+        None where there are several."""
         try:
             bodies = self._awaited(
                 self._again("reading the results of a batch", lambda: self.results(job), _GONE)
@@ -296,28 +301,27 @@ class BatchEndpoint(Exchanging):
             self._note(trouble)
             return {}
         numbers = {name_of(batch, number): number for number in batch.calls}
-        found: dict[int, Mapping[str, Any] | None] = {}
+        found: dict[int, bytes | None] = {}
         for body in bodies:
-            for line in BytesIO(body):
-                result = self._line(line)
-                number = numbers.get(str(result.get("custom_id"))) if result else None
-                if result is None or number is None:
-                    self._foreign += bool(line.strip())
-                    continue
-                found[number] = None if number in found else result
+            for line in filter(bytes.strip, BytesIO(body)):
+                number = numbers.get(self._named(line))
+                if number is None:
+                    self._foreign += 1
+                else:
+                    found[number] = None if number in found else line
         return found
 
-    def _line(self, line: bytes) -> Mapping[str, Any] | None:
-        """One line of results; None for one that is none."""
+    def _named(self, line: bytes) -> str:
+        """Which request a line of results says that it is about; "" where it says nothing."""
         if len(line) > self._most:
             self._note(Trouble(TOO_LONG, f"over max_reply_bytes, {self._most:,}"))
-            return None
+            return ""
         try:
-            said = parsed(line) if line.strip() else None
+            said = parsed(line)
         except Trouble as trouble:
             self._note(trouble)
-            return None
-        return said if isinstance(said, dict) else None
+            return ""
+        return str(said.get("custom_id")) if isinstance(said, dict) else ""
 
     def _note(self, trouble: Trouble) -> None:
         if self._counts.first_malformed is None:
@@ -327,7 +331,7 @@ class BatchEndpoint(Exchanging):
         self,
         batch: BatchFacts,
         calls: Mapping[int, _Call],
-        found: Mapping[int, Mapping[str, Any] | None],
+        found: Mapping[int, bytes | None],
     ) -> None:
         """Answers first: what was answered tells that requests are right."""
         failed: dict[int, Trouble] = {}
@@ -347,15 +351,15 @@ class BatchEndpoint(Exchanging):
         prompt: Prompt,
         batch: BatchFacts,
         number: int,
-        found: Mapping[int, Mapping[str, Any] | None],
+        found: Mapping[int, bytes | None],
     ) -> Reply:
         if number not in found:
             raise Trouble("no result", "the batch ended without one", billed=True)
-        result = found[number]
-        if result is None:
+        line = found[number]
+        if line is None:
             raise Trouble(MALFORMED, "expected one result of a request, got two", billed=True)
         with reading():
-            reply = self.read(result, prompt, batch.form)
+            reply = self.read(parsed(line), prompt, batch.form)
         with reading(reply.usage):
             self._check(reply, prompt)
         return reply
@@ -377,3 +381,9 @@ class BatchEndpoint(Exchanging):
             self._counts.retries += not last
             if last and call.said is None:
                 call.said = Unanswered(trouble.kind)
+
+
+def _refused(trouble: Trouble) -> bool:
+    """Whether it is sure that nothing was submitted."""
+    said = trouble.kind.startswith("http 4") and trouble.kind != "http 408"
+    return said or trouble.kind == "unreachable"
