@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .local.recorded_captions import RecordedCaptions
     from .local.self_taught import SelfTaught
     from .local.subprocess_lines import SubprocessModel
+    from .network.anthropic_batch import AnthropicBatch
     from .network.batches import BatchEndpoint, Polling
     from .network.endpoint import Endpoint
     from .network.http_json import HttpJson
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from .network.openai_chat import OpenAIChat
 
 _HOMES = {
+    "AnthropicBatch": "network.anthropic_batch",
     "BatchEndpoint": "network.batches",
     "Encoding": "network.image_encoding",
     "Endpoint": "network.endpoint",
@@ -55,6 +57,7 @@ REGISTRY = Registry(
         "recorded": f"{__name__}.local.recorded:Recorded",
         "simulated": f"{__name__}.demo.simulated:Simulated",
         "openai": f"{__name__}.network.openai_chat:OpenAIChat",
+        "anthropic-batch": f"{__name__}.network.anthropic_batch:AnthropicBatch",
         "openai-batch": f"{__name__}.network.openai_batch:OpenAIBatch",
         "open-inference": f"{__name__}.network.open_inference:OpenInference",
         "http": f"{__name__}.network.http_json:HttpJson",
@@ -68,6 +71,7 @@ REGISTRY = Registry(
 __all__ = [
     "REGISTRY",
     "Answer",
+    "AnthropicBatch",
     "BatchEndpoint",
     "BatchModel",
     "ConcurrentModel",

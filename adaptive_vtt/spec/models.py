@@ -260,37 +260,17 @@ class _Encoded(Section):
     max_image_bytes: int | None = Field(None, description="larger is refused (2e7)")
 
 
-class _Chat(_Paid, _Encoded):
+class _Talks(_Paid, _Encoded):
     model: str = Field(description="what the server calls the model")
-    url: str | None = Field(
-        None,
-        description=f"address ending in /v1 (default: OpenAI); {_QUERY}",
-    )
-    key: str | None = Field(
-        None,
-        description="the environment variable that holds the key (default: OPENAI_API_KEY, where "
-        "no url is given)",
-    )
     template: str | None = Field(
         None, description="words of the prompt: zero-shot, few-shot or chain-of-thought"
     )
     per_call: Literal["one", "all"] | None = Field(
         None, description="questions that one call answers (one)"
     )
-    yes_from: Literal["auto", "logprobs", "structured", "words"] | None = Field(
-        None, description="where P(yes) comes from (auto: the first that works)"
-    )
-    detail: Literal["auto", "low", "high"] | None = Field(
-        None, description="how closely to look, where the server offers it"
-    )
     max_tokens: int | None = Field(None, description="longest reply (512)", ge=1)
     max_input_tokens: int | None = Field(
         None, description="a prompt and its image are no more; for the cap on cost (4096)", ge=0
-    )
-    options: dict[str, Any] | None = Field(
-        None,
-        description="goes into the request (temperature = 0); ${NAME} in a text is read from the "
-        "environment; extra_headers and extra_query as headers and the url's query",
     )
 
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -301,16 +281,36 @@ class _Chat(_Paid, _Encoded):
         return _renamed(given, {"url": "base_url", "per_call": "answers"})
 
 
+class _Chat(_Talks):
+    url: str | None = Field(
+        None,
+        description=f"address ending in /v1 (default: OpenAI); {_QUERY}",
+    )
+    key: str | None = Field(
+        None,
+        description="the environment variable that holds the key (default: OPENAI_API_KEY, where "
+        "no url is given)",
+    )
+    yes_from: Literal["auto", "logprobs", "structured", "words"] | None = Field(
+        None, description="where P(yes) comes from (auto: the first that works)"
+    )
+    detail: Literal["auto", "low", "high"] | None = Field(
+        None, description="how closely to look, where the server offers it"
+    )
+    options: dict[str, Any] | None = Field(
+        None,
+        description="goes into the request (temperature = 0); ${NAME} in a text is read from the "
+        "environment; extra_headers and extra_query as headers and the url's query",
+    )
+
+
 class OpenAISection(_Endpoint, _Chat):
     """A chat model that sees, at OpenAI or any server that speaks its protocol."""
 
     kind: Literal["openai"] = "openai"
 
 
-class OpenAIBatchSection(_Chat):
-    """The same, asked in batches that are answered within a day, at half the price."""
-
-    kind: Literal["openai-batch"] = "openai-batch"
+class _Batched(_Paid):
     batch_size: int | None = Field(None, description="calls drawn and sent together (64)", ge=1)
     batch_factor: float | None = Field(
         None, description="what a call costs in a batch, as a share of the prices (0.5)", ge=0
@@ -336,6 +336,28 @@ class OpenAIBatchSection(_Chat):
             first = given.pop("poll_seconds")
             given["polling"] = Polling(first, longest=24 * first)
         return super().arguments(given)
+
+
+class OpenAIBatchSection(_Batched, _Chat):
+    """The same, asked in batches that are answered within a day, at half the price."""
+
+    kind: Literal["openai-batch"] = "openai-batch"
+
+
+class AnthropicBatchSection(_Batched, _Talks):
+    """A model that sees at Anthropic, asked in batches, at half the price."""
+
+    kind: Literal["anthropic-batch"] = "anthropic-batch"
+    url: str | None = Field(None, description=f"another address than Anthropic's; {_QUERY}")
+    key: str | None = Field(
+        None, description="the environment variable that holds the key (ANTHROPIC_API_KEY)"
+    )
+    yes_from: Literal["stated", "words"] | None = Field(
+        None, description="P(yes) as a number that the model states, or from Yes and No (stated)"
+    )
+    options: dict[str, Any] | None = Field(
+        None, description="goes into the request; ${NAME} in a text is read from the environment"
+    )
 
 
 class OpenInferenceSection(_Endpoint, _Tensors):
@@ -405,6 +427,7 @@ ModelSpec = Annotated[
     | Annotated[SimulatedSection, Tag("simulated")]
     | Annotated[OpenAISection, Tag("openai")]
     | Annotated[OpenAIBatchSection, Tag("openai-batch")]
+    | Annotated[AnthropicBatchSection, Tag("anthropic-batch")]
     | Annotated[OpenInferenceSection, Tag("open-inference")]
     | Annotated[HttpSection, Tag("http")]
     | Annotated[OnnxSection, Tag("onnx")]

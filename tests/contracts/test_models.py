@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from batch_service import BatchService
+from batch_service import BatchService, MessageBatches
 from loopback import Said, serving
 from torch import nn
 
@@ -22,6 +22,7 @@ from adaptive_vtt.datasets import from_table, scenes
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import (
     Answer,
+    AnthropicBatch,
     HttpJson,
     ModelUnderTest,
     OnnxModel,
@@ -184,6 +185,24 @@ def batches(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnde
     return partial(OpenAIBatch, "m", base_url=url, prices=prices, polling=Polling(0.001))
 
 
+def messages(params: dict[str, Any]) -> dict[str, Any]:
+    """States a probability that follows from what was asked."""
+    text = json.dumps({"probability": share(params["messages"])})
+    usage = {"input_tokens": 300, "output_tokens": 20}
+    message = {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn"}
+    return {"type": "succeeded", "message": {**message, "usage": usage}}
+
+
+def message_batches(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
+    def make() -> ModelUnderTest:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
+            return AnthropicBatch("m", base_url=url, prices=prices, polling=Polling(0.001))
+
+    url, prices = serve(MessageBatches(messages)), Prices(input=1.0, output=2.0)
+    return make
+
+
 def inference(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
     return partial(OpenInference, serve(inference_api), "means")
 
@@ -209,6 +228,7 @@ CASES: dict[str, Making] = {
     "openai, one": partial(chat, "one"),
     "openai, all": partial(chat, "all"),
     "openai-batch": batches,
+    "anthropic-batch": message_batches,
     "open-inference": inference,
     "scripted, all": plain(lambda: ScriptedModel(answers="all")),
     "scripted, one": plain(lambda: ScriptedModel(answers="one", refuse=0.3)),

@@ -12,8 +12,9 @@ from ...errors import InputError
 from ...types import Prompt
 from .attempts import Reply, Trouble
 from .batches import MAX_FILE_BYTES, UNLISTED, BatchEndpoint, Job
+from .chat_replies import in_words
 from .exchanges import checked_id
-from .openai_chat import OpenAIProtocol, YesFrom, in_words, lost_in, refusal, refused, worded
+from .openai_chat import OpenAIProtocol, YesFrom, lost_in, refusal, refused, worded
 from .prices import whole
 from .wire import parsed, words_of
 

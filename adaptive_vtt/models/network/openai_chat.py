@@ -21,9 +21,9 @@ from typing import Any, Literal
 from ...errors import InputError
 from ...types import CallMode, Prompt, Unanswered, Value
 from ...utils.extras import pip_install
-from ..replies import NO_ANSWER, REFUSED
+from ..replies import REFUSED
 from .attempts import Reply, Trouble, of_status, reading
-from .chat_replies import p_yes, stated, yes_or_no
+from .chat_replies import in_words, names_in, p_yes, stated, value_of
 from .endpoint import Endpoint
 from .http import host_of
 from .image_encoding import Encoding
@@ -175,11 +175,6 @@ class OpenAIChat(OpenAIProtocol, Endpoint):
             return self._reply(parsed(raw.http_response.content), prompt, mode)
 
 
-def in_words(prompt: Prompt) -> bool:
-    """Whether its questions are in words, and so are to be answered in words."""
-    return any(ask.text for ask in prompt.asks)
-
-
 def _client(base_url: str | None, key: str, most: int) -> Any:
     try:
         import openai
@@ -211,7 +206,7 @@ def worded(mode: YesFrom, request: dict[str, Any], prompt: Prompt) -> dict[str, 
         return {**request, "logprobs": True, "top_logprobs": _ALTERNATIVES}
     if mode != "structured":
         return request
-    names = _properties(prompt)
+    names = names_in(prompt)
     schema = {
         "type": "object",
         "properties": {name: {"type": "number"} for name in names},
@@ -229,11 +224,6 @@ def worded(mode: YesFrom, request: dict[str, Any], prompt: Prompt) -> dict[str, 
     }
 
 
-def _properties(prompt: Prompt) -> list[str]:
-    count = len(prompt.concepts)
-    return ["probability"] if count == 1 else [str(i) for i in range(1, count + 1)]
-
-
 # -- what came back ------------------------------------------------------------------------
 
 
@@ -248,28 +238,19 @@ def _said(
         return _FILTERED
     text = "" if message.get("content") is None else _text(message["content"])
     if mode == "structured":
-        return stated(text, _properties(prompt))
+        return stated(text, names_in(prompt))
     if mode == "logprobs" and choice.get("logprobs"):
         value = p_yes(choice["logprobs"].get("content") or ())
         if value is not None:
             return (value,)
     parts = template.split(text, len(prompt.concepts))
-    return tuple(_value(part, prompt, k) for k, part in enumerate(parts))
+    return tuple(value_of(part, prompt, k) for k, part in enumerate(parts))
 
 
 def _text(said: object) -> str:
     if not isinstance(said, str):
         raise TypeError(f"expected words, got {type(said).__name__}")
     return said
-
-
-def _value(part: str | Unanswered, prompt: Prompt, place: int) -> Value:
-    """Words where the question is in words, else P(yes)."""
-    if isinstance(part, Unanswered):
-        return part
-    if prompt.asks and prompt.asks[place].text:
-        return part.strip() or Unanswered(NO_ANSWER)
-    return yes_or_no(part)
 
 
 def _refusal(error: Any) -> Reply:
