@@ -124,6 +124,27 @@ def test_struck_at_any_exchange_it_goes_on_and_nothing_is_submitted_twice(option
         assert under_way(journal) == []
 
 
+def test_struck_between_sources_and_follow_ups_of_a_round_it_draws_what_it_would_have():
+    class Striking(MemoryJournal):
+        strike_at = 0
+
+        def add_calls(self, rows: Any) -> None:
+            self.strike_at -= 1
+            if self.strike_at == 0:
+                raise Struck
+            super().add_calls(rows)
+
+    given: dict[str, Any] = {"budget": 40, "batch_size": 8, "space": space(oracle=Consistency())}
+    undisturbed, _ = whole(**given)
+    for strike in (1, 2, 3, 4):
+        provider, journal = Provider(), Striking()
+        journal.strike_at = strike
+        with pytest.raises(Struck):
+            audit(provider, journal, **given).run()
+        audit(provider, journal, **given).run()
+        assert content(journal) == content(undisturbed.journal), strike
+
+
 @settings(max_examples=8, deadline=None)
 @given(st.lists(st.integers(1, 12), max_size=8), st.booleans(), st.integers(1, 3))
 def test_struck_again_and_again_the_cap_holds(strikes: list[int], listed: bool, looks: int):
@@ -155,6 +176,15 @@ def test_a_batch_that_nobody_can_find_again_counts_at_its_worst_price_and_is_tol
     assert found.cost == pytest.approx(8 * (WORST + PRICE))
     assert any("of 1 batch nobody could tell whether" in warning for warning in found.warnings)
     assert len(provider.batches) == 2
+
+
+def test_a_lost_batch_is_told_of_rounds_later():
+    provider, journal = Provider(listed=False, strike=1), MemoryJournal()
+    with pytest.raises(Struck):
+        audit(provider, journal, budget=24).run()
+    found = audit(provider, journal, budget=24).run()
+    assert len(provider.batches) == 4
+    assert any("of 1 batch nobody could tell whether" in warning for warning in found.warnings)
 
 
 def test_a_cap_below_what_is_on_its_way_is_refused_on_going_on():
@@ -232,6 +262,14 @@ def test_other_requests_than_those_that_failed_are_not_submitted_again():
     assert list(second["requests"].values()) == list(first["requests"].values())[5:]
     assert running.cost == pytest.approx(8 * PRICE + 3 * WORST)  # what is missing may be billed
     assert [row.answers[0].unanswered for row in running.journal.calls()] == [None] * 8
+
+
+def test_two_results_of_one_call_are_none_and_may_be_billed():
+    provider = Provider(tamper=lambda lines: lines + lines[: len(provider.batches) == 1])
+    running = audit(provider, budget=8)
+    running.run()
+    assert [len(batch["requests"]) for batch in provider.batches.values()] == [8, 1]
+    assert running.cost == pytest.approx(8 * PRICE + WORST)
 
 
 def test_a_call_that_fails_as_often_as_retries_allow_is_unanswered_for_that_reason():
