@@ -59,6 +59,13 @@ def test_a_round_is_one_batch_of_draws_that_know_all_rounds_before_and_none_of_t
     verify(found.journal)
 
 
+def test_after_each_round_it_is_known_where_the_audit_stands():
+    seen: list[Any] = []
+    running = audit(Provider(), budget=24, half_width=0.2)
+    running.run(lambda step: seen.append(step.state.upper))
+    assert all(upper[0] < 1.0 for upper in seen)
+
+
 def test_rounds_have_64_calls_unless_said_otherwise():
     provider = Provider()
     model = Client(provider, batch_size=64)
