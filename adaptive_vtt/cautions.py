@@ -53,12 +53,6 @@ def cautions(
             "or another version of torch): draws since then are not those of an undisturbed "
             "audit; every interval holds all the same"
         )
-    if lost := sum(batch.lost for batch in facts.batches):
-        found.append(
-            f"of {lost} batch{'es' * (lost > 1)} nobody could tell whether the provider took "
-            f"{'them' if lost > 1 else 'it'}: the cost counts all calls of "
-            f"{'them' if lost > 1 else 'it'} at their worst price"
-        )
     if emptied := _names(targets, "emptied"):
         found.append(f"nothing is left of the interval of {emptied}: {_why_emptied(facts)}")
     if astray := _names(targets, "astray"):
@@ -135,6 +129,17 @@ def _replayed(facts: "Facts") -> list[str]:
         f"the first {facts.replay.draws} questions are those of an earlier audit of model A: "
         "intervals hold only if model B was made, and the targets were chosen, without looking "
         "at what that audit asked or found"
+    ]
+
+
+def _lost_batches(facts: "Facts") -> list[str]:
+    count = sum(batch.lost for batch in facts.batches)
+    if not count:
+        return []
+    batches, them = ("batch", "it") if count == 1 else ("batches", "them")
+    return [
+        f"of {count} {batches} nobody could tell whether the provider took {them}: the cost counts "
+        f"all calls of {them} at their worst price"
     ]
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from ...errors import InputError
 from ...types import CallMode, Prompt, Unanswered, Value
+from ...utils.extras import pip_install
 from ..replies import REFUSED
 from .attempts import Reply, Trouble, of_status
 from .batches import MAX_FILE_BYTES, UNLISTED, BatchEndpoint, Job
@@ -210,7 +211,7 @@ def _client(most: int, key: Key) -> Any:
     try:
         import httpx
     except ImportError:
-        raise InputError("Anthropic needs httpx: pip install 'adaptive-vtt[http]'") from None
+        raise InputError(f"Anthropic needs httpx: {pip_install('http')}") from None
     options = client_options(most)
     options["headers"] |= {
         "x-api-key": key.reveal(),
