@@ -31,7 +31,7 @@ def cautions(
 ) -> list[str]:
     """The sentences; ``targets`` as in ``results.Result``, ``facts`` and ``calls`` of its
     journal."""
-    found = [*facts.warnings, *_replayed(facts)]
+    found = [*facts.warnings, *_replayed(facts), *_lost_batches(facts)]
     if (said := constant(facts, calls)) is not None:
         found.append(
             f"the model gave the same answer ({said}) in all {len(calls):,} calls, whatever the "
