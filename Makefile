@@ -71,6 +71,7 @@ bench: $(VENV)/.ready test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.phantom_audit --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.endobench_tasks --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.endpoints --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.batches --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.resilience --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.caption_tables --json bench/caption_tables.json
 	$(BIN)/python -m adaptive_vtt.experiments.caption_audits --json bench/caption_audits.json

@@ -31,7 +31,7 @@ def cautions(
 ) -> list[str]:
     """The sentences; ``targets`` as in ``results.Result``, ``facts`` and ``calls`` of its
     journal."""
-    found = [*facts.warnings, *_replayed(facts)]
+    found = [*facts.warnings, *_replayed(facts), *_lost_batches(facts)]
     if (said := constant(facts, calls)) is not None:
         found.append(
             f"the model gave the same answer ({said}) in all {len(calls):,} calls, whatever the "
@@ -129,6 +129,17 @@ def _replayed(facts: "Facts") -> list[str]:
         f"the first {facts.replay.draws} questions are those of an earlier audit of model A: "
         "intervals hold only if model B was made, and the targets were chosen, without looking "
         "at what that audit asked or found"
+    ]
+
+
+def _lost_batches(facts: "Facts") -> list[str]:
+    count = sum(batch.lost for batch in facts.batches)
+    if not count:
+        return []
+    batches, them = ("batch", "it") if count == 1 else ("batches", "them")
+    return [
+        f"of {count} {batches} nobody could tell whether the provider took {them}: the cost counts "
+        f"all calls of {them} at their worst price"
     ]
 
 

@@ -23,7 +23,7 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import Process, get_context
 from pathlib import Path
@@ -292,7 +292,7 @@ def chaos(quick: bool) -> list[Row]:
 # -- kills ------------------------------------------------------------------------------------
 
 
-def killed_audit(url: str, journal: str, seed: int) -> None:
+def killed_audit(url: str, journal: str) -> None:
     """The audit that is killed and resumed, in a process of its own."""
     retries = Retries(timeout=5.0, first_wait=0.01)
     model = chat(url, limits=Limits(in_flight=8), retries=retries)
@@ -300,7 +300,7 @@ def killed_audit(url: str, journal: str, seed: int) -> None:
     with Audit(
         space,
         model,
-        seed=seed,
+        seed=0,
         budget=BUDGET,
         half_width=0.05,
         targets=["overall", "relations"],
@@ -322,12 +322,12 @@ def kills(quick: bool) -> list[Row]:
     behaviour = Behaviour(latency=0.05, spread=0.5, limited=0.03, broken=0.03)
     rng, killed, audits, same, lost = np.random.default_rng(0), 0, 0, 0, 0
     with tempfile.TemporaryDirectory() as folder, served(serve, behaviour) as url:
-        whole = _ended(context, url, f"{folder}/whole.db", 0, [])
+        whole = ended(context, killed_audit, url, f"{folder}/whole.db", [])
         before = _requests(url)
         while killed < moments:
             path = f"{folder}/{killed}.db"
             waits = rng.uniform(0.0, 0.6, int(rng.integers(1, 4))).tolist()
-            found = _ended(context, url, path, 0, waits)
+            found = ended(context, killed_audit, url, path, waits)
             killed += found["kills"]
             same += found["intervals"] == whole["intervals"]
             lost += found["lost"]
@@ -344,11 +344,13 @@ def kills(quick: bool) -> list[Row]:
     ]
 
 
-def _ended(context: Any, url: str, path: str, seed: int, waits: list[float]) -> Row:
+def ended(
+    context: Any, audit: Callable[[str, str], None], url: str, path: str, waits: list[float]
+) -> Row:
     """An audit killed ``waits`` seconds after it began to ask, each time, then left to end."""
     count = 0
     for wait in waits:
-        process: Process = context.Process(target=killed_audit, args=(url, path, seed))
+        process: Process = context.Process(target=audit, args=(url, path))
         begun = Path(path + ".begun")
         begun.unlink(missing_ok=True)
         process.start()
@@ -359,7 +361,7 @@ def _ended(context: Any, url: str, path: str, seed: int, waits: list[float]) -> 
             os.kill(process.pid or 0, signal.SIGKILL)
             count += 1
         process.join()
-    process = context.Process(target=killed_audit, args=(url, path, seed))
+    process = context.Process(target=audit, args=(url, path))
     process.start()
     process.join()
     return {**json.loads(Path(path + ".json").read_text()), "kills": count}

@@ -105,6 +105,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/replay": ("versus_replay",),
     "engine/run_loop": (*_AUDITS, "concurrency"),
     "engine/selector": ("algorithm1", *_AUDITS, "verify_draws", "reasons", "batches"),
+    "engine/sent_batches": ("batch_rounds",),
     "engine/settings": ("audit_settings", "resuming", "shared_draws", "strategy_names"),
     "engine/source_calls": ("versions", "mutants", "sources"),
     "engine/source_queue": ("versions", "sources", "drift"),
@@ -122,6 +123,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "journal/packed_law": ("law", "verify_draws", "hostile_files"),
     "journal/prior": ("shared_draws", "audit_settings"),
     "journal/sqlite": ("mutants", "journal_chain", "journal_writers", "journal", "resuming"),
+    "models/network/batches": ("batch_rounds", "openai_batch"),
     "models/network/endpoint": ("endpoints", "mutants", "hostile_server", "hostile_bodies"),
 }
 """The tests that a module's faults are shown to, the quickest first."""

@@ -20,13 +20,14 @@ from ..engine.options import Shorthands, grouped
 from ..engine.run_loop import Progress as Progress
 from ..engine.run_loop import progress_of, run_model
 from ..engine.selector import Draw
+from ..engine.sent_batches import JournalRecord
 from ..engine.settings import describe_space, same_audit
 from ..errors import JournalError, OrderError
 from ..journal import JournalSource, answered, opened, recall
 from ..journal.facts import begun_facts, read_lost
 from ..journal.old_facts import NAMES
 from ..journal.rows import DrawRow
-from ..models.base import ModelSource, adapted_model
+from ..models.base import BatchModel, ModelSource, adapted_model
 from ..models.checking import as_answer, check_answer, name_of
 from ..models.local.anything import model_of
 from ..results import Result, summarise
@@ -138,6 +139,10 @@ class Audit:
         """
         number = call if isinstance(call, int) else call.number
         self.tell_all([(number, answer)])
+
+    def awaits(self, number: int) -> bool:
+        """Whether the call of this number was drawn and waits for its answer."""
+        return number in self._queue
 
     @property
     def waiting(self) -> int:
@@ -393,7 +398,10 @@ class Audit:
         if self.stopped is not None and not len(self._queue):
             self._draw_order.learn()
             self._canaries.rest()
-        self._budget.lose(call.number for call in self._queue.ready())
+        if isinstance(self.model, BatchModel):
+            self._budget.check_sent(len(JournalRecord(self.journal, self.awaits).calls()))
+        else:
+            self._budget.lose(call.number for call in self._queue.ready())
 
     def _end(self) -> None:
         ended = {"reason": self.stopped, "elapsed": round(self._seconds(), 3)}

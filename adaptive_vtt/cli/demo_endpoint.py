@@ -162,7 +162,7 @@ def _introduction(server: DemoServer, offer: _Offer, key_env: str | None) -> str
     key = f'\nkey = "{key_env}"' if key_env else ""
     spec = _SPEC.format(own=offer.spec, url=server.url, model=server.model, key=key)
     return f"""
-serving   {server.url}/v1   (OpenAI's chat completions)
+serving   {server.url}/v1   (OpenAI's chat completions, and batches of them)
           {server.url}/v2   (Open Inference Protocol), {server.url}/predict
 model     {server.model}
 key       {f"the value of {key_env}" if key_env else "none is needed"}

@@ -96,7 +96,7 @@ class Live:
         """How far the audit is, in at most ``width`` columns, ``passed`` seconds from the start."""
         passed = time.monotonic() - self._since if passed is None else passed
         if self._step is None:
-            return fitted([self._what, "asking"], "", width)
+            return fitted([self._what, self._audit.model.doing or "asking"], "", width)
         step, share = self._step, self._share(self._step)
         open_ = still_open(step.state, self._audit.certify)
         parts = [
@@ -105,6 +105,7 @@ class Live:
             f"{step.state.calls:,} calls",
             f"cost {step.cost:.4g}" if step.cost else "",
             clock(passed),
+            self._audit.model.doing,
             time_left(share, self._began or 0.0, passed),
             open_[0] if open_ else "",
         ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from ..errors import AvttError, JournalError
 
@@ -79,9 +80,18 @@ def _sentence(out: Path, way: str | None) -> str:
         with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
             begun = is_begun(journal.facts())
             kept = len(journal.calls()) + len(journal.sources())
+            sent = _sent(journal) if begun else 0
     except JournalError:
         begun = False
     if not begun:
         return "interrupted before anything was asked; the same command begins again"
     way = way or f"'avtt resume {out}' goes on where this stopped"
-    return f"interrupted; {kept} answers are kept; {way}"
+    batches = f"; batches of {sent} calls go on at the provider" if sent else ""
+    return f"interrupted; {kept} answers are kept{batches}; {way}"
+
+
+def _sent(journal: Any) -> int:
+    """How many calls are in batches that go on without this program."""
+    from ..engine.sent_batches import under_way  # slow, unless an audit was begun here
+
+    return sum(len(batch.calls) for batch in under_way(journal))

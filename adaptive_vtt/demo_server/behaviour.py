@@ -78,6 +78,7 @@ class Statistics:
     the four faults + ``lost`` (answered, but the client had gone) for every question;
     ``most_at_once``: requests in work at the same time. Tokens are those billed: of
     answered requests, and apart those of truncated and lost ones, which no client saw.
+    ``batches``: how many were submitted; ``batched`` of the requests came in them.
     """
 
     requests: int = 0
@@ -95,6 +96,8 @@ class Statistics:
     unseen_prompt_tokens: int = 0
     unseen_completion_tokens: int = 0
     most_at_once: int = 0
+    batches: int = 0
+    batched: int = 0
 
     def as_dict(self) -> dict[str, int]:
         """Name -> count."""

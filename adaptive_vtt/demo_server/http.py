@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import parse_qsl
 
 from ..utils.loopback import is_loopback
 
@@ -26,12 +27,13 @@ class Usage:
 
 @dataclass(frozen=True)
 class Request:
-    """One request; the names of ``headers`` are lower case."""
+    """One request; the names of ``headers`` are lower case; of ``query`` the first values."""
 
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes
+    query: Mapping[str, str] = field(default_factory=dict)
 
     def json(self) -> dict[str, Any]:
         """The body as a JSON object; raises Rejected for anything else."""
@@ -48,7 +50,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """A JSON body with its status; ``usage`` where something was answered."""
+    """A body, bytes or JSON, with its status; ``usage`` where something was answered."""
 
     status: int
     content: Any
@@ -57,10 +59,11 @@ class Response:
 
     def encoded(self, keep_alive: bool) -> tuple[bytes, bytes]:
         """Head and body as they are sent."""
-        body = json.dumps(self.content).encode()
+        raw = isinstance(self.content, bytes)
+        body = self.content if raw else json.dumps(self.content).encode()
         lines = [
             f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}",
-            "Content-Type: application/json",
+            f"Content-Type: application/{'octet-stream' if raw else 'json'}",
             f"Content-Length: {len(body)}",
             f"Connection: {'keep-alive' if keep_alive else 'close'}",
             *(f"{name}: {value}" for name, value in self.headers.items()),
@@ -115,7 +118,8 @@ async def read_request(
             body = await reader.readexactly(length)
     except asyncio.IncompleteReadError:
         return None
-    return Request(words[0], words[1].partition("?")[0], headers, body)
+    path, _, query = words[1].partition("?")
+    return Request(words[0], path, headers, body, dict(parse_qsl(query)))
 
 
 def _check_host(host: str) -> None:

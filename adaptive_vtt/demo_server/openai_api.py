@@ -50,6 +50,13 @@ class OpenAI:
         }
         return Response(rejected.status, {"error": error})
 
+    def answer(self, request: Request) -> Response:
+        """The reply to a chat completion, whatever is wrong with it."""
+        try:
+            return self._chat(request)
+        except Rejected as rejected:
+            return self.error(rejected)
+
     def _models(self, request: Request) -> Response:
         return Response(200, {"object": "list", "data": [self._card()]})
 

@@ -13,13 +13,15 @@ from .http import Rejected, Request, Response
 class Route:
     """``path`` is a regular expression; its named groups become arguments of ``handle``.
 
-    ``paid``: whether requests cost something, and so are what faults and delays befall.
+    ``paid``: whether requests cost something, and so are what faults and delays befall; ``fails``:
+    faults befall requests that cost nothing, too, before they are handled or after.
     """
 
     method: str
     path: str
     handle: Callable[..., Response]
     paid: bool = False
+    fails: bool = False
 
     def match(self, request: Request) -> dict[str, str] | None:
         """The path's arguments, None where the request is for another route."""

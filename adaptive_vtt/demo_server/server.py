@@ -19,6 +19,7 @@ from .http import Rejected, Request, Response, Usage, read_request
 from .image_decoding import MOST_PIXELS
 from .open_inference_api import OpenInference
 from .openai_api import OpenAI
+from .openai_batches import OpenAIBatches
 from .plain_api import Plain
 from .routes import Api, Route
 
@@ -31,9 +32,9 @@ STATISTICS = "/demo/statistics"
 class DemoServer:
     """Serves a ``Brain`` on loopback, in a thread of its own, from ``start`` to ``close``.
 
-    Speaks OpenAI's chat completions (/v1), the Open Inference Protocol (/v2) and plain JSON
-    (/predict); GET /demo/statistics tells what was answered and billed. ``port`` 0 takes a
-    free one. With ``key``, all but health and statistics need it, as "Authorization: Bearer
+    Speaks OpenAI's chat completions and batches of them (/v1), the Open Inference Protocol (/v2)
+    and plain JSON (/predict); GET /demo/statistics tells what was answered and billed. ``port`` 0
+    takes a free one. With ``key``, all but health and statistics need it, as "Authorization: Bearer
     KEY". Bodies above ``most_bytes`` and images above ``most_pixels`` get 413, and a Host other
     than this machine's own names 421. A client is dropped that takes more than ``patience``
     seconds to begin its first request, to send the head of one, to send its body, or to take
@@ -62,6 +63,7 @@ class DemoServer:
         self._openai = OpenAI(brain, model, most_pixels)
         self._apis: tuple[Api, ...] = (
             self._openai,
+            OpenAIBatches(self._openai, self._fate, self.statistics),
             OpenInference(brain, model, most_pixels),
             Plain(brain, most_pixels),
         )
@@ -167,6 +169,8 @@ class DemoServer:
         api, route, arguments = self._find(request)
         if route is not None and route.paid:
             return await self._paid(call, api, route, arguments) and keep
+        if route is not None and route.fails:
+            return await self._failing(call, api, route, arguments) and keep
         if request.method == "GET" and request.path == STATISTICS:
             await call.send(Response(200, self.statistics.as_dict()))
         else:
@@ -213,7 +217,7 @@ class DemoServer:
                 counts.rejected += 1
                 await call.send(response)
                 return True
-            fate = self._fate(call.request)
+            fate = self._fate(call.request.body)
             if fate.fault == "hung":
                 counts.hung += 1
                 await call.until_gone()
@@ -226,17 +230,38 @@ class DemoServer:
         finally:
             self._at_once -= 1
 
-    def _fate(self, request: Request) -> Fate:
-        digest = hashlib.blake2b(request.body, digest_size=16).digest()
+    async def _failing(
+        self, call: "_Call", api: Api, route: Route, arguments: dict[str, str]
+    ) -> bool:
+        """A request that costs nothing and may fail: before it is handled, or with its reply."""
+        request = call.request
+        fate = self._fate(f"{request.method} {request.path} ".encode() + request.body)
+        if fate.fault in ("limited", "broken"):
+            await call.send(self._refused(api, fate))
+            return True
+        response = self._handled(api, route, request, arguments)
+        if fate.fault == "hung":
+            await call.until_gone()
+        elif fate.fault == "truncated":
+            call.send_half(response)
+        else:
+            await call.send(response)
+        return fate.fault is None
+
+    def _fate(self, body: bytes) -> Fate:
+        digest = hashlib.blake2b(body, digest_size=16).digest()
         fate = self.behaviour.fate(digest, self._times[digest])
         self._times[digest] += 1
         return fate
 
     def _failed(self, api: Api, fate: Fate) -> Response:
+        self.statistics.broken += fate.fault == "broken"
+        self.statistics.limited += fate.fault == "limited"
+        return self._refused(api, fate)
+
+    def _refused(self, api: Api, fate: Fate) -> Response:
         if fate.fault == "broken":
-            self.statistics.broken += 1
             return api.error(Rejected(fate.status, "The server had an error; try again."))
-        self.statistics.limited += 1
         worded = api.error(Rejected(429, "Rate limit reached.", "rate_limit_exceeded"))
         headers = {"Retry-After": f"{self.behaviour.retry_after:g}"}
         return Response(worded.status, worded.content, headers)

@@ -11,7 +11,7 @@ from ..certify.plan import Certify
 from ..journal import Journal
 from ..journal.facts import Facts
 from ..journal.rows import DrawRow
-from ..models.base import ConcurrentModel, ModelDefaults
+from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from ..space import QuestionSpace
 from ..strategies.by_stakes import ByStakes, needs_targets
 from .assembly import carried, fresh_belief, surrogate_in_journal, taught
@@ -209,6 +209,8 @@ def assembled(
 
 def _draw_order(selector: Selector, model: ModelDefaults, certify: Certify) -> DrawOrder:
     both = certify.unanswered == "both"
+    if isinstance(model, BatchModel):  # a round knows all answers before it, and none of its own
+        return DrawOrder(selector, both, 0, model.batch)
     if not isinstance(model, ConcurrentModel):
         return DrawOrder(selector, both)
     flight = model.in_flight

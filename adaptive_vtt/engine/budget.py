@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..errors import JournalError
+from ..errors import InputError, JournalError
 from ..journal.facts import LostFacts
 from ..models.base import ModelDefaults
 from ..models.checking import is_cost
@@ -43,6 +43,16 @@ class Budget:
             return list(calls)
         left = self.cap + CENTS - self.spent - self.reserved(under_way)
         return list(calls[: max(0, int(left / self._most))])
+
+    def check_sent(self, calls: int) -> None:
+        """Raises InputError for a cap below what was spent and what ``calls`` calls, submitted and
+        not yet answered, may cost."""
+        least = self.spent + self.reserved(calls)
+        if self.cap is not None and calls and least > self.cap + CENTS:
+            raise InputError(
+                f"max_cost: expected at least {least:.10g}, as {self.spent:.10g} was spent and "
+                f"{calls} calls are on their way in a batch; got {self.cap:.10g}"
+            )
 
     def lose(self, numbers: Iterable[int]) -> None:
         """These calls wait for an answer that will not come; they are to be sent again."""

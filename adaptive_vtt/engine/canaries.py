@@ -32,6 +32,11 @@ def is_canary(number: int) -> bool:
     return number <= _BASE
 
 
+def number_of(row: SourceRow) -> int:
+    """The number under which the call of such a row waited in the queue."""
+    return _BASE + 1 + row.source if row.canary else -1 - row.source
+
+
 class Canaries:
     """Asks ``count`` calls again; which and when follows from the key and the draws.
 
@@ -86,7 +91,7 @@ class Canaries:
 
     def heard(self, row: SourceRow) -> None:
         """The answer is in the journal."""
-        self._queue.done(_BASE + 1 + row.source)
+        self._queue.done(number_of(row))
 
     def recall(self, row: SourceRow) -> None:
         """An answer that the journal tells of."""

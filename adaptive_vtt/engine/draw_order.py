@@ -38,18 +38,24 @@ class DrawOrder:
         return [Learnt.of(a, self._both) for a in row.answers if a.loss is not None]
 
     def catch_up(self) -> None:
-        """Learns whatever can be learnt now, where there is no lag to keep."""
-        if self._lag is None:
-            self.learn()
+        """Learns whatever can be learnt now: with a lag, what the next draw is to know."""
+        self.learn(self._due)
 
     def ready(self) -> bool:
         """Learns what the next draw is to know; False where some of that is not answered yet."""
-        if self._lag is None:
+        due = self._due
+        if due is None:
             return True
-        start = len(self.calls) // self._block * self._block
-        due = max(0, start - self._lag)
         self.learn(due)
         return self.learned >= due
+
+    @property
+    def _due(self) -> int | None:
+        """How many draws the next one is to know; None: all that can be."""
+        if self._lag is None:
+            return None
+        start = len(self.calls) // self._block * self._block
+        return max(0, start - self._lag)
 
     def together(self, wanted: int) -> int:
         """How many draws, the next among them, know the same, where ``wanted`` are made now."""

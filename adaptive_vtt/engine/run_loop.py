@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from ..journal import Journal
-from ..models.base import ConcurrentModel, ModelDefaults
+from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from ..models.checking import check_answer, checked, name_of
 from ..space import QuestionSpace
 from ..stopping import State
@@ -18,6 +18,7 @@ from ..types import Answer, Unanswered
 from .belief import Belief
 from .call_queue import Call
 from .options import Sampling
+from .sent_batches import JournalRecord
 
 CHUNK = 8
 """Most calls drawn in a row. Drawing takes time in which answers come back; looking for them
@@ -47,6 +48,9 @@ class Asking(Protocol):
 
     def state(self) -> State:
         """Where the audit stands."""
+
+    def awaits(self, number: int) -> bool:
+        """Whether the call of this number was drawn and waits for its answer."""
 
     @property
     def waiting(self) -> int:
@@ -92,7 +96,9 @@ def run_model(audit: Asking, step: Callable[[], None]) -> None:
     """
     model = audit.model
     try:
-        if isinstance(model, ConcurrentModel):
+        if isinstance(model, BatchModel):
+            run_rounds(audit, model, step)
+        elif isinstance(model, ConcurrentModel):
             run_concurrently(audit, model, step)
         else:
             run_batches(audit, step)
@@ -121,6 +127,25 @@ def run_batches(audit: Asking, step: Callable[[], None]) -> None:
             audit.take_back(calls, sent=True)
             raise
         audit.tell_all(zip((c.number for c in calls), answers, strict=True))
+        step()
+
+
+def run_rounds(audit: Asking, model: BatchModel, step: Callable[[], None]) -> None:
+    """A round of ``model.batch`` calls at a time, submitted together.
+
+    The journal knows what was submitted, so nothing is lost where the model raises: the next
+    round is about the same calls, and the model finds their answers.
+    """
+    record, who = JournalRecord(audit.journal, audit.awaits), f"model {name_of(audit.model)!r}"
+    while calls := audit.ask(max(model.batch, audit.waiting)):
+        try:
+            said = model.ask_batch({call.number: call.prompt for call in calls}, record)
+            for call in calls:
+                check_answer(said[call.number], call.prompt, who)
+        except BaseException:
+            audit.take_back(calls)
+            raise
+        audit.tell_all((call.number, said[call.number]) for call in calls)
         step()
 
 

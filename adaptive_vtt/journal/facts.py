@@ -270,6 +270,23 @@ class ReplayFacts(_Fact):
     head: str
 
 
+class BatchFacts(_Fact):
+    """Calls that were submitted together to a provider's batch service.
+
+    ``key``: what the batch is marked with there; ``id``: what the provider calls it, None while
+    it is not known whether it arrived; ``calls``: their numbers; ``form``: how they were worded;
+    ``at``: when, in seconds since 1970; ``lost``: nobody can tell whether it arrived, so that it
+    counts as billed at its worst price.
+    """
+
+    key: str
+    id: str | None = None
+    calls: tuple[int, ...]
+    form: str = ""
+    at: int
+    lost: bool = False
+
+
 class Facts(LostFacts):
     """All that is read of a journal in which an audit was begun.
 
@@ -285,7 +302,8 @@ class Facts(LostFacts):
     model A was not asked, as an earlier audit had; ``replay``: whose draws came first, None where
     all are its own; ``discover``: how slices are looked for, None where they are not;
     ``begun_by``: the command that began it; ``rejudged``: see ``rejudging``, None where the model
-    was asked.
+    was asked; ``batches``: those of which answers were still awaited when it was last said, and
+    those lost.
     """
 
     space: SpaceFacts
@@ -314,6 +332,7 @@ class Facts(LostFacts):
     discover: DiscoverFacts | None = None
     replay: ReplayFacts | None = None
     begun_by: str | None = None
+    batches: tuple[BatchFacts, ...] = ()
     rejudged: RejudgedFacts | None = None
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..types import Answer, Prompt, Unanswered, Value
 from ..utils.lazy import lazily
 from ..utils.registry import Registry
-from .base import ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
+from .base import BatchModel, ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
 from .demo.simulated import Simulated
 from .local.loading import load
 from .local.python import PythonModel, TorchModel
@@ -22,20 +22,27 @@ if TYPE_CHECKING:
     from .local.recorded_captions import RecordedCaptions
     from .local.self_taught import SelfTaught
     from .local.subprocess_lines import SubprocessModel
+    from .network.anthropic_batch import AnthropicBatch
+    from .network.batches import BatchEndpoint, Polling
     from .network.endpoint import Endpoint
     from .network.http_json import HttpJson
     from .network.image_encoding import Encoding
     from .network.open_inference import OpenInference
+    from .network.openai_batch import OpenAIBatch
     from .network.openai_chat import OpenAIChat
 
 _HOMES = {
+    "AnthropicBatch": "network.anthropic_batch",
+    "BatchEndpoint": "network.batches",
     "Encoding": "network.image_encoding",
     "Endpoint": "network.endpoint",
     "HttpJson": "network.http_json",
     "OnnxModel": "local.onnx",
+    "OpenAIBatch": "network.openai_batch",
     "OpenAIChat": "network.openai_chat",
     "OpenInference": "network.open_inference",
     "SelfTaught": "local.self_taught",
+    "Polling": "network.batches",
     "RecordedCaptions": "local.recorded_captions",
     "SubprocessModel": "local.subprocess_lines",
     "TemplateCaptioner": "demo.template_captioner",
@@ -50,6 +57,8 @@ REGISTRY = Registry(
         "recorded": f"{__name__}.local.recorded:Recorded",
         "simulated": f"{__name__}.demo.simulated:Simulated",
         "openai": f"{__name__}.network.openai_chat:OpenAIChat",
+        "anthropic-batch": f"{__name__}.network.anthropic_batch:AnthropicBatch",
+        "openai-batch": f"{__name__}.network.openai_batch:OpenAIBatch",
         "open-inference": f"{__name__}.network.open_inference:OpenInference",
         "http": f"{__name__}.network.http_json:HttpJson",
         "onnx": f"{__name__}.local.onnx:OnnxModel",
@@ -62,6 +71,9 @@ REGISTRY = Registry(
 __all__ = [
     "REGISTRY",
     "Answer",
+    "AnthropicBatch",
+    "BatchEndpoint",
+    "BatchModel",
     "ConcurrentModel",
     "Encoding",
     "Endpoint",
@@ -70,8 +82,10 @@ __all__ = [
     "ModelDefaults",
     "ModelUnderTest",
     "OnnxModel",
+    "OpenAIBatch",
     "OpenAIChat",
     "OpenInference",
+    "Polling",
     "Prices",
     "Prompt",
     "PythonModel",

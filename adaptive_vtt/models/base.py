@@ -1,6 +1,6 @@
 """What a model under test is, what it is asked, and what it may say."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
@@ -10,6 +10,8 @@ from ..utils.adapting import Completed
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
+
+    from ..journal.facts import BatchFacts
 
 
 @runtime_checkable
@@ -36,6 +38,35 @@ class ConcurrentModel(Protocol):
         """Sends one prompt and does not wait; its answer, or what went wrong, comes later."""
 
 
+class Record(Protocol):
+    """What a model must not forget while it waits: kept in the audit's journal."""
+
+    def read(self) -> "tuple[BatchFacts, ...]":
+        """The batches of which some call still waits for its answer, in the order sent."""
+
+    def write(self, batches: "Sequence[BatchFacts]") -> None:
+        """In the journal, on the disk, when this returns."""
+
+
+@runtime_checkable
+class BatchModel(Protocol):
+    """A model that takes many calls at a time and answers them much later, whoever waits.
+
+    Calls have numbers that they keep in an audit that is interrupted and goes on. Before
+    anything is sent the model writes into the record what it is going to send, so that it finds
+    it again: calls that were sent are never sent anew while they may still be answered.
+    """
+
+    batch: int
+    """How many calls are drawn and sent together; nothing is learnt between those."""
+
+    def ask_batch(
+        self, calls: Mapping[int, Prompt], record: Record
+    ) -> dict[int, Answer | Unanswered]:
+        """What was said to each of the calls. Raises ModelError where that cannot be told now;
+        what was sent stays sent, and the record tells of it."""
+
+
 class ModelDefaults:
     """What most models have alike."""
 
@@ -55,6 +86,8 @@ class ModelDefaults:
     """A hash of the words that prompts are put in, where there are any; journaled."""
     hard_answers: bool = False
     """Whether P(yes) is known to be always 0 or 1; False: not known."""
+    doing: str = ""
+    """What it is waiting for, in a few words, where that takes long: shown while an audit runs."""
     trusted: bool = False
     """Set once answers of the model stand in the audit's journal."""
 

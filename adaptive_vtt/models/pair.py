@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from ..errors import InputError
 from ..types import Answer, Both, Prompt, Unanswered, Value
-from .base import ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
+from .base import BatchModel, ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
 from .checking import check_answer, checked, name_of
 
 Said = Answer | Unanswered
@@ -37,6 +37,12 @@ class Pair(ModelDefaults):
 
     def __init__(self, a: ModelUnderTest, b: ModelUnderTest, halves: Halves | None = None) -> None:
         self.a, self.b = adapted_model(a), adapted_model(b)
+        for model in (self.a, self.b):
+            if isinstance(model, BatchModel):
+                raise InputError(
+                    "versus: expected models that are asked one call at a time, got "
+                    f"{name_of(model)!r}, which is asked in batches; give kind = 'openai'"
+                )
         if self.a.answers != self.b.answers:
             raise InputError(
                 "versus: expected two models of which one call answers the same, got "

@@ -219,10 +219,7 @@ class SubprocessSection(ModelSection):
         return REGISTRY.get(self.kind)(directory=base, **given, **self.named())
 
 
-class _Endpoint(ModelSection):
-    in_flight: int | None = Field(None, description="calls on their way at a time (8)", ge=1)
-    calls_per_minute: float | None = Field(None, description="at most so many calls", gt=0)
-    tokens_per_minute: float | None = Field(None, description="at most so many tokens", gt=0)
+class _Paid(ModelSection):
     retries: int | None = Field(None, description="further attempts at a failed call (5)", ge=0)
     timeout: float | None = Field(None, description="seconds that an answer may take (60)", gt=0)
     max_reply_bytes: int | None = Field(
@@ -249,6 +246,12 @@ class _Endpoint(ModelSection):
         return given
 
 
+class _Endpoint(_Paid):
+    in_flight: int | None = Field(None, description="calls on their way at a time (8)", ge=1)
+    calls_per_minute: float | None = Field(None, description="at most so many calls", gt=0)
+    tokens_per_minute: float | None = Field(None, description="at most so many tokens", gt=0)
+
+
 class _Encoded(Section):
     image_format: Literal["png", "jpeg"] | None = Field(
         None, description="how images are sent (png)"
@@ -257,11 +260,28 @@ class _Encoded(Section):
     max_image_bytes: int | None = Field(None, description="larger is refused (2e7)")
 
 
-class OpenAISection(_Endpoint, _Encoded):
-    """A chat model that sees, at OpenAI or any server that speaks its protocol."""
-
-    kind: Literal["openai"] = "openai"
+class _Talks(_Paid, _Encoded):
     model: str = Field(description="what the server calls the model")
+    template: str | None = Field(
+        None, description="words of the prompt: zero-shot, few-shot or chain-of-thought"
+    )
+    per_call: Literal["one", "all"] | None = Field(
+        None, description="questions that one call answers (one)"
+    )
+    max_tokens: int | None = Field(None, description="longest reply (512)", ge=1)
+    max_input_tokens: int | None = Field(
+        None, description="a prompt and its image are no more; for the cap on cost (4096)", ge=0
+    )
+
+    def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
+        if self.template is not None:
+            from ..models.network.prompt_templates import template
+
+            given["template"] = template(self.template)
+        return _renamed(given, {"url": "base_url", "per_call": "answers"})
+
+
+class _Chat(_Talks):
     url: str | None = Field(
         None,
         description=f"address ending in /v1 (default: OpenAI); {_QUERY}",
@@ -271,21 +291,11 @@ class OpenAISection(_Endpoint, _Encoded):
         description="the environment variable that holds the key (default: OPENAI_API_KEY, where "
         "no url is given)",
     )
-    template: str | None = Field(
-        None, description="words of the prompt: zero-shot, few-shot or chain-of-thought"
-    )
-    per_call: Literal["one", "all"] | None = Field(
-        None, description="questions that one call answers (one)"
-    )
     yes_from: Literal["auto", "logprobs", "structured", "words"] | None = Field(
         None, description="where P(yes) comes from (auto: the first that works)"
     )
     detail: Literal["auto", "low", "high"] | None = Field(
         None, description="how closely to look, where the server offers it"
-    )
-    max_tokens: int | None = Field(None, description="longest reply (512)", ge=1)
-    max_input_tokens: int | None = Field(
-        None, description="a prompt and its image are no more; for the cap on cost (4096)", ge=0
     )
     options: dict[str, Any] | None = Field(
         None,
@@ -293,12 +303,61 @@ class OpenAISection(_Endpoint, _Encoded):
         "environment; extra_headers and extra_query as headers and the url's query",
     )
 
-    def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
-        if self.template is not None:
-            from ..models.network.prompt_templates import template
 
-            given["template"] = template(self.template)
-        return _renamed(given, {"url": "base_url", "per_call": "answers"})
+class OpenAISection(_Endpoint, _Chat):
+    """A chat model that sees, at OpenAI or any server that speaks its protocol."""
+
+    kind: Literal["openai"] = "openai"
+
+
+class _Batched(_Paid):
+    batch_size: int | None = Field(None, description="calls drawn and sent together (64)", ge=1)
+    batch_factor: float | None = Field(
+        None, description="what a call costs in a batch, as a share of the prices (0.5)", ge=0
+    )
+    retries: int = Field(2, description="further batches for calls that failed", ge=0)
+    timeout: float = Field(
+        600.0, description="seconds that sending a batch, or reading its results, may take", gt=0
+    )
+    poll_seconds: float | None = Field(
+        None,
+        description="pause before the first look at a batch (5); each next is half as long again, "
+        "up to 24 times the first",
+        gt=0,
+    )
+    max_file_bytes: int | None = Field(
+        None, description="longer results of a batch are not read (6.4e7)", ge=1
+    )
+
+    def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
+        if "poll_seconds" in given:
+            from ..models import Polling
+
+            first = given.pop("poll_seconds")
+            given["polling"] = Polling(first, longest=24 * first)
+        return super().arguments(given)
+
+
+class OpenAIBatchSection(_Batched, _Chat):
+    """The same, asked in batches that are answered within a day, at half the price."""
+
+    kind: Literal["openai-batch"] = "openai-batch"
+
+
+class AnthropicBatchSection(_Batched, _Talks):
+    """A model that sees at Anthropic, asked in batches, at half the price."""
+
+    kind: Literal["anthropic-batch"] = "anthropic-batch"
+    url: str | None = Field(None, description=f"another address than Anthropic's; {_QUERY}")
+    key: str | None = Field(
+        None, description="the environment variable that holds the key (ANTHROPIC_API_KEY)"
+    )
+    yes_from: Literal["stated", "words"] | None = Field(
+        None, description="P(yes) as a number that the model states, or from Yes and No (stated)"
+    )
+    options: dict[str, Any] | None = Field(
+        None, description="goes into the request; ${NAME} in a text is read from the environment"
+    )
 
 
 class OpenInferenceSection(_Endpoint, _Tensors):
@@ -367,6 +426,8 @@ ModelSpec = Annotated[
     | Annotated[RecordedSection, Tag("recorded")]
     | Annotated[SimulatedSection, Tag("simulated")]
     | Annotated[OpenAISection, Tag("openai")]
+    | Annotated[OpenAIBatchSection, Tag("openai-batch")]
+    | Annotated[AnthropicBatchSection, Tag("anthropic-batch")]
     | Annotated[OpenInferenceSection, Tag("open-inference")]
     | Annotated[HttpSection, Tag("http")]
     | Annotated[OnnxSection, Tag("onnx")]

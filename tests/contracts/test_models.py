@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from batch_service import BatchService, MessageBatches
 from loopback import Said, serving
 from torch import nn
 
@@ -21,11 +22,14 @@ from adaptive_vtt.datasets import from_table, scenes
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import (
     Answer,
+    AnthropicBatch,
     HttpJson,
     ModelUnderTest,
     OnnxModel,
+    OpenAIBatch,
     OpenAIChat,
     OpenInference,
+    Polling,
     Prices,
     Prompt,
     PythonModel,
@@ -175,6 +179,30 @@ def chat(
     return partial(OpenAIChat, "m", base_url=url, answers=answers, prices=prices)
 
 
+def batches(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
+    prices = Prices(input=1.0, output=2.0)
+    url = serve(BatchService(chat_api)) + "/v1"
+    return partial(OpenAIBatch, "m", base_url=url, prices=prices, polling=Polling(0.001))
+
+
+def messages(params: dict[str, Any]) -> dict[str, Any]:
+    """States a probability that follows from what was asked."""
+    text = json.dumps({"probability": share(params["messages"])})
+    usage = {"input_tokens": 300, "output_tokens": 20}
+    message = {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn"}
+    return {"type": "succeeded", "message": {**message, "usage": usage}}
+
+
+def message_batches(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
+    def make() -> ModelUnderTest:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
+            return AnthropicBatch("m", base_url=url, prices=prices, polling=Polling(0.001))
+
+    url, prices = serve(MessageBatches(messages)), Prices(input=1.0, output=2.0)
+    return make
+
+
 def inference(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
     return partial(OpenInference, serve(inference_api), "means")
 
@@ -199,6 +227,8 @@ CASES: dict[str, Making] = {
     "http": http,
     "openai, one": partial(chat, "one"),
     "openai, all": partial(chat, "all"),
+    "openai-batch": batches,
+    "anthropic-batch": message_batches,
     "open-inference": inference,
     "scripted, all": plain(lambda: ScriptedModel(answers="all")),
     "scripted, one": plain(lambda: ScriptedModel(answers="one", refuse=0.3)),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...types import Unanswered, Value
+from ...types import Prompt, Unanswered, Value
 from ..replies import NO_ANSWER, REFUSED, conclusion, refused
 
 
@@ -55,6 +55,26 @@ def stated(text: str, names: Sequence[str]) -> tuple[Value, ...]:
         float(p) if isinstance(p, int | float) and 0 <= p <= 1 else Unanswered(NO_ANSWER)
         for p in found
     )
+
+
+def in_words(prompt: Prompt) -> bool:
+    """Whether its questions are in words, and so are to be answered in words."""
+    return any(ask.text for ask in prompt.asks)
+
+
+def value_of(part: str | Unanswered, prompt: Prompt, place: int) -> Value:
+    """Words where the question is in words, else P(yes)."""
+    if isinstance(part, Unanswered):
+        return part
+    if prompt.asks and prompt.asks[place].text:
+        return part.strip() or Unanswered(NO_ANSWER)
+    return yes_or_no(part)
+
+
+def names_in(prompt: Prompt) -> list[str]:
+    """What the probabilities of a prompt's concepts are called in JSON."""
+    count = len(prompt.concepts)
+    return ["probability"] if count == 1 else [str(i) for i in range(1, count + 1)]
 
 
 def _plain(token: str) -> str:

@@ -21,14 +21,15 @@ from typing import Any, Literal
 from ...errors import InputError
 from ...types import CallMode, Prompt, Unanswered, Value
 from ...utils.extras import pip_install
-from ..replies import NO_ANSWER, REFUSED
+from ..replies import REFUSED
 from .attempts import Reply, Trouble, of_status, reading
-from .chat_replies import p_yes, stated, yes_or_no
+from .chat_replies import in_words, names_in, p_yes, stated, value_of
 from .endpoint import Endpoint
 from .http import host_of
 from .image_encoding import Encoding
 from .key_signs import texts_of_options, texts_of_query, written_out
 from .keys import Key, from_environment
+from .paid import Paid
 from .prices import Usage
 from .prompt_templates import TEMPLATES, Template
 from .wire import MAX_REPLY_BYTES, client_options, lost, parsed, words_of
@@ -40,14 +41,14 @@ _FILTERS = ("content_filter", "content_policy_violation")
 _FILTERED = Unanswered(f"{REFUSED}the server's content filter")
 
 
-class OpenAIChat(Endpoint):
+class OpenAIProtocol(Paid):
     """``model`` at ``base_url`` (default: OpenAI), through the openai library.
 
     ``key``: the environment variable that holds the key (default: OPENAI_API_KEY at OpenAI,
     none elsewhere). ``answers``: one question per call, or "all" of an image in one numbered
     list. ``template``: the words of a prompt. ``max_tokens`` bounds the reply,
     ``max_input_tokens`` text and image: a bound for the money, since no protocol enforces it.
-    ``max_reply_bytes``: a longer body is a failed attempt.
+    ``longest_body``: a longer body, in bytes, is a failed exchange.
     ``options`` go into the request as they are (default: temperature = 0). Raises InputError
     for a key that is not set. Needs openai (the extra ``openai``).
     """
@@ -65,10 +66,10 @@ class OpenAIChat(Endpoint):
         detail: Literal["auto", "low", "high"] | None = None,
         max_tokens: int = 512,
         max_input_tokens: int = 4096,
-        max_reply_bytes: int = MAX_REPLY_BYTES,
+        longest_body: int = MAX_REPLY_BYTES,
         options: Mapping[str, Any] | None = None,
         keys: Sequence[Key] = (),
-        **endpoint: Any,
+        **paid: Any,
     ) -> None:
         host = "api.openai.com" if base_url is None else host_of(base_url)
         if key is None and base_url is None:
@@ -76,15 +77,15 @@ class OpenAIChat(Endpoint):
         secret = None if key is None else from_environment(key, "model.key")
         found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url or "")])
         self._client = _client(
-            base_url, "none" if secret is None else secret.reveal(), max_reply_bytes
+            base_url, "none" if secret is None else secret.reveal(), longest_body
         )
-        endpoint.setdefault("name", model)
+        paid.setdefault("name", model)
         super().__init__(
             host=host,
             answers=answers,
             bound=Usage(max_input_tokens, max_tokens),
             keys=[*([] if secret is None else [secret]), *keys, *found],
-            **endpoint,
+            **paid,
         )
         self._model, self.template = model, template
         self._encoding, self._detail = encoding or Encoding(), detail
@@ -117,29 +118,12 @@ class OpenAIChat(Endpoint):
             messages.insert(0, {"role": "system", "content": self.template.system})
         return {"model": self._model, "messages": messages, **self._options}
 
-    async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
-        import openai
-
-        in_words = any(ask.text for ask in prompt.asks)
-        while True:
-            mode = "words" if in_words else self._modes[0]
-            try:
-                raw = await self._client.chat.completions.with_raw_response.create(
-                    **_as(mode, request, prompt)
-                )
-            except openai.APIStatusError as error:
-                if not self._falls_back(mode, error.status_code):
-                    return _refusal(error)
-                continue
-            except openai.APIConnectionError as error:
-                cause = error.__cause__
-                trouble = cause if isinstance(cause, Trouble) else lost(cause or error)
-                raise trouble from None
-            said = parsed(raw.http_response.content)
-            self._settled = self._settled or not in_words
-            return self._reply(said, prompt, mode)
+    def _mode(self, prompt: Prompt) -> YesFrom:
+        """Where P(yes) is to come from now; questions in words are answered in words."""
+        return "words" if in_words(prompt) else self._modes[0]
 
     def _reply(self, said: Any, prompt: Prompt, mode: YesFrom) -> Reply:
+        self._settled = self._settled or not in_words(prompt)
         counts = said.get("usage")
         counts = counts if isinstance(counts, dict) else {}
         usage = self.counted(counts.get("prompt_tokens"), counts.get("completion_tokens"))
@@ -160,6 +144,35 @@ class OpenAIChat(Endpoint):
         if mode == self._modes[0] and len(self._modes) > 1:
             del self._modes[0]
         return mode != self._modes[0]
+
+
+class OpenAIChat(OpenAIProtocol, Endpoint):
+    """Chat completions, one call each; the options are those of `OpenAIProtocol` and `Endpoint`.
+
+    ``max_reply_bytes``: a longer reply is a failed attempt.
+    """
+
+    def __init__(
+        self, model: str, *, max_reply_bytes: int = MAX_REPLY_BYTES, **options: Any
+    ) -> None:
+        super().__init__(model, longest_body=max_reply_bytes, **options)
+
+    async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
+        import openai
+
+        while True:
+            mode = self._mode(prompt)
+            try:
+                raw = await self._client.chat.completions.with_raw_response.create(
+                    **worded(mode, request, prompt)
+                )
+            except openai.APIStatusError as error:
+                if not self._falls_back(mode, error.status_code):
+                    return _refusal(error)
+                continue
+            except openai.APIConnectionError as error:
+                raise lost_in(error) from None
+            return self._reply(parsed(raw.http_response.content), prompt, mode)
 
 
 def _client(base_url: str | None, key: str, most: int) -> Any:
@@ -187,13 +200,13 @@ def _modes(yes_from: YesFrom, answers: str) -> list[YesFrom]:
     return [mode for mode in _MODES if answers == "one" or mode != "logprobs"]
 
 
-def _as(mode: YesFrom, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+def worded(mode: YesFrom, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
     """The request, asking for P(yes) in a certain way."""
     if mode == "logprobs":
         return {**request, "logprobs": True, "top_logprobs": _ALTERNATIVES}
     if mode != "structured":
         return request
-    names = _properties(prompt)
+    names = names_in(prompt)
     schema = {
         "type": "object",
         "properties": {name: {"type": "number"} for name in names},
@@ -211,11 +224,6 @@ def _as(mode: YesFrom, request: dict[str, Any], prompt: Prompt) -> dict[str, Any
     }
 
 
-def _properties(prompt: Prompt) -> list[str]:
-    count = len(prompt.concepts)
-    return ["probability"] if count == 1 else [str(i) for i in range(1, count + 1)]
-
-
 # -- what came back ------------------------------------------------------------------------
 
 
@@ -230,13 +238,13 @@ def _said(
         return _FILTERED
     text = "" if message.get("content") is None else _text(message["content"])
     if mode == "structured":
-        return stated(text, _properties(prompt))
+        return stated(text, names_in(prompt))
     if mode == "logprobs" and choice.get("logprobs"):
         value = p_yes(choice["logprobs"].get("content") or ())
         if value is not None:
             return (value,)
     parts = template.split(text, len(prompt.concepts))
-    return tuple(_value(part, prompt, k) for k, part in enumerate(parts))
+    return tuple(value_of(part, prompt, k) for k, part in enumerate(parts))
 
 
 def _text(said: object) -> str:
@@ -245,20 +253,27 @@ def _text(said: object) -> str:
     return said
 
 
-def _value(part: str | Unanswered, prompt: Prompt, place: int) -> Value:
-    """Words where the question is in words, else P(yes)."""
-    if isinstance(part, Unanswered):
-        return part
-    if prompt.asks and prompt.asks[place].text:
-        return part.strip() or Unanswered(NO_ANSWER)
-    return yes_or_no(part)
-
-
 def _refusal(error: Any) -> Reply:
     """A status that is no success: a refusal of this image, or Trouble."""
-    if error.code in _FILTERS:
+    words = words_of(error.response.content)
+    return refusal(error.status_code, error.code, words, error.response.headers)
+
+
+def refusal(status: int, code: object, words: str, headers: Mapping[str, str]) -> Reply:
+    """The content filter's refusal is an answer; any other ``code`` and status raises Trouble."""
+    if code in _FILTERS:
         return Reply(_FILTERED, Usage())
-    detail = words_of(error.response.content)
-    if error.code == "insufficient_quota":  # comes as 429, but no waiting helps
-        raise Trouble(f"http {error.status_code}", detail, then="stop") from None
-    raise of_status(error.status_code, error.response.headers, detail) from None
+    raise refused(status, code, words, headers) from None
+
+
+def refused(status: int, code: object, words: str, headers: Mapping[str, str]) -> Trouble:
+    """The trouble with a status that is no success."""
+    if code == "insufficient_quota":  # comes as 429, but no waiting helps
+        return Trouble(f"http {status}", words, then="stop")
+    return of_status(status, headers, words)
+
+
+def lost_in(error: Any) -> Trouble:
+    """The trouble with the connection that an APIConnectionError is about."""
+    cause = error.__cause__
+    return cause if isinstance(cause, Trouble) else lost(cause or error)

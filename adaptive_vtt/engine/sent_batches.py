@@ -1,0 +1,42 @@
+"""Batches that a model submitted, kept in the journal until their calls are answered."""
+
+from collections.abc import Callable, Sequence
+
+from ..journal import Journal
+from ..journal.facts import BatchFacts, read_facts
+from .canaries import number_of
+
+
+class JournalRecord:
+    """``models.base.Record`` in an audit's journal; ``awaits`` says which calls wait.
+
+    The fact "batches" is written before anything is submitted. Batches that were lost stay in it,
+    for the report to tell of.
+    """
+
+    def __init__(self, journal: Journal, awaits: Callable[[int], bool]) -> None:
+        self._journal, self._awaits = journal, awaits
+
+    def read(self) -> tuple[BatchFacts, ...]:
+        return tuple(batch for batch in self._all() if any(map(self._awaits, batch.calls)))
+
+    def write(self, batches: Sequence[BatchFacts]) -> None:
+        known = {batch.key for batch in batches}
+        lost = [batch for batch in self._all() if batch.lost and batch.key not in known]
+        self._journal.set_facts(
+            batches=[batch.model_dump(mode="json") for batch in (*lost, *batches)]
+        )
+
+    def calls(self) -> set[int]:
+        """The numbers of the calls that were submitted and wait."""
+        return {number for batch in self.read() for number in batch.calls if self._awaits(number)}
+
+    def _all(self) -> tuple[BatchFacts, ...]:
+        return read_facts(self._journal.facts()).batches
+
+
+def under_way(journal: Journal) -> list[BatchFacts]:
+    """The batches of a journal, at rest, of which some call was not answered."""
+    answered = {row.call for row in journal.calls()} | {number_of(r) for r in journal.sources()}
+    sent = JournalRecord(journal, lambda number: number not in answered)
+    return [batch for batch in sent.read() if not batch.lost]

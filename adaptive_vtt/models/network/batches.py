@@ -1,0 +1,389 @@
+"""Models behind a provider's batch service: many calls in one job, answered hours later, cheaper.
+
+A subclass says how one provider words it; everything else is here. A round of calls goes so:
+
+1. The record says which calls are to be submitted, under which key, before they are.
+2. They are submitted, marked with that key, and the record says what the provider calls them.
+3. The batch is looked at, in growing intervals, until it has ended; then its results are read.
+4. Calls that failed are submitted again, as a batch of their own, as often as retries allow.
+
+An audit that was interrupted finds its batches in the record, and only waits for them. One with a
+key and no id may have arrived or not: the provider's list of batches tells. Where it keeps none,
+the batch counts as billed at its worst price. What each attempt costs says `paid.py`.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from io import BytesIO
+from typing import Any
+
+from ...errors import AvttError, InputError, ModelError
+from ...journal.facts import BatchFacts
+from ...types import Answer, Prompt, Unanswered
+from ...utils.random_streams import generator
+from ..base import Record
+from .attempts import MALFORMED, TOO_LONG, Reply, Trouble, reading
+from .exchanges import Exchanging, checked_id
+from .prices import Prices
+from .sent_batches import Sent, Unkept, key_of, name_of
+from .wire import MAX_REPLY_BYTES, parsed
+
+ROUND = 64
+"""Calls per batch. Beliefs are as old as a round is long: 64 cost hardly more calls than one."""
+DISCOUNT = 0.5
+"""What a call costs in a batch, as a share of its price alone, at OpenAI and at Anthropic."""
+MAX_FILE_BYTES = 64_000_000
+"""The longest file of results that is read."""
+UNLISTED = "no list of batches"
+"""The kind of trouble with a provider that does not say which batches it was given."""
+_GONE = (TOO_LONG, "http 404", "http 410")
+"""Results that cannot be had, however often they are asked for."""
+
+
+@dataclass(frozen=True)
+class Polling:
+    """How often a batch is looked at, in seconds.
+
+    First after ``first``; each next pause is ``growth`` times as long, up to ``longest``. A batch
+    that has not ended ``patience`` after it was submitted ends the audit, which can be resumed;
+    providers end one themselves after 24 hours. Raises InputError for what is no time.
+    """
+
+    first: float = 5.0
+    growth: float = 1.5
+    longest: float = 120.0
+    patience: float = 26 * 3600.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not getattr(self, field.name) > 0:
+                got = getattr(self, field.name)
+                raise InputError(f"polling {field.name}: expected a number above 0, got {got}")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A batch as its provider tells of it: whether it has ``ended``, how many of its requests are
+    ``done``, the ``files`` of its results, and why it was refused as a whole, so that nothing of it
+    was done (``refused``)."""
+
+    ended: bool
+    done: int | None = None
+    files: tuple[str, ...] = ()
+    refused: str | None = None
+
+
+@dataclass
+class _Call:
+    """``cost`` of all its attempts, ``failures`` of them, and what was said in the end."""
+
+    prompt: Prompt
+    cost: float = 0.0
+    failures: int = 0
+    said: Answer | Unanswered | None = None
+
+
+class BatchEndpoint(Exchanging):
+    """A model under test that is asked in batches; ``paid`` are the options of `Paid`.
+
+    ``batch_size``: calls drawn and sent together. ``batch_factor``: what they cost, as a share of
+    ``prices``. ``sleep`` and ``now``, seconds since 1970, are for tests. Errors that end
+    the audit (ModelError): a wrong key or unknown model, a request that is refused before any was
+    answered, a server that stays away, a batch that does not end. Batches that were submitted stay
+    so; anything else leaves a call Unanswered.
+    """
+
+    def __init__(
+        self,
+        *,
+        batch_size: int = ROUND,
+        batch_factor: float = DISCOUNT,
+        polling: Polling | None = None,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
+        now: Callable[[], float] = time.time,
+        **paid: Any,
+    ) -> None:
+        if batch_size < 1:
+            raise InputError(f"batch_size: expected at least 1, got {batch_size}")
+        prices = paid.pop("prices", None) or Prices()
+        super().__init__(prices=prices.times(batch_factor), **paid)
+        self.batch, self.polling = batch_size, polling or Polling()
+        self._most, self._now = max_reply_bytes, now
+        self._in_vain = 0  # batches in a row of which nothing was done
+        self._batches = self._foreign = 0
+        self._seconds_waiting = 0.0
+
+    # -- what a subclass says --------------------------------------------------------------
+
+    @property
+    def form(self) -> str:
+        """How requests are worded now, where there are several ways."""
+        return ""
+
+    def request(self, prompt: Prompt, form: str) -> dict[str, Any]:
+        """The request of a prompt, as JSON has it."""
+        raise TypeError(f"{type(self).__name__} defines no request")
+
+    async def upload(self, requests: Mapping[str, Any]) -> Any:
+        """What has to be sent before a batch is made of it; costs nothing. Requests by name."""
+        return requests
+
+    async def create(self, key: str, uploaded: Any) -> str:
+        """Submits a batch that is marked with ``key``; its id."""
+        raise TypeError(f"{type(self).__name__} defines no create")
+
+    async def find(self, key: str, since: int) -> str | None:
+        """The id of the batch with that mark, submitted at ``since`` (seconds since 1970) or later;
+        None: there is none. Raises Trouble, UNLISTED where the provider cannot tell."""
+        raise Trouble(UNLISTED)
+
+    async def look(self, batch: str) -> Job:
+        """How a batch stands."""
+        raise TypeError(f"{type(self).__name__} defines no look")
+
+    async def results(self, job: Job) -> list[bytes]:
+        """All that came of a batch: lines of JSON, each with the "custom_id" of its request."""
+        raise TypeError(f"{type(self).__name__} defines no results")
+
+    def read(self, result: Mapping[str, Any], prompt: Prompt, form: str) -> Reply:
+        """What one line says; raises Trouble for a request that failed."""
+        raise TypeError(f"{type(self).__name__} defines no read")
+
+    def falls_back(self, form: str, trouble: Trouble) -> bool:
+        """Whether a request that failed is to be worded in another way."""
+        return False
+
+    # -- what the audit uses ---------------------------------------------------------------
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        """Answers in the order of the prompts, all of one batch, which nothing keeps: an
+        interruption loses it."""
+        said = self.ask_batch(dict(enumerate(prompts)), Unkept())
+        return [said[place] for place in range(len(prompts))]
+
+    def ask_batch(
+        self, calls: Mapping[int, Prompt], record: Record
+    ) -> dict[int, Answer | Unanswered]:
+        """See `models.BatchModel`."""
+        asked = {number: _Call(prompt) for number, prompt in calls.items()}
+        sent = Sent(record)
+        self._counts.calls += len(asked)
+        try:
+            for batch in sent.about(asked):
+                self._settle(batch, asked, sent)
+            while waiting := {n: c.prompt for n, c in asked.items() if c.said is None}:
+                self._settle(self._submit(waiting, sent), asked, sent)
+        except AvttError:
+            raise
+        except Exception as error:
+            raise self._unforeseen(error) from self._cause(error)
+        return {n: replace(c.said, cost=c.cost) for n, c in asked.items() if c.said is not None}
+
+    def statistics(self) -> dict[str, Any]:
+        waited = round(self._seconds_waiting, 1)
+        told = {"batches": self._batches, "seconds_waiting_for_batches": waited}
+        return {**super().statistics(), **told, "results_of_others": self._foreign}
+
+    # -- submitting ------------------------------------------------------------------------
+
+    def _submit(self, prompts: Mapping[int, Prompt], sent: "Sent") -> BatchFacts:
+        """A batch of these calls, in the record before it is sent; without an id where nobody
+        said whether it arrived."""
+        form = self.form
+        requests = {number: self.request(prompt, form) for number, prompt in prompts.items()}
+        batch = BatchFacts(
+            key=key_of(requests), calls=tuple(prompts), form=form, at=int(self._now())
+        )
+        named = {name_of(batch, number): request for number, request in requests.items()}
+        uploaded = self._awaited(self._again("uploading a batch", lambda: self.upload(named)))
+        sent.put(batch)
+        try:
+            found = self._awaited(self._created(batch.key, uploaded))
+        except ModelError:  # it was refused
+            sent.drop(batch)
+            raise
+        return batch if found is None else sent.put(batch, id=found)
+
+    async def _created(self, key: str, uploaded: Any) -> str | None:
+        """The new batch's id; None where there may be one, and nobody said so."""
+        attempt = 0
+        while True:
+            try:
+                with reading():
+                    return checked_id(await self._in_time(self.create(key, uploaded)))
+            except Trouble as trouble:
+                if not _refused(trouble):
+                    return None
+                await self._pause("submitting a batch", trouble, attempt)
+                attempt += 1
+
+    def _arrival(self, batch: BatchFacts) -> str | None:
+        """The id of a batch that may have arrived; None: it did not. Raises Trouble, UNLISTED.
+
+        What is not listed yet may be a moment later, so it is looked for twice.
+        """
+
+        async def found() -> str | None:
+            return await self.find(batch.key, batch.at)
+
+        for _ in range(2):
+            one = self._awaited(self._again("looking for a batch", found, (UNLISTED,)))
+            if one is not None:
+                return checked_id(one)
+            self._awaited(self._sleep(self.polling.first))
+        return None
+
+    # -- what came of a batch --------------------------------------------------------------
+
+    def _settle(self, batch: BatchFacts, asked: Mapping[int, _Call], sent: "Sent") -> None:
+        """Waits for a batch and takes what came of it; or drops it, where it never was."""
+        calls = {number: asked[number] for number in batch.calls if number in asked}
+        if batch.id is None and not batch.lost:
+            try:
+                found = self._arrival(batch)
+            except Trouble:
+                batch = sent.put(batch, lost=True)
+            else:
+                if found is None:
+                    sent.drop(batch)
+                    self._not_taken("it did not arrive")
+                    return
+                batch = sent.put(batch, id=found)
+        if batch.id is None:
+            self._fail(calls, dict.fromkeys(calls, Trouble("batch lost", billed=True)), batch)
+            return
+        job = self._awaited(self._until_ended(batch, batch.id))
+        if job.refused is not None:
+            sent.drop(batch)
+            self._not_taken(job.refused, again=self._answered or self.trusted)
+            return
+        self._in_vain, self._batches = 0, self._batches + 1
+        self._take(batch, calls, self._found(batch, job))
+
+    async def _until_ended(self, batch: BatchFacts, found: str) -> Job:
+        wait = self.polling.first
+        while True:
+            job = await self._again(f"looking at batch {found}", lambda: self.look(found))
+            self.doing = "" if job.ended else f"batch: {job.done or 0} of {len(batch.calls)}"
+            if job.ended:
+                return job
+            if self._now() - batch.at > self.polling.patience:
+                hours = f"{self.polling.patience / 3600:g} hours"
+                raise ModelError(
+                    f"{self._who}: expected batch {found!r} to end within {hours}, it has not; "
+                    "resume later, or cancel it there first"
+                )
+            self._seconds_waiting += wait
+            await self._sleep(wait)
+            wait = min(self.polling.longest, wait * self.polling.growth)
+
+    def _not_taken(self, why: str, *, again: bool = True) -> None:
+        """Nothing of a batch was done: it is submitted anew, or the audit ends."""
+        self._in_vain += 1
+        if not again or self._in_vain > self.retries.times:
+            self._in_vain, said = 0, self._shown(" ".join(why.split()))
+            raise ModelError(
+                f"{self._who}: a batch was not taken: {said}; nothing of it was billed, and resume "
+                "submits it again"
+            )
+        rng = generator(self._seed, "backoff/batch", self._in_vain)
+        self._awaited(self._sleep(self.retries.wait(self._in_vain, None, rng)))
+
+    def _found(self, batch: BatchFacts, job: Job) -> dict[int, bytes | None]:
+        """The result of each call, as it came, so that no more than one stands parsed in memory;
+        None where there are several."""
+        try:
+            bodies = self._awaited(
+                self._again("reading the results of a batch", lambda: self.results(job), _GONE)
+            )
+        except Trouble as trouble:
+            self._note(trouble)
+            return {}
+        numbers = {name_of(batch, number): number for number in batch.calls}
+        found: dict[int, bytes | None] = {}
+        for body in bodies:
+            for line in filter(bytes.strip, BytesIO(body)):
+                number = numbers.get(self._named(line))
+                if number is None:
+                    self._foreign += 1
+                else:
+                    found[number] = None if number in found else line
+        return found
+
+    def _named(self, line: bytes) -> str:
+        """Which request a line of results says that it is about; "" where it says nothing."""
+        if len(line) > self._most:
+            self._note(Trouble(TOO_LONG, f"over max_reply_bytes, {self._most:,}"))
+            return ""
+        try:
+            said = parsed(line)
+        except Trouble as trouble:
+            self._note(trouble)
+            return ""
+        return str(said.get("custom_id")) if isinstance(said, dict) else ""
+
+    def _note(self, trouble: Trouble) -> None:
+        if self._counts.first_malformed is None:
+            self._counts.first_malformed = self._shown(trouble.detail)
+
+    def _take(
+        self,
+        batch: BatchFacts,
+        calls: Mapping[int, _Call],
+        found: Mapping[int, bytes | None],
+    ) -> None:
+        """Answers first: what was answered tells that requests are right."""
+        failed: dict[int, Trouble] = {}
+        self._counts.attempts += len(calls)
+        for number, call in calls.items():
+            try:
+                reply = self._reply_to(call.prompt, batch, number, found)
+            except Trouble as trouble:
+                failed[number] = trouble
+            else:
+                said = self._priced(reply, call.cost)
+                call.cost, call.said = said.cost, call.said or said
+        self._fail(calls, failed, batch)
+
+    def _reply_to(
+        self,
+        prompt: Prompt,
+        batch: BatchFacts,
+        number: int,
+        found: Mapping[int, bytes | None],
+    ) -> Reply:
+        if number not in found:
+            raise Trouble("no result", "the batch ended without one", billed=True)
+        line = found[number]
+        if line is None:
+            raise Trouble(MALFORMED, "expected one result of a request, got two", billed=True)
+        with reading():
+            reply = self.read(parsed(line), prompt, batch.form)
+        with reading(reply.usage):
+            self._check(reply, prompt)
+        return reply
+
+    def _fail(
+        self, calls: Mapping[int, _Call], failed: Mapping[int, Trouble], batch: BatchFacts
+    ) -> None:
+        """Attempts that failed: each is paid for as it may have been billed, and ends the call
+        where no other is left."""
+        for number, trouble in failed.items():
+            call = calls[number]
+            if self.falls_back(batch.form, trouble):
+                continue
+            trouble.detail = self._shown(trouble.detail)
+            call.cost += self._charge(trouble)
+            self._stop_if_hopeless(trouble)
+            call.failures += 1
+            last = trouble.then == "leave" or call.failures > self.retries.times
+            self._counts.retries += not last
+            if last and call.said is None:
+                call.said = Unanswered(trouble.kind)
+
+
+def _refused(trouble: Trouble) -> bool:
+    """Whether it is sure that nothing was submitted."""
+    said = trouble.kind.startswith("http 4") and trouble.kind != "http 408"
+    return said or trouble.kind == "unreachable"

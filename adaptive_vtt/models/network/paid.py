@@ -1,0 +1,232 @@
+"""What is paid for over a network: prices, bounds, keys, and what each attempt costs.
+
+What a call costs is the sum over its attempts:
+
+- an attempt that was answered costs what the server's token counts come to; where it counts
+  none, and tokens have a price, the most that one attempt can cost;
+- one that timed out, or whose reply broke off, was malformed or too long, may have been
+  billed: what the server counts or, where it counts nothing, the most one can cost;
+- one that was refused (4xx, 429 too), failed on the server (5xx) or never reached it costs
+  nothing, unless the server sends token counts with the refusal.
+
+So `most_cost`, the most one attempt can cost times the number of attempts, is never exceeded
+as long as the server counts no more tokens than the bounds it was given. A count is a whole
+number of 0 or more; anything else that a server gives for one counts nothing.
+"""
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import InputError, ModelError, one_line
+from ...journal.answer_json import writable
+from ...types import Answer, CallMode, Prompt, Unanswered, Value
+from ..base import ModelDefaults
+from ..checking import check_answer
+from .attempts import MALFORMED, REPLIED, Reply, Trouble
+from .background import Background
+from .keys import Key, scrubbed, shows
+from .limits import Retries, Sleep
+from .prices import Prices, Usage, whole
+
+_SHOWN = 200  # characters of a server's own words in an error
+
+
+@dataclass
+class _Counts:
+    calls: int = 0
+    attempts: int = 0
+    retries: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    seconds_backing_off: float = 0.0
+    seconds_pacing: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    cost_unconfirmed: float = 0.0
+    over_bound: int = 0
+    first_malformed: str | None = None
+
+
+class Paid(ModelDefaults):
+    """A model under test whose calls cost money; see the module for how much.
+
+    ``host`` names it in errors; ``bound``: the most tokens one attempt can use; ``keys`` are taken
+    out of whatever is shown or kept. ``sleep`` is for tests. Raises InputError where tokens have a
+    price and no bound.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        host: str,
+        answers: CallMode = "all",
+        retries: Retries | None = None,
+        prices: Prices | None = None,
+        bound: Usage | None = None,
+        keys: Sequence[Key] = (),
+        seed: int = 0,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.name, self.host = name, host
+        self.answers: CallMode = answers
+        self.retries = retries or Retries()
+        self.prices = prices or Prices()
+        self._bound = bound or Usage()
+        if self.prices.input or self.prices.output:
+            self._check_bound("a price")
+        self._keys = tuple({key.reveal(): key for key in keys}.values())
+        self._seed, self._sleep = seed, sleep
+        self._background = Background(f"endpoint {name}")
+        self._answered = False
+        # True once a journal holds its answers: then a first refused call does not end the audit
+        self.trusted = False
+        self._counts = _Counts()
+
+    async def disconnect(self) -> None:
+        """Closes the connections."""
+
+    def counted(self, sent: object, said: object) -> Usage | None:
+        """The tokens that a server counts, whatever it gives for them; None where neither counts.
+
+        Where one alone does, the other is taken for the most it can be.
+        """
+        counts = whole(sent), whole(said)
+        if counts == (None, None):
+            return None
+        bound = self._bound.input, self._bound.output
+        return Usage(*(b if c is None else c for c, b in zip(counts, bound, strict=True)))
+
+    @property
+    def most_attempts(self) -> int:  # type: ignore[override]  # follows from the retries
+        """The most attempts of one call that may be billed."""
+        return self.retries.times + 1
+
+    @property
+    def most_cost(self) -> float:  # type: ignore[override]  # may rise, if wrongly bounded
+        """No call, with all its attempts, can cost more."""
+        return self.most_attempts * self.prices.cost(self._bound)
+
+    @property
+    def prices_known(self) -> bool:
+        """Whether the prices given can price a call."""
+        return self.prices.known
+
+    def statistics(self) -> dict[str, Any]:
+        """Counts since the start, for the report: calls, attempts, failures by kind, money; and
+        what was wrong with the first reply that was malformed."""
+        counts = vars(self._counts)
+        return {**counts, "failures": dict(sorted(self._counts.failures.items()))}
+
+    def close(self) -> None:
+        """Ends calls under way and the connections; may be called twice."""
+        self._background.close(self.disconnect())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r} at {self.host})"
+
+    def _check_bound(self, what: str) -> None:
+        """Raises InputError where tokens have ``what`` it says, and nothing bounds them."""
+        if self._bound.total == 0:
+            raise InputError(
+                f"model {self.name!r}: its tokens have {what}: expected the most tokens that a "
+                "call can use, got none"
+            )
+
+    def _unforeseen(self, error: Exception) -> ModelError:
+        """An exception that nobody thought of, without keys."""
+        said = scrubbed(one_line(error), self._keys)
+        return ModelError(f"{self._who}: {type(error).__name__}: {said}")
+
+    def _cause(self, error: Exception) -> Exception | None:
+        """The exception, to be shown below another, unless a key would be shown with it."""
+        return None if shows(error, self._keys) else error
+
+    def _check(self, reply: Reply, prompt: Prompt) -> None:
+        """Raises ValueError or ModelError for what is no answer to the prompt."""
+        if isinstance(reply.said, Unanswered):
+            return
+        for value in reply.said:
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"expected P(yes) between 0 and 1, got {value}")
+        check_answer(Answer(reply.said), prompt, self._who)
+
+    async def _in_time(self, doing: Any, *, billed: bool = False) -> Any:
+        try:
+            async with asyncio.timeout(self.retries.timeout):
+                return await doing
+        except TimeoutError:
+            seconds = f"no reply within {self.retries.timeout:g} s"
+            raise Trouble("timeout", seconds, billed=billed) from None
+
+    def _priced(self, reply: Reply, spent: float) -> Answer | Unanswered:
+        self._answered, self._silent = True, 0
+        cost = self._bill(reply.usage)
+        if reply.usage is None and self.prices.cost(Usage(1, 1)) > self.prices.cost(Usage()):
+            self._counts.cost_unconfirmed += cost
+        if isinstance(reply.said, Unanswered):
+            reason = writable(scrubbed(reply.said.reason, self._keys))
+            return Unanswered(reason, spent + cost)
+        return Answer(tuple(self._without_keys(value) for value in reply.said), spent + cost)
+
+    def _without_keys(self, value: Value) -> Value:
+        """A value as it may be journaled: a server may echo whatever it was sent."""
+        if isinstance(value, str):
+            return writable(scrubbed(value, self._keys))
+        if isinstance(value, Unanswered):
+            return Unanswered(writable(scrubbed(value.reason, self._keys)))
+        return value
+
+    def _shown(self, text: str) -> str:
+        """The beginning of a server's words, as it may stand in an error."""
+        text = writable(scrubbed(text, self._keys))
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
+
+    def _charge(self, trouble: Trouble) -> float:
+        """What a failed attempt costs."""
+        self._counts.failures[trouble.kind] += 1
+        if trouble.kind == MALFORMED and self._counts.first_malformed is None:
+            self._counts.first_malformed = trouble.detail
+        if trouble.usage is not None:
+            return self._bill(trouble.usage)
+        if not trouble.billed:
+            return 0.0
+        cost = self._bill(None)
+        self._counts.cost_unconfirmed += cost
+        return cost
+
+    def _bill(self, usage: Usage | None) -> float:
+        """The cost of one billed attempt; a usage above the bound lifts the bound."""
+        counts = self._counts
+        if usage is not None:
+            counts.input_tokens += usage.input
+            counts.output_tokens += usage.output
+            bound = Usage(
+                max(usage.input, self._bound.input), max(usage.output, self._bound.output)
+            )
+            counts.over_bound += bound != self._bound and self.prices.cost(usage) > 0
+            self._bound = bound
+        cost = self.prices.cost(usage or self._bound)
+        counts.cost += cost
+        return cost
+
+    def _stop_if_hopeless(self, trouble: Trouble) -> None:
+        """Raises ModelError for trouble that no further call can escape."""
+        if (trouble.asked or 0.0) > self.retries.patience:
+            raise ModelError(
+                f"{self._who} asks to wait {trouble.asked:.0f} s ({trouble.kind}), longer than "
+                f"{self.retries.patience:g} s; resume then"
+            ) from None
+        strange = trouble.then == "leave" and trouble.kind not in REPLIED and not self.trusted
+        first = not self._answered and (strange or trouble.kind == "unreachable")
+        if trouble.then == "stop" or first:
+            said = one_line(trouble).replace(f"{self._who}: ", "")
+            raise ModelError(f"{self._who}: {said}") from None
+
+    @property
+    def _who(self) -> str:
+        return f"model {self.name!r} at {self.host}"
