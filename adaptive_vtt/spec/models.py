@@ -326,7 +326,7 @@ class _Batched(_Paid):
         gt=0,
     )
     max_file_bytes: int | None = Field(
-        None, description="longer results of a batch are not read (6.4e7)", ge=1
+        None, description="longer results of a batch are not read (64000000)", ge=1
     )
 
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from .sent_batches import Sent, Unkept, key_of, name_of
 from .wire import MAX_REPLY_BYTES, parsed
 
 ROUND = 64
-"""Calls per batch. Beliefs are as old as a round is long: 64 cost hardly more calls than one."""
+"""Calls per batch. Beliefs are as old as a round is long; docs/benchmarks.md says what it costs."""
 DISCOUNT = 0.5
 """What a call costs in a batch, as a share of its price alone, at OpenAI and at Anthropic."""
 MAX_FILE_BYTES = 64_000_000
