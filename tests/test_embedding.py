@@ -12,7 +12,7 @@ from adaptive_vtt.testing import tiny_dataset
 
 def test_a_missing_package_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
-    with pytest.raises(InputError, match=r"pip install 'adaptive-vtt\[embedding\]'"):
+    with pytest.raises(InputError, match=r"pip install 'efficientnet-lite-pytorch>="):
         embed(tiny_dataset())
 
 

@@ -32,5 +32,5 @@ def test_missing_parquet_reader_is_named(tmp_path: Path, monkeypatch: pytest.Mon
         raise ImportError
 
     monkeypatch.setattr(pd, "read_parquet", missing)
-    with pytest.raises(InputError, match=r"needs pyarrow: pip install 'adaptive-vtt\[parquet\]'"):
+    with pytest.raises(InputError, match=r"needs pyarrow: pip install 'pyarrow>="):
         datasets.read_table(tmp_path / "t.parquet")

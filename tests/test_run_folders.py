@@ -166,7 +166,7 @@ def test_verify_says_what_it_checked_and_writes_nothing(
     assert len(head) == 32
     assert run("verify", str(folder), "--head", head.upper()) == 0
     said = capsys.readouterr().out
-    assert "4 answers among them, are as they were written; its interval follows" in said
+    assert "4 answers among them, are as they were written; the interval follows" in said
     assert f"every draw follows from the audit's key; head {head}" in said
     assert head.encode() in before["report.html"]
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before

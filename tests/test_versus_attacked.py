@@ -21,6 +21,7 @@ from test_versus import Skilled, both, space
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.datasets import phantom
 from adaptive_vtt.demo_server import Behaviour, DemoBrain
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import SQLiteJournal, read_journal
@@ -427,7 +428,7 @@ def test_a_cap_needs_the_prices_of_both_models():
 @pytest.mark.parametrize("cap", [20_000.0, pytest.param(70_000.0, marks=pytest.mark.slow)])
 def test_under_a_cap_two_servers_with_faults_never_bill_more(tmp_path: Path, cap: float):
     """16 calls of each on their way, interrupted twice; the servers count what they billed."""
-    dataset = avtt.datasets.phantom(30, size=64)
+    dataset = phantom(30, size=64)
     questions = QuestionSpace(dataset, ["identity", "brightness_up"])
     brains = [DemoBrain(dataset, error=error, worse=0.1, seed=1) for error in (0.3, 0.2)]
     behaviours = [Behaviour(**FAULTY, truncated=0.1, retry_after=0.01, seed=k) for k in (1, 2)]

@@ -61,6 +61,7 @@ _DEFAULTS: dict[str, Any] = {
     "price_tokens": 1_000_000,
     "retries": 5,
     "seed": 0,
+    "set_aside": 0.1,
     "several": "all",
     "sight": "colours",
     "strict": True,

@@ -8,6 +8,7 @@ import numpy as np
 from ..errors import InputError
 from ..space import QuestionSpace
 from ..types import Floats
+from ..utils.extras import pip_install
 from .atoms import Atom, by_rows
 
 NAME = "clusters"
@@ -49,7 +50,7 @@ def _of(space: QuestionSpace, table: Floats, count: int) -> list[Atom]:
         from sklearn.cluster import KMeans
     except ImportError:
         raise InputError(
-            "discover_by: 'clusters' needs scikit-learn: pip install 'adaptive-vtt[slices]'"
+            f"discover_by: 'clusters' needs scikit-learn: {pip_install('slices')}"
         ) from None
     found = KMeans(count, n_init=4, random_state=0).fit(table)
     away = found.transform(table)

@@ -195,7 +195,7 @@ class CertifySpec(Section):
     discover_by: list[str] = Field(
         ["metadata", "cells"],
         description="what proposes slices: metadata, cells (relation, severity, concept, truth), "
-        "clusters (of images; pip install 'adaptive-vtt[slices]'), words (of prompts)",
+        "clusters (of images; needs scikit-learn), words (of prompts)",
         min_length=1,
     )
     set_aside: float | None = Field(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..utils.extras import pip_install
 from .protocol import Value
 
 AUDIT = "avtt.audit"
@@ -31,7 +32,7 @@ class MLflow:
             from mlflow.tracking import MlflowClient
         except ImportError:
             raise InputError(
-                "tracking: MLflow needs mlflow-skinny: pip install 'adaptive-vtt[mlflow]'"
+                f"tracking: MLflow needs mlflow-skinny: {pip_install('mlflow')}"
             ) from None
         logging.getLogger("mlflow").setLevel(logging.WARNING)  # what it says of tables it creates
         self._metric, self._param, self._client = Metric, Param, MlflowClient

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..utils.extras import pip_install
 from .protocol import Value
 
 RESULT = "result.json"
@@ -18,7 +19,7 @@ class TensorBoard:
             from tensorboardX import SummaryWriter
         except ImportError:
             raise InputError(
-                "tracking: TensorBoard needs tensorboardX: pip install 'adaptive-vtt[tensorboard]'"
+                f"tracking: TensorBoard needs tensorboardX: {pip_install('tensorboard')}"
             ) from None
         self._open, self._folder = SummaryWriter, folder / "tensorboard"
         self._writer: Any = None

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import InputError
+from ..utils.extras import pip_install
 from .protocol import Value
 
 SERVER = "https://api.wandb.ai"
@@ -25,7 +26,7 @@ class Wandb:
             import wandb
         except ImportError:
             raise InputError(
-                "tracking: Weights & Biases needs wandb: pip install 'adaptive-vtt[wandb]'"
+                f"tracking: Weights & Biases needs wandb: {pip_install('wandb')}"
             ) from None
         self._wandb, self._project, self._folder = wandb, project, folder
         self._run: Any = None

@@ -50,7 +50,7 @@ class AnthropicBatch(BatchEndpoint):
     the module. ``max_tokens`` bounds the reply, ``max_input_tokens`` text and image: a bound for
     the money, since no protocol enforces it. ``options`` go into the request as they are.
     ``max_file_bytes``: longer results are not read, and count as billed. Raises InputError for a
-    key that is not set. Needs httpx (pip install 'adaptive-vtt[http]').
+    key that is not set. Needs httpx, the extra ``http``.
     """
 
     def __init__(
