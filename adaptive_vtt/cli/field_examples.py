@@ -68,6 +68,7 @@ _DEFAULTS: dict[str, Any] = {
     "surrogate": "question-gp",
     "thresholds": [0.25, 0.5],
     "timeout": 60.0,
+    "to": "mlflow",
     "unanswered_loss": 1.0,
     "up": 0.9,
     "words": "alike",
