@@ -74,3 +74,11 @@ def rounded_up(value: float) -> float:
         return 0.0
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return float(f"{math.ceil(value / unit - 1e-9) * unit:.10g}")
+
+
+def rounded_down(value: float) -> float:
+    """The next number below with two digits that count: 0.0137 becomes 0.013."""
+    if value <= 0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{math.floor(value / unit + 1e-9) * unit:.10g}")

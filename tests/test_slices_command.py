@@ -163,3 +163,13 @@ def test_a_name_cannot_break_out_of_the_report(folder):
     page = render(other)
     assert evil not in page
     assert "&lt;script&gt;alert(1)" in page
+
+
+def test_a_gate_whose_targets_are_as_certain_as_asked_says_what_more_to_ask(folder, capsys):
+    rate = json.loads((folder / "plain" / "result.json").read_text())["targets"][0]["estimate"]
+    with pytest.raises(SystemExit) as ended:
+        main(["gate", str(folder / "plain"), "--rule", f"overall <= {rate + 0.03:.4f}"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert ended.value.code == 4
+    assert "as certain as was asked" in said
+    assert re.search(r"avtt resume \S+ --half-width 0\.0(29|3)'", said)

@@ -1,14 +1,22 @@
 """``avtt gate``: may the model pass? Decided from the journal, nothing is asked."""
 
 import json
+import shlex
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .options import Json, RunDir
+
+if TYPE_CHECKING:
+    from ..gate import Gate
+    from ..journal.facts import Facts
+
+MOST_NARROWER = 4
+"""An interval is proposed to become so many times narrower, at most: calls go with the square."""
 
 
 def gate(
@@ -40,7 +48,6 @@ def gate(
     from ..journal.facts import read_facts
     from ..journal.files import JOURNAL
     from ..utils.files import write_text
-    from ..way_on import way
 
     with closing(read_journal(directory / JOURNAL)) as journal:
         if listed:
@@ -50,7 +57,7 @@ def gate(
             typer.echo("\n".join(f"{VERSUS * compared}{name}" for name in names))
             return
         found = decide(journal, rule, str(directory))
-        begun = way(read_facts(journal.facts()), directory)
+        facts = read_facts(journal.facts())
     if junit is not None:
         write_text(junit, found.junit())
     if summary is not None:
@@ -63,6 +70,26 @@ def gate(
             typer.echo(str(ruling))
         typer.echo(f"gate: {found.state}; {found.promise}")
         if found.state == "open":
-            typer.echo(f"go on with {begun}, under a higher limit if it met one, and try again")
+            typer.echo(_onward(found, facts, directory))
     if found.exit_code:
         raise typer.Exit(found.exit_code)
+
+
+def _onward(found: "Gate", facts: "Facts", directory: Path) -> str:
+    """What may decide an open gate. An audit whose open targets are as certain as was asked goes on
+    only if more is asked: intervals as narrow as their distance from the limit."""
+    from ..way_on import rounded_down, way
+
+    open_ = [ruling for ruling in found.rulings if ruling.state == "open"]
+    wanted = None if facts.certificate is None else facts.certificate.half_width
+    by_command = facts.spec is not None and facts.begun_by is None
+    widest = max(((r.upper - r.lower) / 2 for r in open_), default=0.0)
+    if wanted is None or not by_command or widest > wanted:
+        begun = way(facts, directory)
+        return f"go on with {begun}, under a higher limit if it met one, and try again"
+    apart = min(abs(ruling.estimate - ruling.rule.limit) for ruling in open_)
+    narrower = rounded_down(max(apart, widest / MOST_NARROWER))
+    return (
+        f"its targets are as certain as was asked; go on with 'avtt resume "
+        f"{shlex.quote(str(directory))} --half-width {narrower:g}', and try again"
+    )

@@ -73,7 +73,7 @@ def _show(before: "Result", now: "Result", out: Path) -> None:
         table.add_column(name, justify="left" if name == "target" else "right")
     certified = now.guarantee is not None  # the oracle may call the same targets otherwise
     known = now.targets["target"] if certified else before.targets["target"]
-    then = dict(zip(known, _cells(before), strict=True))
+    then = dict(zip(known, _cells(before), strict=False))  # slices, left out now, stand last
     shown = now.targets.assign(now=_cells(now)).sort_values("estimate", ascending=False)
     for row in shown.head(SHOWN).itertuples():
         cells = (row.target, then.get(row.target, "-"), row.now, str(row.questions))
