@@ -17,11 +17,13 @@ from xml.etree import ElementTree
 import pandas as pd
 
 from .certify.comparison import Comparison
+from .certify.targets import Target, named_targets
 from .certify.verify import verify
-from .errors import InputError
+from .errors import InputError, unknown
 from .journal import Journal
 from .journal.facts import CertificateFacts, read_facts
 from .results import Result, summarise
+from .space import QuestionSpace
 from .stopping import State as Standing
 from .types import TargetId
 
@@ -242,7 +244,8 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
         remedy = (
             "one chosen after seeing the answers would not be covered by the guarantee: begin a "
             f"new audit with --targets {family(rule.about)} and another --out, which may learn "
-            "from this one (prior_journal)"
+            "from this one (prior_journal); or, where alpha was set aside, let draws to come "
+            f"certify it: 'avtt resume DIR --posthoc {rule.about}'"
         )
     else:
         remedy = f"--targets {family(rule.about)} adds it"
@@ -260,10 +263,27 @@ def family(about: str) -> str:
     return {"severity": "severities"}.get(kind, f"{kind}s" if rest else kind)
 
 
+def asked_later(space: QuestionSpace, names: Sequence[str]) -> dict[str, Target]:
+    """The targets that rules name so, by their handles, for ``Audit.certify_also``.
+
+    Raises InputError for a name that is none.
+    """
+    found: dict[str, Target] = {}
+    for name in names:
+        targets = {handle(t.id): t for t in named_targets(space, [family(name)])}
+        wanted = {told: target for told, target in targets.items() if named(name, target.id)}
+        if not wanted:
+            raise unknown("target", name, targets, "posthoc")
+        found |= wanted
+    return found
+
+
 def named(about: str, target: TargetId) -> bool:
     """Whether a rule's words name the target: by its handle, by that of several ("relations",
     "concept:NAME", "group:COLUMN"), or by its name for people."""
     several = {f"{target.kind}s", f"concept:{target.concept}", f"group:{target.group}"}
+    if target.kind == "slice":
+        several = {str(target.filter)}
     if target.kind == "severity":
         several = {"severities", f"severity:{target.relation}"}
     return about in {handle(target), target.name, *several}
@@ -393,7 +413,7 @@ def _worse_by(
 
 
 def _percent(rate: float) -> str:
-    return f"{100 * rate:.1f} %"
+    return f"{round(100 * rate, 1) + 0.0:.1f} %"  # never -0.0
 
 
 def _cell(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +174,27 @@ def test_a_gate_whose_targets_are_as_certain_as_asked_says_what_more_to_ask(fold
     assert ended.value.code == 4
     assert "as certain as was asked" in said
     assert re.search(r"avtt resume \S+ --half-width 0\.0(29|3)'", said)
+
+
+def test_a_target_that_is_asked_for_later_is_certified_by_the_draws_to_come(folder, capsys):
+    found, rule = str(folder / "found"), "concept:bright:false-alarm rate <= 1"
+    refused = told(["gate", found, "--rule", rule], capsys, code=2)
+    assert "avtt resume DIR --posthoc concept:bright:false-alarm rate" in refused
+    name = "concept:bright:false-alarm rate"
+    told(["resume", found, "--posthoc", name, "--json"], capsys)
+    told(["verify", found], capsys)
+    assert told(["gate", found, "--rule", rule], capsys).startswith("pass")
+    assert f"{name}\n  rate " in (listed := told(["slices", found], capsys))
+    assert "asked for at call" in listed
+    again = told(["resume", found, "--posthoc", name], capsys, code=2)
+    assert f"posthoc: '{name}' is a target already" in again
+    typo = told(["resume", found, "--posthoc", "relation:blur"], capsys, code=2)
+    assert "unknown target 'relation:blur'" in typo
+    aside = told(["resume", str(folder / "plain"), "--posthoc", name], capsys, code=2)
+    assert "expected an audit that set a share of its alpha aside for targets" in aside
+    with closing(read_journal(folder / "found" / "journal.db")) as journal:
+        rows = [json.loads(r.value) for r in journal.fact_rows() if r.name == "slices"]
+        slices, draws = rows[-1], journal.draws(laws=False)
+    mine = next(s for s in slices if s["name"] == name)
+    assert mine["since"] < len(draws)
+    assert len(draws[mine["since"] - 1].moves) < len(draws[mine["since"]].moves)

@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 
 from ..certify.plan import Certify as Certify
 from ..certify.population import describe_population
+from ..certify.targets import Target
 from ..engine.audit_key import same_key
 from ..engine.audit_parts import assembled
 from ..engine.belief import Belief
@@ -180,6 +181,14 @@ class Audit:
 
             run_model(self, step)
         return self.result()
+
+    def certify_also(self, targets: Mapping[str, Target]) -> None:
+        """Makes these, under these names, targets of the draws to come, as slices become some.
+
+        Raises InputError where no alpha was set aside for that when the audit began
+        (``set_aside``), and for what is a target already.
+        """
+        self._discovery.ask_for(list(targets), list(targets.values()), self.journal)
 
     def result(self) -> Result:
         """What is known now, recomputed from the journal."""

@@ -7,12 +7,18 @@ from typing import Any
 import numpy as np
 
 from ..certify.plan import Certify
+from ..certify.population import masks_of
+from ..certify.targets import Target
 from ..engine.audit_parts import Parts
+from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import DiscoverFacts, Facts
-from ..slices.looking import Looking, fact, is_due
+from ..journal.rows import DrawRow
+from ..slices.evidence import Evidence
+from ..slices.looking import Looking, asked_for, fact, is_due
 from ..space import QuestionSpace
 from ..stopping import State, StoppingRule
+from ..types import Indices, TargetId
 
 
 class Discovery:
@@ -59,11 +65,9 @@ class Discovery:
         if certifier is None or looking is None:
             return
         self._looked = self._draws
-        learned = self._parts.draw_order.learned
-        draws = [row for row in journal.draws(laws=False) if row.draw < learned]
         registered = len(certifier.registered)
         found = looking.find(
-            draws,
+            self._learned(journal),
             journal.calls(),
             most=self._most - self._found,
             known=certifier.registered,
@@ -71,12 +75,58 @@ class Discovery:
         )
         if not found:
             return
-        drawn = [self._parts.judge.questions_of(call) for call in self._parts.draw_order.calls]
-        questions = np.concatenate([np.zeros(0, np.int64), *drawn])
+        drawn = self._drawn()
+        told = [fact(looking.space, one, self._draws, drawn) for one in found]
+        self._adopt([one.target for one in found], told, journal)
+
+    def ask_for(self, names: Sequence[str], targets: Sequence[Target], journal: Journal) -> None:
+        """Makes targets of these, under these names, from the next draw on: whatever made somebody
+        ask for them lies in the past by then.
+
+        Raises InputError where the audit set no alpha aside for targets that come later, and for
+        what is a target already.
+        """
+        certifier = self._parts.selector.certifier
+        if certifier is None or not certifier.rules.set_aside:
+            raise InputError(
+                "posthoc: expected an audit that set a share of its alpha aside for targets that "
+                "come later (--discover, or set_aside in [certify]), got one that set none aside; "
+                f"begin a new one with {', '.join(names)} among its targets and another --out"
+            )
+        space, evidence = (
+            certifier.space,
+            Evidence.of(certifier.space, self._learned(journal), journal.calls()),
+        )
+        known = [masks_of(target) for target in certifier.targets]
+        for name, target in zip(names, targets, strict=True):
+            if masks_of(target) in known:
+                raise InputError(f"posthoc: {name!r} is a target already")
+        drawn, since = self._drawn(), self._draws
+        told = [
+            asked_for(space, target, name, evidence, drawn, since)
+            for name, target in zip(names, targets, strict=True)
+        ]
+        ids = (TargetId("slice", filter=name) for name in names)
+        renamed = [replace(target, id=id) for target, id in zip(targets, ids, strict=True)]
+        self._adopt(renamed, told, journal)
+
+    def _adopt(
+        self, targets: Sequence[Target], told: Sequence[dict[str, Any]], journal: Journal
+    ) -> None:
+        """``told``: the targets as facts, which are journaled first."""
         before = journal.facts().get("slices") or []
-        told = [fact(looking.space, one, self._draws, questions) for one in found]
         journal.set_facts(slices=[*before, *told])
-        self._parts.adopt([one.target for one in found], journal)
+        self._parts.adopt(targets, journal)
+
+    def _learned(self, journal: Journal) -> list[DrawRow]:
+        """The draws that were learnt from."""
+        learned = self._parts.draw_order.learned
+        return [row for row in journal.draws(laws=False) if row.draw < learned]
+
+    def _drawn(self) -> Indices:
+        """Every question that was drawn."""
+        drawn = [self._parts.judge.questions_of(call) for call in self._parts.draw_order.calls]
+        return np.concatenate([np.zeros(0, np.int64), *drawn])
 
     def _last_chance(self, state: State) -> bool:
         """Whether nothing but want of open targets ends the audit now."""

@@ -31,6 +31,13 @@ def resume(
             metavar="COUNT",
         ),
     ] = None,
+    posthoc: Annotated[
+        list[str],
+        typer.Option(
+            help="Certify this target, too, with draws to come; named as rules of a gate name it.",
+            metavar="TARGET",
+        ),
+    ] = [],  # noqa: B006 - typer copies it
     questions: Annotated[
         int | None, typer.Option(help="Answered questions, at most, in all.", metavar="COUNT")
     ] = None,
@@ -65,7 +72,7 @@ def resume(
         from ..spec.going_on import resume as go_on
         from .run_folder import run_and_report
 
-        audit = go_on(directory, **limits)
+        audit = go_on(directory, posthoc=posthoc, **limits)
         if not as_json and any(limit is not None for limit in limits.values()):
             typer.echo(_said(limits, bool(audit.targets)), err=True)
         run_and_report(audit, directory, as_json, open_it=open_it)

@@ -12,6 +12,7 @@ from .options import Json, RunDir, names
 
 if TYPE_CHECKING:
     from ..journal import Journal
+    from ..journal.facts import SliceFacts
     from ..slices import Found
 
 OTHERWISE = "look from Python with adaptive_vtt.slices.explore(audit.journal, audit.space, most=5)"
@@ -103,9 +104,16 @@ def _certified(journal: "Journal") -> list[dict[str, Any]]:
     rows = table[table["kind"] == "slice"].to_dict("records")
     keys = ("estimate", "lower", "upper", "certified", "questions")
     return [
-        {"slice": s.name, "found_at": s.since, "size": s.size} | {k: row[k] for k in keys}
+        {"slice": s.name, "how": _how(s), "found_at": s.since, "size": s.size}
+        | {k: row[k] for k in keys}
         for s, row in zip(slices, rows, strict=True)
     ]
+
+
+def _how(found: "SliceFacts") -> str:
+    from ..slices.looking import ASKED
+
+    return "asked for" if found.found_by == (ASKED,) else "found"
 
 
 def _proposed(journal: "Journal", space: Any, found: "Found") -> dict[str, Any]:
@@ -142,7 +150,7 @@ def _lines(told: dict[str, Any]) -> list[str]:
         state = "certified" if row["certified"] else "not as narrow as asked yet"
         lines += [
             row["slice"],
-            f"  rate {row['lower']:.1%} to {row['upper']:.1%}, {state}; found at call "
+            f"  rate {row['lower']:.1%} to {row['upper']:.1%}, {state}; {row['how']} at call "
             f"{row['found_at']}, {row['questions']} of {row['size']} questions asked",
         ]
     if told["certified"]:

@@ -49,6 +49,12 @@ class Evidence:
         loss, weight = (np.array([row[k] for row in told], float) for k in (1, 2))
         return cls(question, sample, variant, concept, truth, loss, weight)
 
+    @property
+    def rate(self) -> float:
+        """The weighted mean loss; 0 where nothing is judged."""
+        weights = self.weight
+        return float(np.average(self.loss, weights=weights)) if weights.any() else 0.0
+
     def only(self, kept: Bools | Indices) -> Self:
         """Those of the questions that ``kept`` marks (n,), or those at its places."""
         return type(self)(*(getattr(self, f.name)[kept] for f in fields(self)))

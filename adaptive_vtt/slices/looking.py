@@ -8,6 +8,8 @@ before it ends for want of open targets.
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..certify.plan import DISCOVER_BY
 from ..certify.population import masks_of, target_of
 from ..certify.targets import Target, member, size
@@ -22,6 +24,8 @@ from .search import Found, find
 
 FIRST = 60
 """The draw at which an audit looks first: fewer answers seldom tell anything."""
+ASKED = "asked"
+"""Who found a target that somebody asked for."""
 APART = 1.5
 """Factor between the draws of two looks."""
 
@@ -74,16 +78,11 @@ def explore(
 def fact(space: QuestionSpace, found: Found, since: int, drawn: Indices) -> dict[str, Any]:
     """A slice for the journal (``journal.facts.SliceFacts``), found before draw ``since``, when
     the questions ``drawn`` had been drawn."""
-    sample, variant, concept = space.parts(drawn)
-    truth = space.dataset.truth(sample, concept)
-    seen = drawn[member(space, [found.target], sample, variant, concept, truth)[0]]
     return {
         "name": found.words,
         "found_by": [*found.found_by],
         "since": since,
-        "size": size(space, found.target),
-        "seen": seen.tolist(),
-        "masks": masks_of(found.target),
+        **_questions(space, found.target, drawn),
         "where": found.where,
         "images": found.images,
         "rate": found.rate,
@@ -91,3 +90,30 @@ def fact(space: QuestionSpace, found: Found, since: int, drawn: Indices) -> dict
         "least_lift": found.least_lift,
         "tried": found.tried,
     }
+
+
+def asked_for(
+    space: QuestionSpace, target: Target, name: str, evidence: Evidence, drawn: Indices, since: int
+) -> dict[str, Any]:
+    """The same of a target that somebody asks for at draw ``since``, for whatever reason."""
+    inside = evidence.only(evidence.inside(space, [target])[0])
+    return {
+        "name": name,
+        "found_by": [ASKED],
+        "since": since,
+        **_questions(space, target, drawn),
+        "where": None,
+        "images": len(np.unique(inside.sample)),
+        "rate": inside.rate,
+        "base": evidence.rate,
+        "least_lift": 0.0,
+        "tried": 1,
+    }
+
+
+def _questions(space: QuestionSpace, target: Target, drawn: Indices) -> dict[str, Any]:
+    """Which questions a target has, and which of them are among those ``drawn``."""
+    sample, variant, concept = space.parts(drawn)
+    truth = space.dataset.truth(sample, concept)
+    seen = drawn[member(space, [target], sample, variant, concept, truth)[0]]
+    return {"size": size(space, target), "seen": seen.tolist(), "masks": masks_of(target)}

@@ -121,7 +121,7 @@ def _best(
 ) -> Found | None:
     order = np.argsort(evidence.sample, kind="stable")  # answers about an image side by side
     evidence = evidence.only(order)
-    base = float(np.average(evidence.loss, weights=evidence.weight))
+    base = evidence.rate
     if base <= 0 or not atoms:
         return None
     columns = evidence.inside(space, [atom.target for atom in atoms])

@@ -1,12 +1,13 @@
 """Going on with the audit of a run folder, under other limits if that is wanted."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ..audit import Audit
 from ..errors import InputError
+from ..gate import asked_later
 from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
@@ -39,7 +40,9 @@ class NewLimits(TypedDict, total=False):
     seconds: float | None
 
 
-def resume(directory: Path | str, **limits: Unpack[NewLimits]) -> Audit:
+def resume(
+    directory: Path | str, *, posthoc: Sequence[str] = (), **limits: Unpack[NewLimits]
+) -> Audit:
     """The audit in the run folder ``directory``, brought to where it stopped: ``run`` goes on.
 
     ``limits`` change when it ends: ``budget`` (calls), ``max_cost`` (money), ``half_width``,
@@ -47,6 +50,9 @@ def resume(directory: Path | str, **limits: Unpack[NewLimits]) -> Audit:
     in SPEC.toml. They are journaled, so that they stay. Intervals hold at every moment, whatever
     ends the audit, so the guarantee is as it was (``certify.rules.Rules.aiming`` says why of
     ``half_width``).
+
+    ``posthoc``: targets, as rules of a gate name them, that draws to come shall certify, too,
+    whatever made somebody choose them; see ``Audit.certify_also``.
 
     Runs the model that the journal's spec names. Raises InputError for a limit below what was
     spent already, JournalError where no audit of a SPEC.toml was begun in the folder.
@@ -63,13 +69,16 @@ def resume(directory: Path | str, **limits: Unpack[NewLimits]) -> Audit:
             spec = _changed(spec, changes)
             check_limits(changes, journal, facts)
             notes = notes_of(spec, facts.base)
-        return build_audit(
+        audit = build_audit(
             spec,
             base,
             check=lambda space: check_before_code(facts, spec, space),
             journal=journal,
             notes=notes,
         )
+        if posthoc:
+            audit.certify_also(asked_later(audit.space, posthoc))
+        return audit
 
 
 def _questions(calls: Iterable[CallRow]) -> int:
