@@ -197,6 +197,7 @@ def test_replayed_answers_are_those_of_the_model() -> None:
         assert sources[sample.id] == pytest.approx(dice)
 
 
+@pytest.mark.slow
 def test_audits_replay_and_count_their_sources() -> None:
     """Every follow-up of frame k under relation r loses half its Dice where k < r."""
     dataset, names = phantom_unet.frames(12, size=64), retraining.TASKS["segmentation"].relations

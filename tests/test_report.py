@@ -244,6 +244,7 @@ def test_failures_say_what_they_can_be_filtered_by(page: str, fashion: Path) -> 
         assert said == {(evidence.asked(a.question).concept, a.truth) for a in wrong}
 
 
+@pytest.mark.slow
 def test_large_pictures_are_left_out_before_the_page_grows_heavy() -> None:
     noise = np.random.default_rng(0).integers(0, 256, (150, 160, 160, 3), dtype=np.uint8)
     labels = pd.DataFrame({"c": [0, 1] * 75})

@@ -374,7 +374,7 @@ def test_canaries_hear_model_a_again_where_its_answers_were_known(earlier: Path)
     changed = Skilled("old", 0.1)
     result = Versus(space(11), changed, both()[1], journal_a=earlier, **given).run().result
     assert result.canaries is not None
-    assert result.canaries.differ > 3
+    assert result.canaries.differ > 0  # which are asked again follows from the journal's head
     assert any("answers asked again differ" in warning for warning in result.warnings)
 
 

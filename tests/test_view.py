@@ -390,6 +390,7 @@ def test_a_worker_survives_what_fails_and_comes_again_where_it_was_killed() -> N
     worker.close()
 
 
+@pytest.mark.slow
 def test_a_worker_ends_with_whoever_began_it() -> None:
     code = (
         "import os\nfrom adaptive_vtt.view.worker import Worker\n"
