@@ -38,6 +38,7 @@ from .engine.belief import Learnt
 from .engine.canaries import repeated
 from .engine.journaled_answers import LOST, values_of
 from .engine.judge import Judge
+from .engine.selector import teach
 from .engine.settings import describe_oracle, describe_space
 from .errors import InputError
 from .journal import Journal, SQLiteJournal, open_journal, read_journal
@@ -318,15 +319,6 @@ def _play(
         if draw.call not in answered:
             return  # what comes after an open call is not learnt from
         questions, move = judge.questions_of(draw.call), Move.of(draw.moves)
-        inside = certifier.members(questions)
-        certifier.restore(move, inside)
+        certifier.restore(move, certifier.members(questions))
         judged = (row for row in answered[draw.call].answers if row.loss is not None)
-        learnt = {row.question: Learnt.of(row, both) for row in judged}
-        found = [learnt[question] for question in questions.tolist()]
-        certifier.learn(
-            move,
-            inside,
-            np.array([each.least for each in found]),
-            np.array([each.most for each in found]),
-            np.array([each.excluded for each in found]),
-        )
+        teach(certifier, move, questions, [Learnt.of(row, both) for row in judged])

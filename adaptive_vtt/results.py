@@ -13,6 +13,7 @@ import pandas as pd
 from .cautions import cautions
 from .certify import Bounds, derive, verify_versus
 from .certify.compared import Compared, compared
+from .certify.tracks import members_of
 from .certify.verify import Interval, recompute
 from .engine.canaries import Repeated, repeated
 from .errors import InputError, unknown
@@ -376,9 +377,8 @@ def _certified(
         if draw.call not in answered:
             continue
         out = {a.question for a in answered[draw.call].answers if a.excluded}
-        told = {question.question for question in answered[draw.call].answers}
-        later = [(s.before & told) for s in certificate.slices if s.since > draw.draw]
-        for k, members in enumerate([*(move.members for move in draw.moves), *later]):
+        told = [answer.question for answer in answered[draw.call].answers]
+        for k, members in enumerate(members_of(certificate, draw, told)):
             asked[k] += len(members)
             excluded[k] += len(out.intersection(members))
     table = pd.DataFrame(rows).assign(questions=asked, excluded=excluded)

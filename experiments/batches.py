@@ -12,10 +12,7 @@ request that was submitted twice would be one more than the calls of an undistur
 """
 
 import argparse
-import json
-import os
 import tempfile
-import urllib.request
 from collections.abc import Callable, Sequence
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,7 +22,6 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.audit import Audit
-from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.demo_server import Behaviour
 from adaptive_vtt.models import (
     Encoding,
@@ -33,21 +29,33 @@ from adaptive_vtt.models import (
     ModelDefaults,
     OpenAIBatch,
     Polling,
-    Prices,
     Retries,
+    Usage,
 )
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.utils.files import write_text
 
-from .endpoints import BUDGET, RELATIONS, chat, ended, frames, serve
+from .endpoints import (
+    BUDGET,
+    MOST_SAID,
+    MOST_TOKENS,
+    PRICES,
+    RELATIONS,
+    bill,
+    chat,
+    ended,
+    frames,
+    serve,
+    to_its_end,
+)
 from .resilience_audits import served
 
 Row = dict[str, Any]
 SIZES = (1, 16, 64, 256)
 """Calls per batch; 1 stands for one call at a time, without batches."""
-PRICES = Prices(input=2.5, output=10.0)
-MOST_TOKENS, MOST_SAID = 400, 32
-CAP = BUDGET * 3 * 0.5 * (MOST_TOKENS * 2.5 + MOST_SAID * 10.0) / 1e6
+HALF = PRICES.times(0.5)
+"""What tokens cost in a batch."""
+CAP = BUDGET * 3 * HALF.cost(Usage(MOST_TOKENS, MOST_SAID))
 """Money for an audit that is killed: its calls at their worst price."""
 
 
@@ -115,30 +123,7 @@ def cost(seeds: int, half_width: float) -> list[Row]:
 
 def killed_audit(url: str, journal: str) -> None:
     """The audit that is killed and resumed, in a process of its own."""
-    model = batched(url, 16)
-    with Audit(
-        QuestionSpace(frames(), RELATIONS),
-        model,
-        seed=0,
-        budget=BUDGET,
-        max_cost=CAP,
-        half_width=0.02,
-        targets=["overall", "relations"],
-        candidates=256,
-        surrogate=False,
-        journal=journal,
-    ) as audit:
-        Path(journal + ".begun").touch()
-        result = audit.run()
-        verify(audit.journal)
-        facts = {
-            "intervals": audit.journal.facts()["intervals"],
-            "lost": audit.interrupted,
-            "cost": result.cost,
-        }
-    model.close()
-    write_text(Path(journal + ".json"), json.dumps(facts))
-    os._exit(0)
+    to_its_end(batched(url, 16), journal, half_width=0.02, max_cost=CAP)
 
 
 def kills(moments: int) -> list[Row]:
@@ -150,10 +135,10 @@ def kills(moments: int) -> list[Row]:
     ):
         whole = ended(context, killed_audit, url, f"{folder}/whole.db", [])
         while killed < moments:
-            before = _bill(url)
+            before = bill(url)
             waits = rng.uniform(0.0, 1.5, int(rng.integers(1, 4))).tolist()
             found = ended(context, killed_audit, url, f"{folder}/{killed}.db", waits)
-            after = _bill(url)
+            after = bill(url)
             killed += found["kills"]
             runs.append(
                 {
@@ -178,16 +163,10 @@ def kills(moments: int) -> list[Row]:
     ]
 
 
-def _bill(url: str) -> dict[str, int]:
-    with urllib.request.urlopen(f"{url}/demo/statistics") as reply:
-        found: dict[str, int] = json.load(reply)
-        return found
-
-
 def _price(before: dict[str, int], after: dict[str, int]) -> float:
     """What the endpoint bills for what came between, at half the prices."""
     sent, said = (after[n] - before[n] for n in ("prompt_tokens", "completion_tokens"))
-    return (sent * 2.5 + said * 10.0) / 2e6
+    return HALF.cost(Usage(sent, said))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -54,6 +54,8 @@ Row = dict[str, Any]
 FRAMES, SIDE = 200, 128
 FLIGHT = 64
 FAULTS = 0.2
+PRICES = Prices(input=2.5, output=10.0)
+MOST_TOKENS, MOST_SAID = 400, 32
 BUDGET = 80
 """Calls of an audit that is killed."""
 CAPS = (60.0, 200.0)
@@ -84,9 +86,9 @@ def chat(url: str, **options: Any) -> OpenAIChat:
         "demo-endoscopist",
         base_url=f"{url}/v1",
         encoding=Encoding("jpeg"),
-        max_tokens=32,
-        max_input_tokens=400,
-        prices=Prices(input=2.5, output=10.0),
+        max_tokens=MOST_SAID,
+        max_input_tokens=MOST_TOKENS,
+        prices=PRICES,
         **options,
     )
 
@@ -295,23 +297,31 @@ def chaos(quick: bool) -> list[Row]:
 def killed_audit(url: str, journal: str) -> None:
     """The audit that is killed and resumed, in a process of its own."""
     retries = Retries(timeout=5.0, first_wait=0.01)
-    model = chat(url, limits=Limits(in_flight=8), retries=retries)
-    space = QuestionSpace(frames(), RELATIONS)
+    to_its_end(chat(url, limits=Limits(in_flight=8), retries=retries), journal, half_width=0.05)
+
+
+def to_its_end(model: ModelDefaults, journal: str, **options: Any) -> None:
+    """Runs the audit of ``model`` in ``journal``, resuming it where it was begun; what it came to
+    is left beside the journal, and the process ends."""
     with Audit(
-        space,
+        QuestionSpace(frames(), RELATIONS),
         model,
         seed=0,
         budget=BUDGET,
-        half_width=0.05,
         targets=["overall", "relations"],
         candidates=256,
         surrogate=False,
         journal=journal,
+        **options,
     ) as audit:
         Path(journal + ".begun").touch()
-        audit.run()
+        result = audit.run()
         verify(audit.journal)
-        facts = {"intervals": audit.journal.facts()["intervals"], "lost": audit.interrupted}
+        facts = {
+            "intervals": audit.journal.facts()["intervals"],
+            "lost": audit.interrupted,
+            "cost": result.cost,
+        }
     model.close()
     write_text(Path(journal + ".json"), json.dumps(facts))
     os._exit(0)
@@ -323,7 +333,7 @@ def kills(quick: bool) -> list[Row]:
     rng, killed, audits, same, lost = np.random.default_rng(0), 0, 0, 0, 0
     with tempfile.TemporaryDirectory() as folder, served(serve, behaviour) as url:
         whole = ended(context, killed_audit, url, f"{folder}/whole.db", [])
-        before = _requests(url)
+        before = bill(url)["answered"]
         while killed < moments:
             path = f"{folder}/{killed}.db"
             waits = rng.uniform(0.0, 0.6, int(rng.integers(1, 4))).tolist()
@@ -332,7 +342,7 @@ def kills(quick: bool) -> list[Row]:
             same += found["intervals"] == whole["intervals"]
             lost += found["lost"]
             audits += 1
-        served_again = _requests(url) - before - audits * BUDGET
+        served_again = bill(url)["answered"] - before - audits * BUDGET
     return [
         {
             "kills": killed,
@@ -367,9 +377,11 @@ def ended(
     return {**json.loads(Path(path + ".json").read_text()), "kills": count}
 
 
-def _requests(url: str) -> int:
+def bill(url: str) -> dict[str, int]:
+    """What the endpoint counted."""
     with urllib.request.urlopen(f"{url}/demo/statistics") as reply:
-        return int(json.load(reply)["answered"])
+        found: dict[str, int] = json.load(reply)
+        return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,5 +1,6 @@
 """When an audit ends: each rule alone, together, and in an audit."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.stopping import (
     AllOf,
+    Compared,
     FirstOf,
     MaxCalls,
     MaxQuestions,
@@ -178,3 +180,14 @@ def test_levels_are_found_in_rules_however_they_are_joined() -> None:
     low, high = UncertaintyBelow(0.1), UncertaintyBelow(0.123456789, over="max")
     rules = [MaxCalls(3) | (low & WallClock(2)), high, MaxQuestions(4)]
     assert levels_of(rules) == [("mean", 0.1), ("max", 0.123456789)]
+
+
+def test_an_abandoned_target_does_not_keep_a_comparison_going():
+    """No decision will ever come of it, so that all was asked, or all the budget spent."""
+    some = np.array([True, False, True])
+    now = State(9, 9, 1.0, np.ones((1, 2)), compared=some, doubtful=~some, abandoned=~some)
+    told = "2 of 3 targets are decided, and the other is contradicted"
+    assert Compared(0.0).reached(now) == told
+    assert Compared(0.0).reached(replace(now, abandoned=np.zeros(3, bool))) is None
+    assert Compared(0.0).reached(replace(now, doubtful=~some & False)) == told
+    assert Compared(0.0).reached(replace(now, compared=~some, doubtful=~some & False)) is None

@@ -176,8 +176,10 @@ class Audit:
 
             def step() -> None:
                 self._failing.check()
-                for hook in hooks:
-                    hook(progress_of(self))
+                if hooks:
+                    told = progress_of(self)
+                    for hook in hooks:
+                        hook(told)
 
             run_model(self, step)
         return self.result()
@@ -188,7 +190,7 @@ class Audit:
         Raises InputError where no alpha was set aside for that when the audit began
         (``set_aside``), and for what is a target already.
         """
-        self._discovery.ask_for(list(targets), list(targets.values()), self.journal)
+        self._discovery.ask_for(targets, self.journal)
 
     def result(self) -> Result:
         """What is known now, recomputed from the journal."""
@@ -378,7 +380,7 @@ class Audit:
                 **origin.facts(),
                 **self._parts.proxies.facts(),
                 **self._budget.facts(),
-                **self._discovery.begin(),
+                **self._discovery.facts(),
                 **notes,
             )
             return

@@ -1,6 +1,6 @@
 """An audit that looks for slices while it goes on, and makes targets of what it finds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,8 @@ from ..types import Indices, TargetId
 
 class Discovery:
     """Looks for up to ``certify.discover`` slices in all, at the draws of ``slices.looking``, at
-    those of ``also``, and once before the audit ends for want of open targets.
+    those of ``also``, and once before the audit ends for want of open targets. Targets that were
+    asked for later count among them: alpha is shared by place.
 
     What is found is journaled before the next draw, from which on it is a target.
     """
@@ -37,9 +38,11 @@ class Discovery:
         self._also: tuple[int, ...] = ()
         self._looked = -1
 
-    def begin(self) -> dict[str, Any]:
-        """What the journal of a new audit says of it; {} where nothing is looked for."""
-        return self._facts()
+    def facts(self) -> dict[str, Any]:
+        """What the journal says of it; {} where nothing is looked for."""
+        if self._looking is None and not self._also:
+            return {}
+        return {"discover": {"most": self._most, "by": [*self._by], "also": [*self._also]}}
 
     def go_on(self, facts: Facts) -> dict[str, Any]:
         """What the journal that is gone on with is to say from now on: where more slices are looked
@@ -50,7 +53,7 @@ class Discovery:
             self._looked = facts.certificate.slices[-1].since
         if self._most > before.most:
             self._also += (self._draws,)
-        return self._facts()
+        return self.facts()
 
     def is_due(self, state: Callable[[], State]) -> bool:
         """Whether the next draw has to wait for a look."""
@@ -65,13 +68,13 @@ class Discovery:
         if certifier is None or looking is None:
             return
         self._looked = self._draws
-        registered = len(certifier.registered)
+        registered = certifier.registered
         found = looking.find(
             self._learned(journal),
             journal.calls(),
             most=self._most - self._found,
-            known=certifier.registered,
-            slices=certifier.targets[registered:],
+            known=registered,
+            slices=certifier.targets[len(registered) :],
         )
         if not found:
             return
@@ -79,9 +82,9 @@ class Discovery:
         told = [fact(looking.space, one, self._draws, drawn) for one in found]
         self._adopt([one.target for one in found], told, journal)
 
-    def ask_for(self, names: Sequence[str], targets: Sequence[Target], journal: Journal) -> None:
-        """Makes targets of these, under these names, from the next draw on: whatever made somebody
-        ask for them lies in the past by then.
+    def ask_for(self, targets: Mapping[str, Target], journal: Journal) -> None:
+        """Makes targets of these, by name, from the next draw on: whatever made somebody ask for
+        them lies in the past by then.
 
         Raises InputError where the audit set no alpha aside for targets that come later, and for
         what is a target already.
@@ -91,24 +94,24 @@ class Discovery:
             raise InputError(
                 "posthoc: expected an audit that set a share of its alpha aside for targets that "
                 "come later (--discover, or set_aside in [certify]), got one that set none aside; "
-                f"begin a new one with {', '.join(names)} among its targets and another --out"
+                f"begin a new one with {', '.join(targets)} among its targets and another --out"
             )
-        space, evidence = (
-            certifier.space,
-            Evidence.of(certifier.space, self._learned(journal), journal.calls()),
-        )
         known = [masks_of(target) for target in certifier.targets]
-        for name, target in zip(names, targets, strict=True):
-            if masks_of(target) in known:
+        for name, target in targets.items():
+            if (masks := masks_of(target)) in known:
                 raise InputError(f"posthoc: {name!r} is a target already")
+            known.append(masks)
+        space = certifier.space
+        evidence = Evidence.of(space, self._learned(journal), journal.calls())
         drawn, since = self._drawn(), self._draws
         told = [
             asked_for(space, target, name, evidence, drawn, since)
-            for name, target in zip(names, targets, strict=True)
+            for name, target in targets.items()
         ]
-        ids = (TargetId("slice", filter=name) for name in names)
-        renamed = [replace(target, id=id) for target, id in zip(targets, ids, strict=True)]
-        self._adopt(renamed, told, journal)
+        named = [
+            replace(target, id=TargetId("slice", filter=name)) for name, target in targets.items()
+        ]
+        self._adopt(named, told, journal)
 
     def _adopt(
         self, targets: Sequence[Target], told: Sequence[dict[str, Any]], journal: Journal
@@ -142,8 +145,3 @@ class Discovery:
     def _found(self) -> int:
         certifier = self._parts.selector.certifier
         return 0 if certifier is None else certifier.rules.slices
-
-    def _facts(self) -> dict[str, Any]:
-        if self._looking is None and not self._also:
-            return {}
-        return {"discover": {"most": self._most, "by": [*self._by], "also": [*self._also]}}

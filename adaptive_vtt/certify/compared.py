@@ -49,15 +49,16 @@ def compared(
     """
     if certificate is None or certificate.versus is None:
         return []
-    comparison, answered = Comparison.of(certificate.versus), {c.call: c for c in calls}
+    comparison = Comparison.of(certificate.versus)
+    answered = {call.call: {row.question: row for row in call.answers} for call in calls}
     paired, found = certificate.paired, []
     for k, row in enumerate(rows):
         met = [d for d in draws if d.moves[k].members and d.call in answered]
         told = [
-            answer
+            answered[draw.call][question]
             for draw in met
-            for answer in answered[draw.call].answers
-            if answer.question in draw.moves[k].members
+            for question in draw.moves[k].members
+            if question in answered[draw.call]
         ]
         differ = [answer.loss != ALIKE for answer in told if not answer.excluded]
         asked = sum(draw.question not in known for draw in met)

@@ -1,6 +1,6 @@
 """How every target's interval shrank, draw by draw: the engine's own game, played again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,7 +59,7 @@ def tracks(
     for draw in draws:
         if draw.call not in asked:
             break
-        members = _members(certificate, draw, asked[draw.call])
+        members = members_of(certificate, draw, asked[draw.call])
         least, most, out = (_sums(members, losses, part) for part in range(3))
         count = np.array([len(mine) for mine in members], np.int64)
         game.play(Move.of(draw.moves), least, most, count, out)
@@ -103,10 +103,11 @@ def _losses(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, floa
     return found
 
 
-def _members(
-    certificate: "CertificateFacts", draw: DrawRow, asked: Sequence[int]
+def members_of(
+    certificate: "CertificateFacts", draw: DrawRow, asked: Iterable[int]
 ) -> list[Sequence[int]]:
-    """The draw's questions by target, those of slices that were discovered later included."""
+    """The draw's questions by target, of those ``asked`` the ones of slices that were discovered
+    later included."""
     later = [slice_ for slice_ in certificate.slices if slice_.since > draw.draw]
     return [
         *(move.members for move in draw.moves),

@@ -195,7 +195,7 @@ class _Game:
     def __init__(self, certificate: "CertificateFacts", k: int, alpha: float) -> None:
         bets = certificate.bets
         self.size, self.alpha = certificate.sizes[k], alpha
-        self.since, first = certificate.since[k], len(certificate.sizes) - len(certificate.slices)
+        self.since, first = certificate.since[k], certificate.registered
         self.before = set(certificate.slices[k - first].seen) if k >= first else set()
         self.aims = certificate.aims or ((0, certificate.aim),)
         claim = verify_versus.limit(certificate.versus, k)

@@ -36,8 +36,9 @@ def check_slices(journal: Journal, facts: "Facts", draws: list[DrawRow]) -> None
     ]
     _check_share([row for row, _ in written if row.name == "certificate"])
     _check_order([(json.loads(row.value), count) for row, count in written if row.name == "slices"])
-    if facts.population:
-        drawn = members_of(facts.population, certificate, [draw.call for draw in draws])
+    if facts.population and certificate.slices:
+        before = draws[: max(certificate.since)]
+        drawn = members_of(facts.population, certificate, [draw.call for draw in before])
         for slice_, numbers in zip(certificate.slices, drawn, strict=True):
             seen = [question for part in numbers[: slice_.since] for question in part]
             if seen != list(slice_.seen):

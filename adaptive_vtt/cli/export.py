@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Json, RunDir
+from .options import Json, RunCode, RunDir
 
 if TYPE_CHECKING:
     from ..export.failures import Exported
@@ -27,12 +27,7 @@ def export(
     least_loss: Annotated[
         float, typer.Option(help="The least loss that counts as a failure, 0 to 1.")
     ] = 0.5,
-    run_code: Annotated[
-        bool,
-        typer.Option(
-            "--run-code", help="Run datasets, relations and oracles of the spec that are code."
-        ),
-    ] = False,
+    run_code: RunCode = False,
     as_json: Json = False,
 ) -> None:
     """Write the images that were answered wrongly, with labels and masks, as a dataset.

@@ -18,6 +18,14 @@ Open = Annotated[
     bool, typer.Option("--open", help="Open the report in the browser once it is written.")
 ]
 
+RunCode = Annotated[
+    bool,
+    typer.Option(
+        "--run-code", help="Run datasets, relations and oracles of the spec that are code."
+    ),
+]
+"""Of commands that build a run folder's space again, which otherwise run nothing of it."""
+
 Track = Annotated[
     str | None,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Json, RunDir, names
+from .options import Json, RunCode, RunDir, names
 
 if TYPE_CHECKING:
     from ..journal import Journal
@@ -34,12 +34,7 @@ def slices(
             metavar="NAMES",
         ),
     ] = None,
-    run_code: Annotated[
-        bool,
-        typer.Option(
-            "--run-code", help="Run datasets, relations and oracles of the spec that are code."
-        ),
-    ] = False,
+    run_code: RunCode = False,
     as_json: Json = False,
 ) -> None:
     """Find groups of questions in which failures concentrate.

@@ -177,9 +177,14 @@ class CertificateFacts(_Fact):
     slices: tuple[SliceFacts, ...] = ()
 
     @property
+    def registered(self) -> int:
+        """How many of the targets there were when the audit began: all but the slices."""
+        return len(self.sizes) - len(self.slices)
+
+    @property
     def since(self) -> tuple[int, ...]:
         """The draw that each target's bets start with."""
-        return (0,) * (len(self.sizes) - len(self.slices)) + tuple(s.since for s in self.slices)
+        return (0,) * self.registered + tuple(s.since for s in self.slices)
 
     @property
     def promise(self) -> str:

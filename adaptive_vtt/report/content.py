@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from ..certify.tracks import Track, tracks
+from ..certify.tracks import Track, members_of, tracks
 from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
 from ..journal.rows import EXCLUDED, AnswerRow, CallRow, DrawRow, SourceRow
@@ -128,16 +128,11 @@ class Content:
 
     def targets_of(self, call: int, questions: Iterable[int]) -> frozenset[int]:
         """Places of the targets to which any of a call's ``questions`` belongs."""
-        numbers, draw = set(questions), self.drawn[call]
-        found = {m.target for m in draw.moves if not numbers.isdisjoint(m.members)}
-        return frozenset(found | self._later(numbers, draw.draw))
-
-    def _later(self, questions: set[int], draw: int) -> set[int]:
-        """Places of the slices that were discovered after a draw and have any of ``questions``."""
-        slices = () if self.certificate is None else self.certificate.slices
-        first = 0 if self.certificate is None else len(self.certificate.sizes) - len(slices)
-        there = enumerate(slices, first)
-        return {k for k, s in there if s.since > draw and not s.before.isdisjoint(questions)}
+        if self.certificate is None:
+            return frozenset()
+        numbers = set(questions)
+        found = members_of(self.certificate, self.drawn[call], numbers)
+        return frozenset(k for k, mine in enumerate(found) if not numbers.isdisjoint(mine))
 
     @cached_property
     def answers(self) -> dict[int, AnswerRow]:

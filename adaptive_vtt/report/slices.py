@@ -32,11 +32,10 @@ def section(evidence: Evidence) -> Section | None:
     if certificate is None or not (certificate.set_aside or certificate.slices):
         return None
     album = Album(ROOM)
-    first = len(certificate.sizes) - len(certificate.slices)
     html = fragment(
         "slices.html",
         slices=[
-            _shown(evidence, found, first + number, album)
+            _shown(evidence, found, certificate.registered + number, album)
             for number, found in enumerate(certificate.slices)
         ],
         share=certificate.set_aside,
