@@ -77,6 +77,11 @@ bench: $(VENV)/.ready test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.endpoints --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.batches --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.resilience --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.slices --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.after --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.versus --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.versus_replay --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.waterfall --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.caption_tables --json bench/caption_tables.json
 	$(BIN)/python -m adaptive_vtt.experiments.caption_audits --json bench/caption_audits.json
 	$(BIN)/python -m adaptive_vtt.experiments.certificates --out bench

@@ -32,8 +32,9 @@ def avtt_gate(request: pytest.FixtureRequest) -> Callable[..., None]:
     def decide(folder: Path | str, *rules: str) -> None:
         from .gate import gate
         from .journal import read_journal
+        from .journal.files import JOURNAL
 
-        with closing(read_journal(Path(folder) / "journal.db")) as journal:
+        with closing(read_journal(Path(folder) / JOURNAL)) as journal:
             found = gate(journal, rules)
         told = "\n".join([*map(str, found.rulings), found.promise])
         if found.state == "fail":

@@ -43,7 +43,7 @@ from .engine.settings import describe_oracle, describe_space
 from .errors import InputError
 from .journal import Journal, SQLiteJournal, open_journal, read_journal
 from .journal.facts import Facts, read_facts
-from .journal.files import JOURNAL
+from .journal.files import JOURNAL, journal_at
 from .journal.rows import CallRow, DrawRow, SourceRow
 from .results import Result, summarise
 from .space import QuestionSpace
@@ -122,8 +122,7 @@ def rejudge(
 @contextmanager
 def _opened(source: Path | str | Journal) -> Iterator[tuple[Journal, str]]:
     if isinstance(source, Path | str):
-        path = Path(source) / JOURNAL if Path(source).is_dir() else Path(source)
-        with closing(read_journal(path)) as journal:
+        with closing(read_journal(journal_at(source))) as journal:
             yield journal, str(source)
     else:
         yield source, str(source.path) if isinstance(source, SQLiteJournal) else "memory"

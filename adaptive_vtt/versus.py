@@ -73,11 +73,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _Known:
-    """What an earlier audit of model A tells; ``about``: which audit, and what is made of it."""
+    """What an earlier audit of model A tells; ``about``: which audit, and what is made of it.
+    Nothing where there was none, or it is a source of hints alone."""
 
-    answers: Earlier
-    about: str
-    replay: Replay | None
+    answers: Earlier | None = None
+    about: str | None = None
+    replay: Replay | None = None
 
 
 class Versus:
@@ -189,26 +190,23 @@ class Versus:
         notes: Mapping[str, Any] | None,
         begin: "partial[Audit]",
     ) -> Audit:
-        known = None
+        known = _Known()
         if journal_a is not None and use != "proxy":
             known = self._known(a, journal_a, use)
-        about = None if known is None else known.about
-        answers = None if known is None else known.answers
-        asked = None if answers is None else answers.asked
-        space = self.space.judged_by(Paired(self.space.oracle, asked, about))
+        asked = None if known.answers is None else known.answers.asked
+        space = self.space.judged_by(Paired(self.space.oracle, asked, known.about))
         both = pair(a, b)
-        both.halves = self._halves(both, journal, answers)
-        replay = None if known is None else known.replay
+        both.halves = self._halves(both, journal, known.answers)
         return begin(
             space,
             both,
             notes={**(notes or {}), "known_a": [] if asked is None else asked.tolist()},
             limits=self.limits,
-            sampling=replace(self.sampling, replay=replay),
+            sampling=replace(self.sampling, replay=known.replay),
             certify=replace(
                 certify,
                 compare=Comparison(margin=self.margin, stops=self._stops, at_least=self.at_least),
-                surrogate=_surrogate(certify, space, answers if replay is None else None),
+                surrogate=_surrogate(certify, space, None if known.replay else known.answers),
                 prior_journal=journal_a if use == "proxy" else None,
             ),
         )

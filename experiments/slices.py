@@ -26,9 +26,9 @@ import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.population import target_of
-from adaptive_vtt.certify.targets import member
 from adaptive_vtt.certify.tracks import Track, tracks
 from adaptive_vtt.datasets import from_table, phantom
+from adaptive_vtt.engine.census import members
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import CertificateFacts, SliceFacts, read_facts
 from adaptive_vtt.models import Recorded
@@ -174,9 +174,7 @@ def audited(
 
 def _judged(world: World, found: SliceFacts, track: Track, certificate: CertificateFacts) -> Slice:
     target = target_of(TargetId("slice", filter=found.name), found.masks)
-    sample, variant, concept = world.space.parts(np.arange(len(world.loss)))
-    truth = world.space.dataset.truth(sample, concept)
-    inside = member(world.space, [target], sample, variant, concept, truth)[0]
+    inside = members(world.space, [target], np.arange(len(world.loss)))[0]
     rate = float(world.loss[inside].mean())
     shared = (inside & world.planted).sum() / (inside | world.planted).sum()
     lower, upper = track.lower[found.since :], track.upper[found.since :]

@@ -27,6 +27,7 @@ from adaptive_vtt.certify.plan import DEFAULT_FLOOR, FINE_CELL
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.census import means
 from adaptive_vtt.engine.law import mix
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Floats
@@ -174,8 +175,7 @@ class Comparing:
     def _means(self, values: Floats) -> Floats:
         """(K,): the mean of values (S, V) over every target."""
         everything = self.space.nth(np.arange(self.space.size))
-        inside = Certifier(self.space, self.targets, answers="one").members(everything)
-        return np.asarray((inside @ values.flat[everything]) / inside.sum(axis=1))
+        return means(self.space, self.targets, everything, values.flat[everything])
 
 
 @cache

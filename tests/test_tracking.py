@@ -295,6 +295,9 @@ def test_the_spec_has_a_section_for_it(tmp_path: Path) -> None:
 # -- the trackers themselves, into files of this machine --------------------------------------
 
 
+PROJECT = "polyps-of-this-test"
+
+
 def really(name: str, package: str) -> None:
     reason = f"needs pip install 'adaptive-vtt[{name}]'"
     pytest.importorskip(package, reason=reason)
@@ -306,7 +309,9 @@ def followed(name: str, folder: Path) -> Any:
         options = {**OPTIONS, "budget": budget, "journal": folder / "journal.db"}
         warned: list[str] = []
         with Audit(SPACE, ScriptedModel(), **options) as audit:
-            hook = tracked(audit, name, every=10, folder=folder, project="p", warn=warned.append)
+            hook = tracked(
+                audit, name, every=10, folder=folder, project=PROJECT, warn=warned.append
+            )
             with hook as follow:
                 result = audit.run(follow)
                 result.save(folder)
@@ -327,7 +332,7 @@ def test_mlflow_keeps_it_in_its_local_store(
     from mlflow.tracking import MlflowClient
 
     client = MlflowClient()
-    experiment = client.get_experiment_by_name("p")
+    experiment = client.get_experiment_by_name(PROJECT)
     assert experiment is not None
     (found,) = client.search_runs([experiment.experiment_id])
     number = found.info.run_id
@@ -382,5 +387,5 @@ def test_wandb_keeps_it_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv(name, str(tmp_path / "home"))
     followed("wandb", tmp_path)
     data = b"".join(path.read_bytes() for path in tmp_path.rglob("*.wandb"))
-    for text in ("half-width/overall error", "stops at", "scripted", "p"):
+    for text in ("half-width/overall error", "stops at", "scripted", PROJECT):
         assert text.encode() in data

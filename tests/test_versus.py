@@ -312,7 +312,8 @@ def test_a_pair_that_is_asked_again_is_heard_again(tmp_path: Path):
     prompt = Prompt(None, ("c0",), "s0", "identity", 0)
     store = HalfStore(tmp_path / "halves", "these")
     a, b = both()
-    models = pair(a, b, store)
+    models = pair(a, b)
+    models.halves = store
     models.ask([prompt])
     models.ask([prompt])
     assert len(a.asked) == len(b.asked) == 2

@@ -14,6 +14,7 @@ import pandas as pd
 from ..errors import InputError
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..journal.facts import read_facts
+from ..journal.files import journal_at
 from ..results import FAILED, Result, outcomes, summarise
 from ..space import QuestionSpace
 from ..types import Image
@@ -131,8 +132,7 @@ def read_result(folder: Path | str) -> Result:
     Runs nothing that the folder names, so pictures are thumbnails. Raises JournalError where no
     audit was begun.
     """
-    path = Path(folder)
-    with closing(read_journal(path / "journal.db" if path.is_dir() else path)) as journal:
+    with closing(read_journal(journal_at(folder))) as journal:
         return summarise(journal).inspected(Inspection(journal))
 
 

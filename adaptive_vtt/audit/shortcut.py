@@ -6,6 +6,7 @@ from typing import Any
 
 from ..datasets import as_dataset
 from ..datasets.labels import Labels
+from ..journal.files import JOURNAL
 from ..models.base import ModelSource
 from ..oracles import Oracle
 from ..relations import Relation
@@ -43,7 +44,7 @@ def audit(
     Raises InputError for data of which nothing can be asked, and whatever ``Audit`` raises.
     """
     found = proposed(as_dataset(data, labels, concepts), relations, oracle)
-    journal = None if out is None else Path(out) / "journal.db"
+    journal = None if out is None else Path(out) / JOURNAL
     with Audit(found.space, model, journal=journal, **found.options(options)) as begun:
         result = begun.run(on_progress, progress=progress)
     if out is not None:

@@ -38,8 +38,7 @@ from .game import Move as Move
 from .rules import Rules
 from .strata import DIGITS, MOST, Frame, Strata, Stratum, pooled, possible, stratified
 from .targets import Target, calls, largest, member, size
-from .units import excess, faded
-from .units import per_unit as per_unit
+from .units import excess, faded, per_unit
 
 CLIP = 0.02
 """Predictions stay within [CLIP, 1 - CLIP]."""
@@ -270,7 +269,7 @@ class Certifier(Game):
 
     def _foreseen_first(self) -> Floats:
         """(K,): what first bets foresee: fair coins drawn uniformly."""
-        most = self.calls[: len(self.registered)].max(initial=1.0)
+        most = self.calls[: len(self.targets) - self.rules.slices].max(initial=1.0)
         return np.asarray(0.25 * self.unseen * most)
 
     def _frame(self, stratum: Stratum | None) -> Frame:

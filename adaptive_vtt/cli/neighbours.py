@@ -6,6 +6,7 @@ from pathlib import Path
 from ..errors import JournalError
 from ..journal import read_journal
 from ..journal.facts import read_facts
+from ..journal.files import JOURNAL
 
 MOST = 50
 """Folders that are looked into, at most."""
@@ -16,11 +17,11 @@ def neighbours(out: Path, seed: int | None) -> dict[str, str]:
     the name of such a run; {} where no seed is given. Reads journals, writes nothing."""
     if seed is None or not out.parent.is_dir():
         return {}
-    folders = sorted(f for f in out.parent.iterdir() if (f / "journal.db").is_file())
+    folders = sorted(f for f in out.parent.iterdir() if (f / JOURNAL).is_file())
     found: dict[str, str] = {}
     for folder in folders[:MOST]:
         if folder.resolve() != out.resolve():
-            space, used = _facts(folder / "journal.db")
+            space, used = _facts(folder / JOURNAL)
             if space is not None and used == seed:
                 found.setdefault(space, folder.name)
     return found

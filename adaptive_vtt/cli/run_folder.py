@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -20,7 +21,7 @@ from ..journal import (
     read_journal,
 )
 from ..journal.facts import read_facts
-from ..journal.files import JOURNAL as JOURNAL
+from ..journal.files import JOURNAL
 from ..results import Result, summarise
 from ..space import QuestionSpace
 from ..spec import Spec, TrackSpec
@@ -47,8 +48,8 @@ def begin(spec: Spec, base: Path, out: Path) -> Audit:
                 f"{out}: holds a comparison of two models; another --out begins an audit of one"
             )
         raise InputError(
-            f"{out}: holds an audit already; 'avtt resume {out}' goes on with it, "
-            "another --out begins a new one"
+            f"{out}: holds an audit already; 'avtt resume {shlex.quote(str(out))}' goes on with "
+            "it, another --out begins a new one"
         )
     warnings: list[str] = []
 

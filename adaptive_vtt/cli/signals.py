@@ -1,5 +1,6 @@
 """Ctrl-C, SIGTERM and SIGHUP end an audit with a sentence that says how to go on."""
 
+import shlex
 import signal
 import threading
 from collections.abc import Iterator
@@ -85,7 +86,7 @@ def _sentence(out: Path, way: str | None) -> str:
         begun = False
     if not begun:
         return "interrupted before anything was asked; the same command begins again"
-    way = way or f"'avtt resume {out}' goes on where this stopped"
+    way = way or f"'avtt resume {shlex.quote(str(out))}' goes on where this stopped"
     batches = f"; batches of {sent} calls go on at the provider" if sent else ""
     return f"interrupted; {kept} answers are kept{batches}; {way}"
 

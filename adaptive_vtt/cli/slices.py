@@ -1,6 +1,7 @@
 """``avtt slices``: groups in which failures concentrate, certified ones and guesses."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -12,8 +13,8 @@ from .options import Json, RunCode, RunDir, names
 
 if TYPE_CHECKING:
     from ..journal import Journal
-    from ..journal.facts import SliceFacts
-    from ..slices import Found
+    from ..journal.facts import CertificateFacts, SliceFacts
+    from ..slices import Evidence, Found
 
 OTHERWISE = "look from Python with adaptive_vtt.slices.explore(audit.journal, audit.space, most=5)"
 """What to do about a journal that keeps no spec."""
@@ -62,7 +63,7 @@ def _told(
 ) -> dict[str, Any]:
     from ..errors import JournalError
     from ..journal.facts import read_facts
-    from ..slices import explore
+    from ..slices import Evidence, explore
     from ..spec.building import build_space
     from ..spec.code import refuse_code
     from ..spec.resuming import check_program, spec_of
@@ -79,29 +80,27 @@ def _told(
     space = build_space(spec, base)
     found = explore(journal, space, most=most, by=by or spec.certify.discover_by)
     aside = 0.0 if certificate is None else certificate.set_aside
-    certified = _certified(journal) if aside else []
+    certified = _certified(journal, certificate) if certificate is not None and aside else []
+    evidence = Evidence.of(space, journal.draws(laws=False), journal.calls())
     return {
         "certified": certified,
-        "proposed": [_proposed(journal, space, one) for one in found],
+        "proposed": [_proposed(evidence, space, one) for one in found],
         "set_aside": aside,
         "next": _next(directory, aside, len(certified) + len(found)) if found else None,
     }
 
 
-def _certified(journal: "Journal") -> list[dict[str, Any]]:
+def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[dict[str, Any]]:
     """Where the slices stand that the audit found."""
-    from ..journal.facts import read_facts
     from ..results import summarise
 
-    certificate = read_facts(journal.facts()).certificate
-    slices = () if certificate is None else certificate.slices
     table = summarise(journal).targets
     rows = table[table["kind"] == "slice"].to_dict("records")
     keys = ("estimate", "lower", "upper", "certified", "questions")
     return [
         {"slice": s.name, "how": _how(s), "found_at": s.since, "size": s.size}
         | {k: row[k] for k in keys}
-        for s, row in zip(slices, rows, strict=True)
+        for s, row in zip(certificate.slices, rows, strict=True)
     ]
 
 
@@ -111,11 +110,9 @@ def _how(found: "SliceFacts") -> str:
     return "asked for" if found.found_by == (ASKED,) else "found"
 
 
-def _proposed(journal: "Journal", space: Any, found: "Found") -> dict[str, Any]:
+def _proposed(evidence: "Evidence", space: Any, found: "Found") -> dict[str, Any]:
     from ..certify.targets import size
-    from ..slices import Evidence
 
-    evidence = Evidence.of(space, journal.draws(laws=False), journal.calls())
     inside = evidence.inside(space, [found.target])[0] & (evidence.loss >= 0.5)
     samples = dict.fromkeys(evidence.sample[inside].tolist())
     return {
@@ -135,7 +132,7 @@ def _proposed(journal: "Journal", space: Any, found: "Found") -> dict[str, Any]:
 
 def _next(directory: Path, aside: float, count: int) -> str:
     if aside:
-        return f"avtt resume {directory} --discover {count}"
+        return f"avtt resume {shlex.quote(str(directory))} --discover {count}"
     return f"avtt audit SPEC.toml --discover {count} --out DIR"
 
 

@@ -20,7 +20,7 @@ from ..errors import InputError, ModelError
 from ..gate import Gated
 from ..journal import SQLiteJournal
 from ..journal.facts import begun_facts
-from ..journal.files import JOURNAL
+from ..journal.files import JOURNAL, journal_at
 from ..report.differences import points
 from ..space import QuestionSpace
 from ..spec import Spec
@@ -141,7 +141,7 @@ def _gated(rules: list[str], ids: list[TargetId]) -> Gated | None:
 
 def _journal_in(where: Path) -> Path:
     """The journal of a run folder, or the file itself."""
-    path = where / JOURNAL if where.is_dir() else where
+    path = journal_at(where)
     if not path.is_file():
         raise InputError(f"--journal-a {where}: expected the run folder of an audit, found none")
     return path

@@ -7,7 +7,6 @@ It may be wrong as any proxy may. It knows the earlier draws, and nothing of tho
 follow from a key of their own (``audit_key``).
 """
 
-import hashlib
 from collections.abc import Callable
 
 import numpy as np
@@ -20,7 +19,7 @@ from ..surrogates import Losses, LossSurrogate
 from ..types import Floats
 from .belief import Learnt
 from .candidates import columns
-from .tensors import array, candidates_of, tensor
+from .tensors import array, candidates_of, hashed, tensor
 
 NEUTRAL = 0.5
 """The expected loss where the earlier audit found nothing."""
@@ -66,10 +65,7 @@ class Carried:
         return self._kept[question].astype(np.float64)
 
     def content(self) -> str:
-        digest = hashlib.blake2b(digest_size=16)
-        for values in (self._prior.questions, self._prior.losses):
-            digest.update(np.ascontiguousarray(values).tobytes())
-        return f"{self._prior.key} {digest.hexdigest()}"
+        return f"{self._prior.key} {hashed(self._prior.questions, self._prior.losses)}"
 
     def _expected(self, question: npt.NDArray[np.int64]) -> Floats:
         if self._learnt is None:

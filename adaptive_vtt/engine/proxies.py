@@ -4,7 +4,6 @@ A proxy's expected loss on a question becomes a feature of the question GP. It m
 wrong as it likes: predictions move effort, never what is certified.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -23,7 +22,7 @@ from ..types import Answer, Floats, Memory, Prompt
 from .audit_key import version_of
 from .carried import Carried
 from .renderings import Renderings
-from .tensors import Tensor, array, tensor
+from .tensors import Tensor, array, hashed, tensor
 
 
 class _Proxy(Protocol):
@@ -132,7 +131,7 @@ class _Table:
         return np.abs(self._values[question] - truth)
 
     def content(self) -> str:
-        return _hashed(self._values)
+        return hashed(self._values)
 
 
 class _Guessing:
@@ -146,7 +145,7 @@ class _Guessing:
         return self._errors[sample, concept]
 
     def content(self) -> str:
-        return _hashed(self._errors)
+        return hashed(self._errors)
 
 
 class _Asked:
@@ -209,10 +208,3 @@ class _Taught:
 
     def content(self) -> str:
         return f"version {self._taught.version} of {self._space.dataset.fingerprint}"
-
-
-def _hashed(*arrays: npt.NDArray[Any]) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for values in arrays:
-        digest.update(np.ascontiguousarray(values).tobytes())
-    return digest.hexdigest()

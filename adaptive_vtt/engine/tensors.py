@@ -3,6 +3,7 @@
 Nothing else in the engine imports torch.
 """
 
+import hashlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,6 +25,14 @@ def tensor(values: npt.NDArray[Any], like: Tensor | None = None) -> Tensor:
     the device of ``like`` where that is elsewhere."""
     found = torch.from_numpy(values)
     return found if like is None else found.to(like.device)
+
+
+def hashed(*arrays: npt.NDArray[Any]) -> str:
+    """A digest of the arrays' values."""
+    digest = hashlib.blake2b(digest_size=16)
+    for values in arrays:
+        digest.update(np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()
 
 
 def joined(parts: Iterable[Tensor]) -> Tensor:

@@ -12,6 +12,12 @@ JOURNAL = "journal.db"
 """What the journal is called in a run folder."""
 
 
+def journal_at(where: Path | str) -> Path:
+    """The journal of a run folder, or the file itself."""
+    path = Path(where)
+    return path / JOURNAL if path.is_dir() else path
+
+
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """A connection that creates no file and writes to none.
 

@@ -31,11 +31,11 @@ class Halves(Protocol):
 class Pair(ModelDefaults):
     """Models ``a`` and ``b`` as one whose answers are ``Both``; a call costs what both cost.
 
-    ``halves``: where what one said is kept until the other was heard; None: nowhere. Raises
-    InputError for models that differ in what one call answers.
+    ``halves``, which may be set later: where what one said is kept until the other was heard; None:
+    nowhere. Raises InputError for models that differ in what one call answers.
     """
 
-    def __init__(self, a: ModelUnderTest, b: ModelUnderTest, halves: Halves | None = None) -> None:
+    def __init__(self, a: ModelUnderTest, b: ModelUnderTest) -> None:
         self.a, self.b = adapted_model(a), adapted_model(b)
         for model in (self.a, self.b):
             if isinstance(model, BatchModel):
@@ -50,7 +50,7 @@ class Pair(ModelDefaults):
                 f"({self.b.answers}); give both answers = 'one'"
             )
         self.answers = self.a.answers
-        self.halves = halves
+        self.halves: Halves | None = None
         self.name = f"{name_of(self.a)} / {name_of(self.b)}"
         self.version = _joined_text(self.a.version, self.b.version)
         self.needs_image = self.a.needs_image or self.b.needs_image
@@ -119,8 +119,8 @@ class ConcurrentPair(Pair):
     """A pair of which at least one model can be asked several things at a time: both are asked at
     once, one that cannot in a thread of its own."""
 
-    def __init__(self, a: ModelUnderTest, b: ModelUnderTest, halves: Halves | None = None) -> None:
-        super().__init__(a, b, halves)
+    def __init__(self, a: ModelUnderTest, b: ModelUnderTest) -> None:
+        super().__init__(a, b)
         several = [m.in_flight for m in (self.a, self.b) if isinstance(m, ConcurrentModel)]
         self.in_flight = min(several)
         self._threads = {side: ThreadPoolExecutor(1) for side in ("a", "b")}
@@ -183,10 +183,10 @@ class _Together:
             self.result.set_exception(error)
 
 
-def pair(a: ModelUnderTest, b: ModelUnderTest, halves: Halves | None = None) -> Pair:
+def pair(a: ModelUnderTest, b: ModelUnderTest) -> Pair:
     """The two as one: concurrent where one of them is."""
     several = isinstance(a, ConcurrentModel) or isinstance(b, ConcurrentModel)
-    return (ConcurrentPair if several else Pair)(a, b, halves)
+    return (ConcurrentPair if several else Pair)(a, b)
 
 
 def joined(prompt: Prompt, a: Said, b: Said) -> Answer:

@@ -1,7 +1,7 @@
 """What questions may have in common, in words and as a set of questions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..certify.targets import Target, common, selected
 from ..space import QuestionSpace
@@ -37,8 +37,7 @@ def by_values(
 def by_rows(space: QuestionSpace, found_by: str, field: str, rows: Bools, words: str) -> Atom:
     """The questions about samples whose profile rows ``rows`` (r,) marks."""
     every = selected(space, TargetId("slice", filter=words))
-    about = Target(every.id, every.variants, every.concepts, every.sides, rows)
-    return Atom(field, words, found_by, None, about)
+    return Atom(field, words, found_by, None, replace(every, rows=rows))
 
 
 def joined(atoms: Sequence[Atom]) -> Target:

@@ -18,14 +18,9 @@ PROPOSERS: dict[str, Proposer] = {
 """By name; a new one is a file and its line here."""
 
 
-def check_proposers(by: Sequence[str]) -> None:
-    """Raises InputError for a name that no proposer has."""
+def atoms_of(space: QuestionSpace, by: Sequence[str]) -> list[Atom]:
+    """All atoms of the proposers named. Raises InputError for an unknown name."""
     for name in by:
         if name not in PROPOSERS:
             raise unknown("proposer", name, PROPOSERS, "discover_by")
-
-
-def atoms_of(space: QuestionSpace, by: Sequence[str]) -> list[Atom]:
-    """All atoms of the proposers named. Raises InputError for an unknown name."""
-    check_proposers(by)
     return [atom for name in dict.fromkeys(by) for atom in PROPOSERS[name](space)]

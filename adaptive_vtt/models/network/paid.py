@@ -164,7 +164,7 @@ class Paid(ModelDefaults):
             raise Trouble("timeout", seconds, billed=billed) from None
 
     def _priced(self, reply: Reply, spent: float) -> Answer | Unanswered:
-        self._answered, self._silent = True, 0
+        self._answered = True
         cost = self._bill(reply.usage)
         if reply.usage is None and self.prices.cost(Usage(1, 1)) > self.prices.cost(Usage()):
             self._counts.cost_unconfirmed += cost
