@@ -145,10 +145,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="one model, one seed")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--half-widths", type=float, nargs="+", default=[0.05])
+    parser.add_argument("--models", nargs="+", default=["GPT-4o", "Gemini-2.5-Pro"])
+    parser.add_argument("--only", nargs="+", choices=list(STRATEGIES), default=list(STRATEGIES))
     options = parser.parse_args(arguments)
-    models = ["Gemini-2.5-Pro"] if options.quick else ["GPT-4o", "Gemini-2.5-Pro"]
+    models = options.models[-1:] if options.quick else options.models
     seeds = 1 if options.quick else options.seeds
-    frame, by_task = table(models, list(STRATEGIES), options.half_widths, seeds)
+    frame, by_task = table(models, options.only, options.half_widths, seeds)
     print(frame.to_string(index=False), flush=True)
     print(by_task.set_index(["model", "half-width", "setting"]).T.to_string(), flush=True)
     write_text(options.out / "endobench-tasks.csv", frame.to_csv(index=False))
