@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.cli import main
 from adaptive_vtt.engine.carried import Carried
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import read_journal
@@ -121,12 +121,6 @@ def test_audits_of_other_spaces_are_refused(earlier: Path) -> None:
 
 
 # -- the command ---------------------------------------------------------------------------------
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main([*arguments])
-    return int(ended.value.code or 0)
 
 
 GOAL = ("--half-width", "0.2", "--targets", "overall", "--no-self-taught")

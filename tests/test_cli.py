@@ -12,21 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from command_line import run
 
-from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import SET, commented_spec, write_start
 from adaptive_vtt.spec import Spec, parse_spec
 from adaptive_vtt.spec.section import kinds_of
 
 REPOSITORY = Path(__file__).parent.parent
-
-
-def run(*arguments: str) -> int:
-    """The exit code of ``avtt arguments``."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    code = ended.value.code
-    return code if isinstance(code, int) else 0
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

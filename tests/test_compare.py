@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 
 from adaptive_vtt.benchmark import runs as work
 from adaptive_vtt.benchmark.runs import (
@@ -18,7 +19,6 @@ from adaptive_vtt.benchmark.runs import (
     options_of,
 )
 from adaptive_vtt.certify import named_targets
-from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.engine.census import all_answers, all_losses, calls_of, means
 from adaptive_vtt.engine.law import Law
@@ -86,14 +86,6 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
         "adaptive_vtt.benchmark.runs.ProcessPoolExecutor",
         lambda mp_context: ThreadPoolExecutor(1),
     )
-
-
-def run(*arguments: str) -> int:
-    """The exit code of ``avtt arguments``."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    code = ended.value.code
-    return code if isinstance(code, int) else 0
 
 
 # -- the truth ----------------------------------------------------------------------------

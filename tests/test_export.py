@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.datasets import from_masks, from_table, read_table
 from adaptive_vtt.errors import InputError, JournalError
@@ -347,12 +347,6 @@ def test_another_space_than_the_journals(audit: Audit, tmp_path: Path) -> None:
 
 
 # -- the command ------------------------------------------------------------------------------
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture(scope="module")

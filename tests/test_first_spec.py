@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import numpy as np
 import pytest
+from command_line import run
 from pydantic import TypeAdapter
 
-from adaptive_vtt.cli import main
 from adaptive_vtt.cli.field_examples import example
 from adaptive_vtt.cli.start_folder import SECTIONS, write_first, write_start
 from adaptive_vtt.datasets.recognition import recognised
@@ -19,13 +19,6 @@ from adaptive_vtt.spec import Spec, read_spec
 from adaptive_vtt.spec.section import kind_name, kinds_of
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
-
-
-def run(*arguments: str) -> int:
-    """The exit code of ``avtt arguments``."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 def image(path: Path, number: int = 0, bright: int = 200) -> None:

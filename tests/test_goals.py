@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.cli import main
 from adaptive_vtt.cli.spec_changes import read
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError
@@ -91,12 +91,6 @@ def test_in_a_spec_uncertainties_are_goals_and_the_rest_limits(tmp_path: Path) -
 
 
 # -- exploring -----------------------------------------------------------------------------
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 def test_explore_runs_the_papers_loop_on_a_spec_that_certifies(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ ROOMS = (
     # 7 and 8: what users write and type
     "spec",
     "cli",
+    "__main__",
     "experiments",
 )
 """Rooms of the package, lowest first; a room may import those before it and itself."""

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from audits import content
+from command_line import run
 
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import MemoryJournal, read_journal
@@ -28,13 +28,6 @@ CERTIFIES: dict[str, Any] = {"targets": ["overall", "relations"], "surrogate": F
 
 def space() -> QuestionSpace:
     return QuestionSpace(tiny_dataset(60, 2), ["identity", "rotation", "gaussian_noise"])
-
-
-def run(*arguments: str) -> int:
-    """The exit code of ``avtt arguments``."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 # -- another half-width: valid, and verified ------------------------------------------------

@@ -5,17 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run
 
-from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import write_start
-
-
-def run(*arguments: str) -> int:
-    """The exit code of ``avtt arguments``."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    code = ended.value.code
-    return code if isinstance(code, int) else 0
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run
 
-from adaptive_vtt.cli import main
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.spec import parse_spec
 from adaptive_vtt.spec.building import build_space
@@ -40,12 +40,6 @@ seed = 0
 """
 NAMES = ("greys", "brightness", "darker", "lenient", "evenly")
 PARTS = dict(zip(NAMES, ("greys", "Brightness", "Darker", "Lenient", "Evenly"), strict=True))
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return ended.value.code if isinstance(ended.value.code, int) else 0
 
 
 @pytest.fixture(scope="session")

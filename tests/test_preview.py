@@ -9,20 +9,14 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from command_line import run
 
-from adaptive_vtt.cli import main
 from adaptive_vtt.relations import families, names, resolve
 from adaptive_vtt.utils.image_codec import png
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (120, 100, 3), dtype=np.uint8)
 MASK = np.zeros((120, 100), np.uint8)
 MASK[30:60, 40:80] = 255
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["relations", *arguments])
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture

@@ -7,21 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from captioned import faulty
+from command_line import run
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.cli import main
 from adaptive_vtt.datasets import scenes
 from adaptive_vtt.export.prompt_images import write_pictures
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Prompt, RecordedCaptions
 from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.relations import reic
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture(scope="module")

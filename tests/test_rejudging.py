@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from command_line import run
 from source_spaces import RELATIONS as COMPARED
 from test_endobench import row, write
 from test_outcomes import Half, Shift, masked, segmenter
@@ -18,7 +19,6 @@ import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace, Versus, rejudge
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.cli import main
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.engine.census import all_losses, means
 from adaptive_vtt.errors import InputError, JournalError
@@ -367,12 +367,6 @@ class Strict(Correctness):
     def __init__(self, share={share}):
         super().__init__(threshold=share)
 """
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main([*arguments])
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run
 
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.signals import Interrupted, interruptible
@@ -20,13 +21,6 @@ from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 
 OPTIONS = ["--budget", "4", "--targets", "overall", "--half-width", "0.1"]
-
-
-def run(*arguments: str) -> int:
-    """The exit code of ``avtt arguments``."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture(scope="module")

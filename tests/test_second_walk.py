@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 from report_kinds import words
 from report_pages import Tags, audit, block
 
 import adaptive_vtt as avtt
 from adaptive_vtt.certify import Certifier, named_targets
-from adaptive_vtt.cli import main
 from adaptive_vtt.cli.demo_endpoint import _FRAMES, _SCENES, _SPEC
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.datasets import from_table
@@ -40,13 +42,6 @@ from adaptive_vtt.way_on import way
 
 RELATIONS = ["identity", "gaussian_noise", "rotation"]
 QUICK: dict[str, Any] = {"surrogate": False, "seed": 0, "strategy": "random"}
-
-
-def run(*arguments: str) -> int:
-    """The exit code of ``avtt arguments``."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 # -- a model that answers the same about everything ---------------------------------------
@@ -336,3 +331,12 @@ def test_a_call_that_names_a_class_is_not_said_to_answer_concepts(tmp_path: Path
     model = Says(lambda p: (0.2, 0.8))
     avtt.audit(data, model, out=out, budget=4, half_width=0.3, progress=False, **QUICK)
     assert "each answers with the class of an image" in (out / "report.html").read_text()
+
+
+def test_the_module_is_the_command(tmp_path: Path) -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "adaptive_vtt", "runs", str(tmp_path)],
+        capture_output=True,
+        text=True,
+    )
+    assert (said.returncode, "no run stands here" in said.stdout) == (0, True), said.stderr

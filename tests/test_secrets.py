@@ -7,11 +7,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from command_line import run
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Said, serving
 
-from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import HttpJson, OpenAIChat
@@ -33,12 +33,6 @@ KEYS = {
     "BEARER": "bearer-secret-3",
     "OPTION": "option-secret-4",
 }
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return ended.value.code if isinstance(ended.value.code, int) else 0
 
 
 def spec_with(folder: Path, model: str, tables: str = "") -> str:

@@ -7,8 +7,8 @@ import cv2
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 
-from adaptive_vtt.cli import main
 from adaptive_vtt.datasets import from_masks, medmnist_sets, phantom, read_table
 from adaptive_vtt.demo_server.caption_brain import CaptionBrain
 from adaptive_vtt.models import TemplateCaptioner
@@ -34,12 +34,6 @@ def predict(images):
         row[int(image.mean() // 32)] = 0.9
     return likely
 """
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 def copied(name: str, folder: Path, **changes: tuple[str, str]) -> Path:

@@ -9,10 +9,10 @@ from threading import Event
 from typing import Any
 
 import pytest
+from command_line import run
 
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace, Versus
-from adaptive_vtt.cli import main
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
@@ -243,14 +243,6 @@ def test_mistakes_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # -- on the command line --------------------------------------------------------------------
-
-
-def run(*arguments: str) -> int:
-    """The exit code of ``avtt arguments``."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    code = ended.value.code
-    return code if isinstance(code, int) else 0
 
 
 def test_the_command_line_tracks_what_it_runs_and_goes_on_with(

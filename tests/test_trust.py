@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run
 
-from adaptive_vtt.cli import main
 from adaptive_vtt.cli.label_desk import _pictures
 from adaptive_vtt.cli.run_checks import check
 from adaptive_vtt.cli.start_folder import write_start
@@ -16,12 +16,6 @@ from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import SQLiteJournal
 
 READERS = ("report", "verify", "export", "label --summary", "label --html --inspector ann")
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return ended.value.code if isinstance(ended.value.code, int) else 0
 
 
 @pytest.fixture

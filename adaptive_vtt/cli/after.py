@@ -12,7 +12,7 @@ import numpy as np
 from ..audit import Audit
 from ..certify.forecast import forecasts
 from ..certify.tracks import tracks
-from ..engine.audit_key import fresh_seed
+from ..engine.audit_key import fresh_seed, full_name
 from ..errors import InputError
 from ..journal import read_journal
 from ..journal.facts import CertificateFacts, Facts, read_facts
@@ -87,11 +87,12 @@ class Earlier:
                 "of 'avtt plan'"
             )
         draws = audit.belief.certifying.sequences.moves
+        model = full_name(self.facts.settings.model, self.facts.model_version)
         reached = np.flatnonzero(self.widest <= width + ROUNDING)
         took = f"{reached[0]:,}" if len(reached) else f"more than its {len(self.widest) - 1:,}"
         return (
             f"to +-{width:.3g} this audit took {draws:,} calls, {self.folder} (of "
-            f"{_model(self.facts)}) took {took}{uniform}. What its answers saved cannot be told "
+            f"{model}) took {took}{uniform}. What its answers saved cannot be told "
             "from one run, as models and luck differ"
         )
 
@@ -103,11 +104,6 @@ def _same(certificate: Mapping[str, Any], facts: Facts) -> bool:
         return False
     names = ("ids", "sizes", "confidence", "guarantee", "unanswered")
     return all(getattr(now, name) == getattr(then, name) for name in names)
-
-
-def _model(facts: Facts) -> str:
-    version = facts.model_version or ""
-    return facts.settings.model + ("" if version.startswith("content ") else f" {version}").rstrip()
 
 
 def _uniform(audit: Audit, result: Result) -> int:

@@ -11,8 +11,6 @@ from .options import Json
 if TYPE_CHECKING:
     from ..runs import Rates, Run
 
-CONTENT = "content "
-"""How versions begin that are a hash of the model's file, for which the table has no room."""
 RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar="DIR")]
 
 
@@ -78,12 +76,14 @@ def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
 
 
 def _cells(run: "Run", rates: "Rates | None") -> list[str]:
+    from ..engine.audit_key import full_name
+
     if not run.model:
         return [run.name, "-", "-", "-", "-", f"{run.state}\n{run.ago}".strip(), "-"]
     worst = rates.worst if rates else None
     return [
         run.name,
-        run.model if (run.version or CONTENT).startswith(CONTENT) else f"{run.model} {run.version}",
+        full_name(run.model, run.version),
         f"{rates.certified if rates else '?'}/{run.targets}" if run.targets else "-",
         f"{run.calls:,}",
         f"{run.cost:.4g}",

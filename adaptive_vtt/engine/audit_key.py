@@ -45,6 +45,11 @@ CONTENT = "content "
 """Before a version that was found by hashing what the model is made of."""
 
 
+def full_name(model: str, version: str | None) -> str:
+    """A model's name and version, but for one that is a hash, which tells a reader nothing."""
+    return f"{model} {version}" if version and not version.startswith(CONTENT) else model
+
+
 def seed_for(seed: int | None, facts: Facts | None) -> int:
     """The seed as given, else the journal's, else fresh entropy."""
     if seed is not None:

@@ -1,0 +1,5 @@
+"""``python -m adaptive_vtt`` is ``avtt``."""
+
+from .cli import main
+
+main()
