@@ -76,6 +76,7 @@ bench: $(VENV)/.ready test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.endobench_tasks --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.endpoints --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.batches --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.prices --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.resilience --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.slices --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.after --out bench

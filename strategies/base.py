@@ -81,7 +81,8 @@ class BeliefView(Protocol):
         """K x n: what each candidate question adds to its call's stake, by open target."""
 
     def costs(self, candidates: Candidates) -> Tensor:
-        """(m,): how many calls each candidate call takes, those about its source included."""
+        """(m,): how many calls each candidate call takes, those about its source included; where
+        prices differ, times what one is expected to cost."""
 
 
 class Strategy(Protocol):

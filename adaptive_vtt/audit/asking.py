@@ -292,7 +292,7 @@ class Audit:
             if draw is None:
                 break
             rows.append(self._row(draw))
-            self._selector.take(self._judge.questions_of(draw.call), draw.move)
+            self._selector.take(self._judge.questions_of(draw.call), draw.move, draw.why)
             self._parts.take(rows[-1])
             self._parts.wait_for(rows[-1])
         if rows:

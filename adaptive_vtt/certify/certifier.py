@@ -38,7 +38,7 @@ from .game import Move as Move
 from .rules import Rules
 from .strata import DIGITS, MOST, Frame, Strata, Stratum, pooled, possible, stratified
 from .targets import Target, calls, largest, member, size
-from .units import excess, faded, per_unit
+from .units import Price, excess, faded, per_unit
 
 CLIP = 0.02
 """Predictions stay within [CLIP, 1 - CLIP]."""
@@ -330,20 +330,23 @@ class Certifier(Game):
             return self.rules.compare.rows(lower, upper, self.doubtful, self.decisions)
         return [{}] * len(self.targets) if self.decisions is None else self.decisions.rows()
 
-    def stakes(self, inside: Bools, unit: Indices, units: int, variance: Floats) -> Floats:
+    def stakes(
+        self, inside: Bools, unit: Indices, units: int, variance: Floats, prices: Price = 1.0
+    ) -> Floats:
         """(m,): what leaving each candidate call out of the law costs the open targets.
 
         ``variance`` (n,) is that of each question's loss. A call costs a target the variance
         of the target's losses in it, and, because bets are bounded by the worst that could
         come back, RANGE * half-width * (its questions)^2. Targets count by the draws they
         need, which go with their mean cost, and less when they are nearly there. The law
-        with weights sqrt(stakes) then lets the widest interval shrink fastest.
+        with weights sqrt(stakes) then lets the widest interval shrink fastest. Where calls have
+        ``prices`` (m,) and weights are sqrt(stakes / prices), a target still gets its need.
         """
         count, cost = self._costs(inside, unit, units, variance)
-        return np.asarray(self._prices(count, cost) @ cost)
+        return np.asarray(self._weights(count, cost, prices) @ cost)
 
     def stakes_by_target(
-        self, inside: Bools, unit: Indices, units: int, variance: Floats
+        self, inside: Bools, unit: Indices, units: int, variance: Floats, prices: Price = 1.0
     ) -> Floats:
         """K x n: each question's part of its call's stake, by target; their sums are ``stakes``.
 
@@ -351,7 +354,8 @@ class Certifier(Game):
         """
         count, cost = self._costs(inside, unit, units, variance)
         worst = RANGE * self.sequences.aims[:, None] * count[:, unit]
-        return np.asarray(self._prices(count, cost)[:, None] * inside * (variance + worst))
+        weights = self._weights(count, cost, prices)
+        return np.asarray(weights[:, None] * inside * (variance + worst))
 
     def _costs(
         self, inside: Bools, unit: Indices, units: int, variance: Floats
@@ -361,26 +365,29 @@ class Certifier(Game):
         worst = RANGE * self.sequences.aims[:, None]
         return count, per_unit(inside * variance, unit, units) + worst * count**2
 
-    def _prices(self, count: Floats, cost: Floats) -> Floats:
+    def _weights(self, count: Floats, cost: Floats, prices: Price) -> Floats:
         """(K,): what a unit of a target's cost counts for."""
         touching = np.maximum((count > 0).sum(axis=1), 1)
         typical = np.maximum(count.sum(axis=1) / touching, 1)
-        return self._worth(cost.sum(axis=1) / touching, typical)
+        mean, per_price = (found.sum(axis=1) / touching for found in (cost, cost / prices))
+        return self._worth(mean, typical, per_price)
 
-    def shares(self, floor: float) -> Floats | None:
+    def shares(self, floor: float, prices: Price = 1.0) -> Floats | None:
         """pi (C,): the law of the next draw's stratum; None where there are no strata, or nothing
         is left to draw in any.
 
         Proportional to the calls left and the root of the stakes of one, as the law within a
         stratum is, but for the share ``floor``, which is even over all strata that are open.
+        ``prices`` (C,): see ``stakes``.
         """
         if self.strata is None or not self.strata.unseen.any():
             return None
         strata, left = self.strata, self.strata.unseen.astype(float)
         worst = RANGE * self.sequences.aims[:, None]
         cost = strata.inside * (strata.variance + worst)
-        mean = (cost @ left) / np.maximum(strata.inside @ left, 1)
-        wanted = left * np.sqrt(self._worth(mean, np.ones_like(mean)) @ cost)
+        calls = np.maximum(strata.inside @ left, 1)
+        mean, per_price = cost @ left / calls, cost / prices @ left / calls
+        wanted = left * np.sqrt(self._worth(mean, np.ones_like(mean), per_price) @ cost / prices)
         open_ = (left > 0) & strata.inside[~self.settled].any(axis=0)
         if not open_.any():
             open_ = left > 0
@@ -389,13 +396,13 @@ class Certifier(Game):
             even = floor * even + (1 - floor) * wanted / wanted.sum()
         return np.round(even, DIGITS)
 
-    def _worth(self, mean: Floats, typical: Floats) -> Floats:
-        """(K,): what a unit of a target's cost counts for, by its mean cost per call and the
-        questions that a call brings it."""
+    def _worth(self, mean: Floats, typical: Floats, per_price: Floats) -> Floats:
+        """(K,): what a unit of a target's cost counts for, by its mean cost per call, the
+        questions that a call brings it, and the mean of cost over price."""
         aims = self.sequences.aims
-        # sqrt(weight * mean) * calls is what the law spends on a target: let it be its need
+        # sqrt(weight * per_price) * calls is what the law spends on a target: let it be its need
         need = mean / (typical * aims / self.half_width) ** 2
-        weight = np.where(self.settled, 0.0, need**2 * self.lacking / np.maximum(mean, TINY))
+        weight = np.where(self.settled, 0.0, need**2 * self.lacking / np.maximum(per_price, TINY))
         return np.asarray(weight / self.first_calls**2)
 
     @property

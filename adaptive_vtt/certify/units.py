@@ -12,6 +12,9 @@ FADE = 0.95
 """Factor per draw by which the largest correction seen recently fades, so that one unusual draw
 does not keep the bound loose."""
 
+Price = Floats | float
+"""What calls cost, one figure each; a number: all the same."""
+
 
 def excess(values: Floats, law: Floats) -> Floats:
     """(K,): how far the largest of values / law lies above the sum of values; K x m in."""

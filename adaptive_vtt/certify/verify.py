@@ -19,6 +19,7 @@ from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from . import verify_versus
 from .verify_decisions import decided
 from .verify_draws import check_draws
+from .verify_prices import check_prices
 from .verify_slices import check_slices
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def verify(journal: Journal) -> list[Interval]:
     losses = {q: loss[:2] for q, loss in _losses(calls, certificate).items()}
     whole = (with_law(journal, draw) for draw in draws)
     check_draws(facts, whole, {c.call for c in calls}, losses)
+    check_prices(facts.settings.prices, draws, calls)
     check_slices(journal, facts, draws)
     intervals = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:

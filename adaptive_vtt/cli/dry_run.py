@@ -14,6 +14,7 @@ from rich.table import Table
 from ..certify.forecast import Forecast, forecasts
 from ..certify.plan import DEFAULT_FLOOR, Certify
 from ..engine.checks import check_budget, check_cost, check_model
+from ..engine.prices import Prices
 from ..engine.source_calls import SourceCalls
 from ..models import ModelDefaults, adapted_model
 from ..space import QuestionSpace
@@ -35,6 +36,8 @@ class Plan:
     ``targets``: of each by itself; ``together``: of all, None where nothing is certified;
     ``total``: the calls that there are. ``worst`` and ``usual``: the price of a call with all
     retries and with none, at the longest prompt and reply; None where prices are not known.
+    ``expected``: what calls that the audit draws are likely to cost on average, by what they send;
+    None where that is not known, or prices do not differ.
     """
 
     questions: int
@@ -43,6 +46,12 @@ class Plan:
     together: Forecast | None
     worst: float | None
     usual: float | None
+    expected: float | None = None
+
+    @property
+    def likely_price(self) -> float | None:
+        """Of a call, as well as it is known."""
+        return self.expected or self.usual
 
 
 def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
@@ -51,7 +60,7 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
     model = adapted_model(model_of(spec, base, space, code=False))
     plan = planned(spec, base, space, model)
     notes = [*_of_limits(spec, plan), *_of_uncertainty(spec, model.hard_answers)]
-    notes += _of_model(model)
+    notes += _of_model(model, plan.expected is not None)
     if as_json:
         typer.echo(json.dumps({**asdict(plan), "notes": notes}, indent=1))
         return
@@ -91,7 +100,18 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
     usual = None if worst is None else worst / model.most_attempts
     draws = space.size if model.answers == "one" else space.images
     total = draws + sources.count * sources.most + spec.audit.canaries
-    return Plan(space.size, total, rows, together, worst, usual)
+    expected = _expected(spec, space, model, floor) if known else None
+    return Plan(space.size, total, rows, together, worst, usual, expected)
+
+
+def _expected(spec: Spec, space: QuestionSpace, model: ModelDefaults, floor: float) -> float | None:
+    """The mean price of a call, where calls differ; even draws ask dear ones more often."""
+    prices = Prices.of(space, model, True, None)
+    if prices is None:
+        return None
+    by_price = spec.audit.by_price and spec.audit.strategy in {None, "certify"}
+    certifies = spec.certify.half_width or spec.certify.at_most
+    return prices.likely(floor if by_price and certifies else 1.0)
 
 
 def _checked_strategy(spec: Spec, base: Path) -> str | None:
@@ -135,7 +155,8 @@ def _with_sources(
 def _sentence(space: QuestionSpace, plan: Plan) -> str:
     cost = ""
     if plan.worst:
-        cost = f", {plan.usual:.3g} each, {plan.worst:.3g} at most"
+        likely = "likely" if plan.expected else "each"
+        cost = f", {plan.likely_price:.3g} {likely}, {plan.worst:.3g} at most"
     return f"{space.dataset.name}: {plan.questions:,} questions; {plan.total:,} calls{cost}"
 
 
@@ -155,8 +176,8 @@ def _table(plan: Plan, together: Forecast) -> Table:
     table.add_section()
     name = "all targets" if len(rows) > 1 else "in all"
     table.add_row(name, *(f"{n:,}" for n in _calls(together)))
-    if plan.usual and plan.worst:
-        prices = [plan.usual] * (len(ASSUMED) + 1) + [plan.worst]
+    if plan.likely_price and plan.worst:
+        prices = [plan.likely_price] * (len(ASSUMED) + 1) + [plan.worst]
         money = [f"{n * p:.3g}" for n, p in zip(_calls(together), prices, strict=True)]
         table.add_row("cost", *money)
     return table
@@ -172,8 +193,8 @@ def _of_limits(spec: Spec, plan: Plan) -> list[str]:
     limits: list[tuple[int, str]] = []
     if budget is not None:
         limits.append((min(budget, plan.total), f"the budget of {budget:,} calls"))
-    if cap is not None and plan.usual:
-        limits.append((int(cap / plan.usual), f"the cap of {cap:g} on cost"))
+    if cap is not None and plan.likely_price:
+        limits.append((int(cap / plan.likely_price), f"the cap of {cap:g} on cost"))
     if plan.together is None:
         calls, end = min([*limits, (plan.total, "the last question")])
         return [f"explores, and certifies nothing: {end} ends it, after at most {calls:,} calls"]
@@ -215,8 +236,13 @@ def _of_uncertainty(spec: Spec, hard: bool) -> list[str]:
     ]
 
 
-def _of_model(model: ModelDefaults) -> list[str]:
+def _of_model(model: ModelDefaults, priced: bool) -> list[str]:
     found = ["where failures have a pattern, or proxies foresee them, it takes fewer calls"]
+    if priced:
+        found.append(
+            "prices differ: a call's likely one is guessed from its image and words, and learnt "
+            "from the first answers on"
+        )
     if isinstance(model, NotImported):
         what = "every concept of an image" if model.answers == "all" else "one question"
         found.append(f"no model was imported: a call is taken to answer {what}")

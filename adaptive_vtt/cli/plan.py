@@ -156,7 +156,7 @@ def _steps(width: float, found: "Plan", pilot: Pilot | None) -> list[Step]:
     together = found.together
     if together is None:
         return []
-    price = found.usual
+    price = found.likely_price
     cost = {p: n * price for p, n in together.likely.items()} if price else None
     bounds = (together.at_least, together.likely, together.at_most)
     if pilot is None:

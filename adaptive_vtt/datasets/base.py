@@ -83,6 +83,13 @@ class CompleteDataset(Dataset, Protocol):
     def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
         """The concepts to send to a model, and which of these each of ``concepts`` is."""
 
+    def pixels(self, samples: Indices) -> Floats:
+        """(n,): how many pixels each source image has; NaN where only decoding it would tell."""
+
+    def characters(self, samples: Indices, concepts: Indices) -> Floats:
+        """(n,): how long the words of each pair's question are, its options included; 0 where
+        there are none."""
+
 
 class DatasetDefaults:
     """What most datasets have alike; ``CompleteDataset`` says what it means."""
@@ -106,6 +113,12 @@ class DatasetDefaults:
     @property
     def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
         return self.concepts, range(len(self.concepts))
+
+    def pixels(self, samples: Indices) -> Floats:
+        return np.full(len(samples), np.nan)
+
+    def characters(self, samples: Indices, concepts: Indices) -> Floats:
+        return np.zeros(len(samples))
 
     def __len__(self) -> int:
         raise TypeError(f"{type(self).__name__} defines no __len__")

@@ -4,15 +4,15 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from ..errors import InputError, unknown
-from ..types import UNKNOWN, Image, Indices, Mask, Sample, Truths
-from ..utils.image_files import as_image, as_mask, read_image, read_mask
+from ..types import UNKNOWN, Floats, Image, Indices, Mask, Sample, Truths
+from ..utils.image_files import as_image, as_mask, pixels_declared, read_image, read_mask
 from .base import DatasetDefaults
 from .labels import Labels, as_labels
 from .scanning import image_files
@@ -24,6 +24,14 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int, /) -> Any: ...
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """Images that tell their size without being decoded."""
+
+    def pixels(self, index: int) -> float:
+        """Of one image; NaN where that cannot be told."""
 
 
 WORDS = {"true": 1, "yes": 1, "false": 0, "no": 0}
@@ -62,6 +70,7 @@ class TableDataset(DatasetDefaults):
         self._truths = truths
         self._ids = list(ids)
         self._members: dict[tuple[int, int], Indices] = {}
+        self._pixels: dict[int, float] = {}  # of images that were measured
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -132,6 +141,21 @@ class TableDataset(DatasetDefaults):
             return np.arange(len(self)), self._truths
         chosen = np.sort(rng.choice(len(self), most, replace=False))
         return chosen, self._truths[chosen]
+
+    def pixels(self, samples: Indices) -> Floats:
+        for index in set(samples.tolist()) - self._pixels.keys():
+            self._pixels[index] = self._measured(index)
+        return np.array([self._pixels[index] for index in samples.tolist()])
+
+    def _measured(self, index: int) -> float:
+        if self._images is None:
+            return np.nan
+        if isinstance(self._images, Measured):
+            return self._images.pixels(index)
+        source = self._images[index]
+        if isinstance(source, str | Path):
+            return pixels_declared(Path(source))
+        return float(np.prod(source.shape[:2])) if isinstance(source, np.ndarray) else np.nan
 
     def _image(self, index: int) -> Image | None:
         if self._images is None:

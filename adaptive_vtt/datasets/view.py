@@ -74,6 +74,12 @@ class View(DatasetDefaults):
     def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
         return self.dataset.concepts, self.base.tolist()
 
+    def pixels(self, samples: Indices) -> Floats:
+        return self.dataset.pixels(samples)
+
+    def characters(self, samples: Indices, concepts: Indices) -> Floats:
+        return self.dataset.characters(samples, self.base[concepts])
+
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
         known = np.asarray(self.dataset.counts, np.int64)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..types import Ask, Sample
+from ..types import Ask, Floats, Indices, Sample
 from .table import TableDataset
 
 Answers = Mapping[str, tuple[str, ...]]
@@ -37,6 +37,19 @@ class WordedDataset(TableDataset):
                 if ask.options:
                     found[row, self.concepts.index(concept)] = 1 - 1 / len(ask.options)
         return found
+
+    @cached_property
+    def _lengths(self) -> npt.NDArray[np.float32]:
+        """n x C: characters of the words of each question, and of its options."""
+        found = np.zeros((len(self), len(self.concepts)), np.float32)
+        for row, asks in enumerate(self._asks):
+            for concept, ask in asks.items():
+                length = len(ask.text) + sum(map(len, ask.options))
+                found[row, self.concepts.index(concept)] = length
+        return found
+
+    def characters(self, samples: Indices, concepts: Indices) -> Floats:
+        return self._lengths[samples, concepts].astype(float)
 
     @property
     def fingerprint(self) -> str:

@@ -24,6 +24,7 @@ from .draw_order import DrawOrder
 from .failing import Failing
 from .judge import Judge
 from .options import Limits, Sampling
+from .prices import Prices
 from .proxies import Proxies
 from .renderings import Renderings
 from .selector import Selector, teach
@@ -143,6 +144,8 @@ def assembled(
     proxies = Proxies(
         space, rendered, certify.proxies or {}, earlier, memory, net, renderings=renderings
     )
+    by_price = sampling.by_price and isinstance(strategy, ByStakes)
+    prices = Prices.of(space, model, by_price, facts)
     settings = describe_settings(
         space,
         model,
@@ -152,6 +155,7 @@ def assembled(
         floor=floor,
         surrogate=surrogate_in_journal(certify),
         proxies=proxies.names,
+        **({} if prices is None else {"prices": prices.facts}),
     )
     origin = Origin.of(
         facts,
@@ -175,6 +179,7 @@ def assembled(
         memory=memory,
         form=sampling.form,
         history=sampling.history,
+        prices=prices,
     )
     selector = Selector(
         space,

@@ -22,6 +22,7 @@ from ..surrogates import (
 )
 from ..types import Candidates, Floats, Half, Indices, Memory
 from ..utils.random_streams import generator
+from .prices import Prices
 from .tensors import Tensor, array, joined, tensor
 
 REFERENCE = 2_000
@@ -93,6 +94,7 @@ class Belief:
     ``memory``: what the oracle's details teach, where it has one. ``hard``: how many
     answers there were, where all of them were 0 or 1; else 0.
     ``form`` is that of AnswerGP's uncertainty, ``history`` that of Predictability.
+    ``prices``: what calls are expected to cost; None: all the same.
     """
 
     def __init__(
@@ -106,8 +108,10 @@ class Belief:
         memory: Memory | None = None,
         form: Literal["std", "variance"] = "std",
         history: Literal["truth", "answer"] = "truth",
+        prices: Prices | None = None,
     ) -> None:
         self.space = space
+        self.prices = prices
         self.answers = AnswerGP(len(space.concepts), form=form, device=device)
         reference = space.dataset.reference(REFERENCE, generator(seed, "reference"))
         self.predictability = Predictability(*reference, history=history)
@@ -128,10 +132,19 @@ class Belief:
         self._variance: Tensor | None = None  # of what was predicted
         self._stakes: Tensor | None = None  # by target, of the candidates looked at
         self._ahead: tuple[Indices, Posterior] | None = None  # of questions, ascending
+        self._sent: Floats | None = None  # m x 2: what the calls looked at send
+        self._price: Floats | float = 1.0  # (m,) of them; 1: all the same
 
     def look_at(self, candidates: Candidates) -> None:
         """Prepares ``inside`` (K x n) and ``predictions`` (n,) for the candidates of a draw."""
         self._stakes = None
+        if self.prices is not None:
+            unit = array(candidates.unit)
+            first = np.searchsorted(unit, np.arange(len(candidates.call)))
+            about = array(candidates.sample)[first], array(candidates.concept)[first]
+            self._sent = self.prices.sent(*about)
+            price = self.prices.expected(self._sent)
+            self._price = price if np.ptp(price) > 0 else 1.0
         if self.certifier is not None:
             self.inside = self.certifier.members(array(candidates.question))
         if self.losses is not None:
@@ -170,7 +183,8 @@ class Belief:
     def stakes(self, candidates: Candidates) -> Tensor:
         """(m,): what each candidate call is worth to the targets that are still open."""
         unit, calls = array(candidates.unit), len(candidates.call)
-        return tensor(self.certifying.stakes(self.inside, unit, calls, array(self.variance())))
+        variance, find = array(self.variance()), self.certifying.stakes
+        return tensor(find(self.inside, unit, calls, variance, self._price))
 
     def stakes_by_target(self, candidates: Candidates) -> Tensor:
         """K x n: what each candidate question adds to its call's stake, by open target.
@@ -180,17 +194,29 @@ class Belief:
         if self._stakes is None:
             unit, calls = array(candidates.unit), len(candidates.call)
             variance, find = array(self.variance()), self.certifying.stakes_by_target
-            self._stakes = tensor(find(self.inside, unit, calls, variance))
+            self._stakes = tensor(find(self.inside, unit, calls, variance, self._price))
         return self._stakes
 
     def costs(self, candidates: Candidates) -> Tensor:
         """(m,): how many calls each candidate call takes, those about its source included, relative
-        to a call of all models."""
+        to a call of all models; where prices differ, times what one is expected to cost."""
+        return tensor(self._calls(candidates) * self._price)
+
+    def price_of(self, place: int, question: int) -> dict[str, float]:
+        """What the law went by for the call at ``place``, drawn for ``question``: for the journal.
+        Empty where prices are not known."""
+        if self.prices is None or self._sent is None:
+            return {}
+        oracle = self.space.oracle
+        asked = oracle.models_asked(np.array([question]))
+        return self.prices.reasons(self._sent[place], float(asked[0] / oracle.models))
+
+    def _calls(self, candidates: Candidates) -> Floats:
         oracle, calls = self.space.oracle, np.empty(len(candidates.call))
         asked = oracle.models_asked(array(candidates.question))
         calls[array(candidates.unit)] = asked / oracle.models
         if not oracle.needs_source:
-            return tensor(calls)
+            return calls
         first = np.searchsorted(array(candidates.unit), np.arange(len(calls)))
         source = array(candidates.sample)[first]
         alone = np.array_equal(array(candidates.call), array(candidates.question))
@@ -198,7 +224,7 @@ class Belief:
             source = source * len(self.space.asked) + array(candidates.concept)
         known = np.fromiter(self.sources, np.int64, len(self.sources))
         fresh = ~np.isin(source, known)
-        return tensor(calls + fresh * (1 + (self.memory.extra if self.memory else 0)))
+        return np.asarray(calls + fresh * (1 + (self.memory.extra if self.memory else 0)))
 
     def expected(self) -> Floats:
         """(n,): each candidate's loss, by the best prediction there is."""

@@ -26,12 +26,13 @@ class DrawOrder:
         self._both = both
         self._lag = lag
         self._block = block
-        self._outcomes: dict[int, list[Learnt]] = {}
+        self._outcomes: dict[int, tuple[list[Learnt], float]] = {}  # and what the call cost
 
     def keep(self, row: CallRow) -> None:
         """Holds a call's judged answers until it is their turn."""
-        self._outcomes[row.call] = self.outcomes(row)
-        self.questions += len(self._outcomes[row.call])
+        outcomes = self.outcomes(row)
+        self._outcomes[row.call] = outcomes, row.cost
+        self.questions += len(outcomes)
 
     def outcomes(self, row: CallRow) -> list[Learnt]:
         """What a call's judged answers teach."""
@@ -65,5 +66,5 @@ class DrawOrder:
         """Learns from answered draws in draw order, as far as they are complete (or ``until``)."""
         end = len(self.calls) if until is None else until
         while self.learned < end and self.calls[self.learned] in self._outcomes:
-            self._selector.learn(self._outcomes.pop(self.calls[self.learned]))
+            self._selector.learn(*self._outcomes.pop(self.calls[self.learned]))
             self.learned += 1

@@ -40,6 +40,9 @@ class Sampling:
     - ``keep_masks``: whether the journal keeps the masks that are answered, beside their scores, so
       that any oracle of masks can judge them again (``rejudge``): about 2 kB for one of 512 x 512
       pixels. Default False.
+    - ``by_price``: whether cheap calls are asked more often, by the root of what they are expected
+      to cost, where the strategy is ``certify`` and the model knows what tokens cost: see
+      ``engine.prices``. Default True.
     - ``replay``: an earlier audit whose draws come first; set by ``Versus``. Default None: all
       draws are its own.
     """
@@ -53,6 +56,7 @@ class Sampling:
     form: Literal["std", "variance"] = "std"
     history: Literal["truth", "answer"] = "truth"
     keep_masks: bool = False
+    by_price: bool = True
     replay: Replay | None = None
 
     @property
@@ -148,6 +152,7 @@ class Shorthands(TypedDict, total=False):
     form: Literal["std", "variance"]
     history: Literal["truth", "answer"]
     keep_masks: bool
+    by_price: bool
     replay: Replay | None
     budget: int | None
     max_cost: float | None

@@ -108,13 +108,15 @@ class Selector:
         place = law.draw(generator(self.seed, "draw", number))
         chosen = self._heaviest(np.flatnonzero(unit == place), weights, number)
         stratum = self._expecting(stratum)
+        question = int(candidates.question[chosen])
+        price = self.belief.price_of(place, question)
         return Draw(
             number,
             int(calls[place]),
-            int(candidates.question[chosen]),
+            question,
             float(law.probabilities[place]),
             law,
-            self.explain(candidates, law, chosen) | (stratum.row() if stratum else {}),
+            self.explain(candidates, law, chosen) | price | (stratum.row() if stratum else {}),
             self._move(candidates, law, place, stratum),
         )
 
@@ -124,14 +126,14 @@ class Selector:
         self.belief.look_at(candidates)
         place = int(np.searchsorted(law.calls, earlier.call))
         stratum = self._expecting(Stratum.of(earlier.why))
-        counts = self._counts(law)
+        told = self._counts(law) | self.belief.price_of(place, earlier.question)
         return Draw(
             earlier.draw,
             earlier.call,
             earlier.question,
             float(law.probabilities[place]),
             law,
-            counts | (stratum.row() if stratum else {}),
+            told | (stratum.row() if stratum else {}),
             self._move(candidates, law, place, stratum),
         )
 
@@ -167,8 +169,13 @@ class Selector:
         eligible = int(np.count_nonzero(law.probabilities))
         return {"candidates": len(law.calls), "eligible": eligible}
 
-    def take(self, questions: Indices, move: Move | None = None) -> None:
-        """Counts one draw, and takes the questions its call answers out of the pool."""
+    def take(
+        self, questions: Indices, move: Move | None = None, why: Mapping[str, Any] | None = None
+    ) -> None:
+        """Counts one draw, made for the reasons ``why``, and takes the questions its call answers
+        out of the pool."""
+        if self.belief.prices is not None and why is not None:
+            self.belief.prices.take(why)
         if move is not None:
             self._moves[self.draws] = (move, questions)
         self.draws += 1
@@ -184,10 +191,12 @@ class Selector:
         if move is not None and self.certifier is not None:
             inside = self.certifier.members(questions)
             self.certifier.restore(move, inside, Stratum.of(why))
-        self.take(questions, move)
+        self.take(questions, move, why)
 
-    def learn(self, outcomes: Sequence[Learnt]) -> None:
-        """Takes in the judged questions of the next draw, in draw order."""
+    def learn(self, outcomes: Sequence[Learnt], cost: float = 0.0) -> None:
+        """Takes in the judged questions of the next draw, in draw order, and what it cost."""
+        if self.belief.prices is not None:
+            self.belief.prices.learn(cost)
         if self.certifier is not None:
             teach(self.certifier, *self._moves.pop(self._learned), outcomes)
         self._learned += 1
@@ -229,7 +238,11 @@ class Selector:
 
     def _stratum(self, number: int, floor: float) -> Stratum | None:
         """The stratum of a draw, or None where it is drawn from all calls."""
-        shares = None if self.certifier is None else self.certifier.shares(floor)
+        if self.certifier is None:
+            return None
+        prices, strata = self.belief.prices, self.certifier.strata
+        known = 1.0 if prices is None or strata is None else prices.of_strata(strata)
+        shares = self.certifier.shares(floor, known)
         if shares is None:
             return None
         law = Law(np.arange(len(shares)), shares)

@@ -65,7 +65,8 @@ class OracleFacts(_Fact):
 
 
 class SettingsFacts(_Fact):
-    """What the audit was begun with; see the arguments of ``Audit``."""
+    """What the audit was begun with; see the arguments of ``Audit``. ``prices``: see
+    ``engine.prices``, None where laws do not go by them."""
 
     strategy: str
     strategy_options: dict[str, Any] = {}
@@ -76,6 +77,7 @@ class SettingsFacts(_Fact):
     answers: CallMode
     model: str
     oracle: OracleFacts = OracleFacts()
+    prices: dict[str, float] | None = None
 
 
 class BetFacts(_Fact):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from ..types import Answer, CallMode, Prompt, Unanswered
@@ -67,6 +68,27 @@ class BatchModel(Protocol):
         what was sent stays sent, and the record tells of it."""
 
 
+@dataclass(frozen=True)
+class PriceGuess:
+    """What a call is likely to cost before any was made, in the unit of the prices: ``call`` in any
+    case, ``pixel`` for each pixel of its image up to ``most_pixels``, and ``character`` for each
+    character of its questions and their options."""
+
+    call: float
+    pixel: float = 0.0
+    character: float = 0.0
+    most_pixels: float = 1e12
+
+    def __add__(self, other: "PriceGuess") -> "PriceGuess":
+        """What asking both models costs."""
+        return PriceGuess(
+            self.call + other.call,
+            self.pixel + other.pixel,
+            self.character + other.character,
+            max(self.most_pixels, other.most_pixels),
+        )
+
+
 class ModelDefaults:
     """What most models have alike."""
 
@@ -82,6 +104,8 @@ class ModelDefaults:
     be kept."""
     most_attempts: int = 1
     """The most attempts of one call that may be billed."""
+    price_guess: PriceGuess | None = None
+    """What calls are likely to cost; None: not known, or the same for all."""
     template_hash: str | None = None
     """A hash of the words that prompts are put in, where there are any; journaled."""
     hard_answers: bool = False

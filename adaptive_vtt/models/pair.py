@@ -8,7 +8,14 @@ from typing import Any, Literal, Protocol
 
 from ..errors import InputError
 from ..types import Answer, Both, Prompt, Unanswered, Value
-from .base import BatchModel, ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
+from .base import (
+    BatchModel,
+    ConcurrentModel,
+    ModelDefaults,
+    ModelUnderTest,
+    PriceGuess,
+    adapted_model,
+)
 from .checking import check_answer, checked, name_of
 
 Said = Answer | Unanswered
@@ -65,6 +72,14 @@ class Pair(ModelDefaults):
     @property
     def prices_known(self) -> bool:
         return self.a.prices_known and self.b.prices_known
+
+    @property
+    def price_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from theirs
+        """The sum of both; a model whose calls all cost the same counts with the most they can."""
+        if not self.prices_known or {self.a.price_guess, self.b.price_guess} == {None}:
+            return None
+        a, b = (m.price_guess or PriceGuess(m.most_cost or 0.0) for m in (self.a, self.b))
+        return a + b
 
     @property
     def trusted(self) -> bool:

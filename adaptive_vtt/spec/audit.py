@@ -96,6 +96,11 @@ class AuditSpec(Section):
         description="keep the masks that are answered in the journal, for 'avtt rejudge' with "
         "another overlap",
     )
+    by_price: bool = Field(
+        True,
+        description="ask cheap calls more often than dear ones, where prices of tokens are given "
+        "and targets are certified",
+    )
     device: str = Field(
         "auto", description="where the GPs live: cpu, cuda, or auto, which is CUDA if there is one"
     )

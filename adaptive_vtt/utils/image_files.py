@@ -23,6 +23,9 @@ from .image_headers import declared_size, is_tiff, orientation, tiff_has_alpha
 MAX_PIXELS = 100_000_000
 """Images above this many pixels are refused before they are decoded."""
 
+HEADER = 2**16
+"""Bytes of a file in which its size is looked for, where nothing else of it is needed."""
+
 MASK_THRESHOLD = 127
 """Above this a mask's pixel is inside: masks saved as JPEG are not quite 0 and 255."""
 
@@ -109,6 +112,17 @@ def read_size(path: Path, where: str) -> tuple[int, int]:
     data = _read(path, where)
     width, height = _check_size(data, path, where)
     return (width, height) if orientation(data) >= 5 else (height, width)
+
+
+def pixels_declared(path: Path) -> float:
+    """Pixels of the image at ``path`` as its first ``HEADER`` bytes declare them; NaN where they do
+    not, or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            size = declared_size(file.read(HEADER))
+    except OSError:
+        return np.nan
+    return np.nan if size is None else float(size[0] * size[1])
 
 
 def _read(path: Path, where: str) -> bytes:

@@ -54,6 +54,9 @@ class _Decoded:
     def __iter__(self) -> Iterator[Image]:
         return (self[index] for index in range(len(self)))
 
+    def pixels(self, index: int) -> float:
+        return self._images[index].pixels
+
 
 def from_endobench(
     path: Path | str | Sequence[Path | str],

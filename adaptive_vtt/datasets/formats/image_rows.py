@@ -7,10 +7,12 @@ import base64
 import binascii
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar, cast
+
+import numpy as np
 
 from ...errors import InputError, one_line, unknown
 from ...types import Image
@@ -31,6 +33,10 @@ T = TypeVar("T")
 
 class Stored(Protocol):
     """An image somewhere in a file."""
+
+    @property
+    def pixels(self) -> float:
+        """How many it has."""
 
     def data(self) -> bytes:
         """The image file's bytes."""
@@ -71,6 +77,7 @@ class _Stored:
     """Base: reads like a path, so that images.read_image takes it for one."""
 
     name: str
+    pixels: float
 
     def data(self) -> bytes:
         raise TypeError(f"{type(self).__name__} defines no data")
@@ -144,15 +151,16 @@ def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterato
         cells = (row for batch in batches for row in batch.to_pylist())
         for place, row in enumerate(cells):
             number += 1
-            stored = _InParquet(f"{path}, row {number}", path, group, place)
+            stored = _InParquet(f"{path}, row {number}", np.nan, path, group, place)
             found = reading.attempt(partial(_parquet_row, stored, row))
             if found is not None:
                 yield found
 
 
 def _parquet_row(stored: "_InParquet", row: dict[str, Any]) -> Row:
-    _checked(_bytes(row.pop(IMAGE), stored.name), stored.name)
-    return Row({c: "" if v is None else str(v) for c, v in row.items()}, stored, stored.name)
+    pixels = _checked(_bytes(row.pop(IMAGE), stored.name), stored.name)
+    cells = {c: "" if v is None else str(v) for c, v in row.items()}
+    return Row(cells, replace(stored, pixels=pixels), stored.name)
 
 
 def _lines(file: BinaryIO, tabs: int) -> Iterator[bytes]:
@@ -184,8 +192,8 @@ def _text_row(path: Path, where: str, offset: int, line: bytes, header: list[str
     if not stop:
         start = line.index(coded)
         stop = start + len(coded)
-    _checked(_decoded(line[start:stop], where), where)
-    return Row(found, _InText(where, path, offset + start, stop - start), where)
+    pixels = _checked(_decoded(line[start:stop], where), where)
+    return Row(found, _InText(where, pixels, path, offset + start, stop - start), where)
 
 
 def _longest(line: bytes) -> tuple[int, int]:
@@ -216,8 +224,9 @@ def _check_header(columns: Sequence[str], needed: Sequence[str], path: Path) -> 
             raise unknown("column", column, columns, str(path))
 
 
-def _checked(data: bytes, where: str) -> bool:
-    """Raises InputError unless the bytes begin like an image that is not too large."""
+def _checked(data: bytes, where: str) -> float:
+    """The pixels of an image's bytes. Raises InputError unless they begin like an image that is not
+    too large."""
     size = declared_size(data)
     if size is None or 0 in size:
         raise InputError(f"{where}: expected an image (JPEG, PNG ...), got {len(data)} other bytes")
@@ -226,7 +235,7 @@ def _checked(data: bytes, where: str) -> bool:
             f"{where}: the image is {size[0]} x {size[1]} pixels, over the limit of "
             f"{MAX_PIXELS} pixels"
         )
-    return True
+    return float(size[0] * size[1])
 
 
 def _parquet(path: Path) -> Any:

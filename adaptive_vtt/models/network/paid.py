@@ -24,7 +24,7 @@ from typing import Any
 from ...errors import InputError, ModelError, one_line
 from ...journal.answer_json import writable
 from ...types import Answer, CallMode, Prompt, Unanswered, Value
-from ..base import ModelDefaults
+from ..base import ModelDefaults, PriceGuess
 from ..checking import check_answer
 from .attempts import MALFORMED, REPLIED, Reply, Trouble
 from .background import Background
@@ -32,6 +32,13 @@ from .keys import Key, scrubbed, shows
 from .limits import Retries, Sleep
 from .prices import Prices, Usage, whole
 
+PIXELS_PER_TOKEN, CHARACTERS_PER_TOKEN, TEMPLATE_TOKENS = 750.0, 4.0, 40.0
+"""Of a first guess: Anthropic's rule for images, everybody's for English, and a prompt's other
+words. What other providers count is learnt from their first answers."""
+REPLY = 1 / 8
+"""Tokens of a reply in a first guess, as a share of the most that it can have."""
+MOST_PIXELS = 1_200_000.0
+"""Pixels above which large providers shrink images, and charge no more for them."""
 _SHOWN = 200  # characters of a server's own words in an error
 
 
@@ -115,6 +122,20 @@ class Paid(ModelDefaults):
     def prices_known(self) -> bool:
         """Whether the prices given can price a call."""
         return self.prices.known
+
+    @property
+    def price_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from prices
+        """None where tokens sent cost nothing, so that calls are not known to differ."""
+        prices = self.prices
+        if not (prices.known and prices.input):
+            return None
+        sent, said = prices.input / prices.tokens, (prices.output or 0.0) / prices.tokens
+        return PriceGuess(
+            (prices.per_call or 0.0) + sent * TEMPLATE_TOKENS + said * REPLY * self._bound.output,
+            sent / PIXELS_PER_TOKEN,
+            sent / CHARACTERS_PER_TOKEN,
+            MOST_PIXELS,
+        )
 
     def statistics(self) -> dict[str, Any]:
         """Counts since the start, for the report: calls, attempts, failures by kind, money; and
