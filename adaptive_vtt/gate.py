@@ -326,6 +326,11 @@ class Gated:
                 raise _other_kind(rule)
         return cls(tuple(parsed), tuple(tuple(chosen(r, ids, begun=False)) for r in parsed))
 
+    def only_claims(self, delta: float) -> bool:
+        """Whether every rule is, with the other sign, the claim of a comparison that R_A - R_B is
+        at least ``delta``: bets about the claim decide such rules, and no intervals."""
+        return all(_decides(rule, -delta) for rule in self.rules)
+
     def reached(self, state: Standing) -> str | None:
         """Why to stop: all rules are decided, and how."""
         by_bets = state.above is not None and all(_decides(r, state.limit) for r in self.rules)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .journal.facts import Facts
+from .journal.facts import CertificateFacts, Facts
 
 ROOM = 1.25
 """Factor on the calls that are forecast: about half of all audits take more than a forecast."""
@@ -19,7 +19,11 @@ LEAST = 0.1
 
 def way(facts: Facts, folder: Path | str) -> str:
     """What goes on with the audit in a run folder, for a sentence "go on with ...": the command
-    that began it, ``avtt resume``, or, as that needs a SPEC.toml, the Python that began it."""
+    that began it, ``avtt resume``, or, as that needs a SPEC.toml, the Python that began it; of
+    answers that were judged again, the audit that they are from."""
+    if facts.rejudged is not None:
+        source = shlex.quote(facts.rejudged.source)
+        return f"the audit whose answers these are, {source}, and judge it again ('avtt rejudge')"
     if facts.begun_by:
         return f"'{facts.begun_by}'"
     if facts.spec is None:
@@ -28,6 +32,17 @@ def way(facts: Facts, folder: Path | str) -> str:
             "takes audits of a SPEC.toml)"
         )
     return f"'avtt resume {shlex.quote(str(folder))}'"
+
+
+def shipping_rule(certificate: CertificateFacts) -> str:
+    """A rule of a gate about the new of two models, as a first thing to ask of a comparison: that
+    it errs no more often than was claimed, or by no more than a point; about the overall error
+    where that is a target, else about the first that is."""
+    about = next((t for t in certificate.ids if t.kind == "overall"), certificate.ids[0])
+    versus = certificate.versus
+    worse = 0.01 if versus is None or versus.at_least is None else 0.0 - versus.at_least
+    name = "overall" if about.kind == "overall" else about.name
+    return f"versus:{name} <= {worse:g}"
 
 
 def more_calls(facts: Facts, calls: int, open_: Iterable[int]) -> int:

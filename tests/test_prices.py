@@ -1,6 +1,5 @@
 """Calls that differ in price: the law, what it learns, and what a server's bills cannot do."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -257,11 +256,11 @@ def test_a_journal_keeps_to_its_prices(tmp_path: Path):
 
 
 @pytest.fixture(scope="module")
-def ended() -> Iterator[Audit]:
+def ended() -> Audit:
     audit = billed(batch=3)
     audit.run()
     verify(audit.journal)
-    yield audit
+    return audit
 
 
 def check(audit: Audit, draws: Any = None, calls: Any = None) -> None:

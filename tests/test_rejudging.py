@@ -23,6 +23,7 @@ from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.engine.census import all_losses, means
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal, read_journal
+from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
 from adaptive_vtt.oracles import (
     Consistency,
@@ -35,6 +36,7 @@ from adaptive_vtt.oracles import (
 from adaptive_vtt.results import outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Outcome, Version
+from adaptive_vtt.way_on import way
 
 RELATIONS = ("identity", "gaussian_noise")
 ENDS = ["lower", "upper", "pseudo_outcome_mean"]
@@ -400,6 +402,12 @@ def test_the_command_takes_another_oracle_or_other_options(
     assert run("verify", str(folder / "b")) == 0
     assert run("resume", str(folder / "c")) == 2
     assert "go on with that audit, and judge it again" in capsys.readouterr().err
+    assert run("gate", str(folder / "c"), "--rule", "overall <= 0.5") in (0, 1, 4)
+    assert run("gate", str(folder / "c"), "--rule", "overall <= 0.001") in (1, 4)
+    shown = way(read_facts(read_journal(folder / "c" / "journal.db").facts()), folder / "c")
+    assert shown == (
+        f"the audit whose answers these are, {first}, and judge it again ('avtt rejudge')"
+    )
 
 
 def test_an_oracle_in_a_changed_file_may_judge_and_other_changed_code_may_not(

@@ -1,6 +1,7 @@
 """avtt versus: from two specs to a decision, a result and a report; one sentence per mistake."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -167,3 +168,30 @@ def test_a_claim_is_told_in_the_report_and_altered_in_vain(specs: Path, tmp_path
     text = (out / "result.json").read_text()
     (out / "result.json").write_text(text.replace('"holds"', '"fails"'))
     assert run("verify", str(out)) != 0
+
+
+def test_the_gate_that_is_the_claim_itself_is_refused(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """The end would go by intervals, and the gate afterwards by the claim's own bets."""
+    given = ["--budget", "9", "--at-least", "-0.02", "--gate", "versus:overall <= 0.02"]
+    told = refused(capsys, *command(specs, tmp_path / "both", *given))
+    assert "expected a rule beside the claim --at-least -0.02" in told
+    assert "leave one of the two away" in told
+    beside = [*given, "--gate", "versus:overall <= 0.5"]
+    assert run(*command(specs, tmp_path / "beside", *beside)) == 0
+
+
+def test_the_first_rule_that_is_named_is_about_a_target_and_its_limit_is_never_minus_zero(
+    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out = tmp_path / "relations"
+    given = ["--budget", "20", "--targets", "relations", "--at-least", "0"]
+    assert run(*command(specs, out, *given)) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    (hint,) = re.findall(r"avtt gate \S+ --rule '([^']*)'", said)
+    assert hint.startswith("versus:relation ")
+    assert hint.endswith(" <= 0")
+    assert run("gate", str(out), "--rule", hint) in (0, 1, 4)
+    page = Tags((out / "report.html").read_text(encoding="utf-8"))
+    assert f"--rule '{hint}'" in page.text

@@ -82,10 +82,12 @@ def _onward(found: "Gate", facts: "Facts", directory: Path) -> str:
 
     open_ = [ruling for ruling in found.rulings if ruling.state == "open"]
     wanted = None if facts.certificate is None else facts.certificate.half_width
-    by_command = facts.spec is not None and facts.begun_by is None
+    by_command = facts.spec is not None and facts.begun_by is None and facts.rejudged is None
     widest = max(((r.upper - r.lower) / 2 for r in open_), default=0.0)
     if wanted is None or not by_command or widest > wanted:
         begun = way(facts, directory)
+        if facts.rejudged is not None:
+            return f"go on with {begun}"
         return f"go on with {begun}, under a higher limit if it met one, and try again"
     apart = min(abs(ruling.estimate - ruling.rule.limit) for ruling in open_)
     narrower = rounded_down(max(apart, widest / MOST_NARROWER))

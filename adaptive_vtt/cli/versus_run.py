@@ -19,7 +19,7 @@ from ..engine.settings import describe_oracle, describe_space
 from ..errors import InputError, ModelError
 from ..gate import Gated
 from ..journal import SQLiteJournal
-from ..journal.facts import begun_facts
+from ..journal.facts import CertificateFacts, begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
 from ..report.differences import points
 from ..space import QuestionSpace
@@ -29,6 +29,7 @@ from ..spec.recorded import answers_table
 from ..spec.space_and_model import model_of
 from ..types import TargetId
 from ..versus import Use, Verdict, Versus, verdict_of
+from ..way_on import shipping_rule
 from .next_step import tell
 from .progress import Live
 from .run_folder import write
@@ -88,11 +89,16 @@ def run(
         verdict = verdict_of(result, journal)
         for hook in hooks:
             hook.keep(out)
+        rules = asked.gate or _first_rule(read_facts(journal.facts()).certificate)
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:
-        _finish(verdict, out, asked)
+        _finish(verdict, out, rules, bool(asked.gate))
     return verdict
+
+
+def _first_rule(certificate: CertificateFacts | None) -> list[str]:
+    return [] if certificate is None else [shipping_rule(certificate)]
 
 
 def _refuse_audit(out: Path) -> None:
@@ -123,7 +129,7 @@ def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path)
         None if known else model_a,
         model_of(*b, space),
         margin=asked.margin,
-        until=_gated(asked.gate, [t.id for t in named_targets(space, targets, chosen["where"])]),
+        until=_gated(asked, [t.id for t in named_targets(space, targets, chosen["where"])]),
         at_least=asked.at_least,
         recorded_a=None if asked.recorded_a is None else answers_table(asked.recorded_a),
         journal_a=None if asked.journal_a is None else _journal_in(asked.journal_a),
@@ -135,8 +141,18 @@ def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path)
     )
 
 
-def _gated(rules: list[str], ids: list[TargetId]) -> Gated | None:
-    return Gated.of(rules, ids, versus=True) if rules else None
+def _gated(asked: Asked, ids: list[TargetId]) -> Gated | None:
+    """The gate, where there is one. Raises InputError for one that is the claim itself: the end
+    would go by intervals, and 'avtt gate' afterwards by the claim's bets."""
+    if not asked.gate:
+        return None
+    gated = Gated.of(asked.gate, ids, versus=True)
+    if asked.at_least is not None and gated.only_claims(asked.at_least):
+        raise InputError(
+            f"--gate: expected a rule beside the claim --at-least {asked.at_least:g}, got that "
+            f"claim, {asked.gate[0]!r}; leave one of the two away"
+        )
+    return gated
 
 
 def _journal_in(where: Path) -> Path:
@@ -169,7 +185,7 @@ def _short(value: Any) -> str:
     return repr(value) if len(repr(value)) < 120 else f"{repr(value)[:120]} ..."
 
 
-def _finish(verdict: Verdict, out: Path, asked: Asked) -> None:
+def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
     """Which model errs less, by how much, what it took, and what may be done next."""
     console, result = Console(highlight=False), verdict.result
     console.print(f"stopped: {result.reason}", markup=False)
@@ -193,16 +209,16 @@ def _finish(verdict: Verdict, out: Path, asked: Asked) -> None:
     for warning in result.warnings:
         console.print(f"warning: {warning}", markup=False)
     console.print(f"report: {out / 'report.html'}", markup=False)
-    tell(_next_steps(verdict, out, asked))
+    tell(_next_steps(verdict, out, rules, gated))
 
 
-def _next_steps(verdict: Verdict, out: Path, asked: Asked) -> list[tuple[str, str]]:
+def _next_steps(
+    verdict: Verdict, out: Path, rules: list[str], gated: bool
+) -> list[tuple[str, str]]:
     folder = shlex.quote(str(out))
     steps = []
-    if not verdict.decided and not asked.gate:
+    if not verdict.decided and not gated:
         steps.append(("the same command with a higher --budget", "decides the rest"))
-    worse = 0.01 if asked.at_least is None else -asked.at_least
-    rules = asked.gate or [f"versus:overall <= {worse:g}"]
-    told = " ".join(f"--rule '{rule}'" for rule in rules)
+    told = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
     steps.append((f"avtt gate {folder} {told}", "may it ship?"))
     return [*steps, (f"avtt verify {folder}", "checks every figure")]

@@ -1,8 +1,10 @@
 """Two models compared: how much less often the new one errs, target by target, around 0."""
 
+import shlex
 from dataclasses import dataclass
 
 from ..certify.compared import Compared, calls_of, compared
+from ..way_on import shipping_rule
 from .certified import STEPS
 from .evidence import Evidence
 from .headline import Tile
@@ -177,10 +179,9 @@ def _steps(evidence: Evidence, open_: int) -> list[Step]:
     if open_:
         text = "Still open: the same command goes on, with a higher limit if it met one."
         steps.append(Step(text, begun))
-    versus = None if evidence.certificate is None else evidence.certificate.versus
-    worse = 0.01 if versus is None or versus.at_least is None else -versus.at_least
-    gate = f"avtt gate DIR --rule 'versus:overall <= {worse:g}'"
-    steps.append(Step("Decide whether the new model may ship; nothing is asked.", gate))
+    if evidence.certificate is not None:
+        gate = f"avtt gate DIR --rule {shlex.quote(shipping_rule(evidence.certificate))}"
+        steps.append(Step("Decide whether the new model may ship; nothing is asked.", gate))
     check = f"avtt verify DIR --head {evidence.head}"
     return [*steps, Step("Check this report against its journal any time.", check)]
 
