@@ -27,7 +27,7 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.models.base import ModelDefaults, PriceGuess
 from adaptive_vtt.relations import LabelPreserving
 from adaptive_vtt.space import QuestionSpace
-from adaptive_vtt.types import Answer, Floats, Image, Prompt, Unanswered
+from adaptive_vtt.types import Answer, CallMode, Floats, Image, Prompt, Unanswered
 from adaptive_vtt.utils.files import write_text
 
 Row = dict[str, Any]
@@ -57,7 +57,7 @@ class Billed(ModelDefaults):
     """Errs where ``wrong`` says so, by sample id and relation; a call costs what its image's rows
     do, or what ``bill`` makes of that."""
 
-    answers = "one"
+    answers: CallMode = "one"
     name = "billed"
     most_cost = 10.0
     price_guess = PriceGuess(0.0, PER_PIXEL)

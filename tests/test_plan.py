@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import pytest
 from command_line import run
 
@@ -65,6 +67,52 @@ def test_a_pilot_tells_how_its_intervals_narrowed(spec: Path, tmp_path: Path, ca
     capsys.readouterr()
     assert run("plan", str(spec), "--targets", "overall", "--pilot", str(tmp_path / "few")) == 2
     assert "widest interval is within +-0.25 and that left" in capsys.readouterr().err
+
+
+PRICED = """
+[dataset]
+kind = "classes"
+path = "pictures"
+[space]
+relations = ["identity", "rotation"]
+[model]
+kind = "openai"
+model = "m"
+url = "http://127.0.0.1:9"
+price_input = 750.0
+price_output = 0.0
+max_input_tokens = 5000
+[audit]
+by_price = {by_price}
+[certify]
+targets = ["overall"]
+"""
+
+
+def test_where_prices_differ_a_plan_tells_what_calls_are_likely_to_cost(
+    tmp_path: Path, capsys: Any
+) -> None:
+    """Half of the images have nine times the pixels; 750 per million tokens is one per million
+    pixels. Each image is asked about twice, dear ones less often where draws go by price."""
+    for place in range(20):
+        side = 900 if place % 2 else 300
+        path = tmp_path / "pictures" / "ab"[place // 10] / f"{place}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(path), np.zeros((side, side, 3), np.uint8))
+    call, told = 750 * 40 / 1e6, []  # the words that all prompts have
+    for by_price in ("true", "false"):
+        spec = tmp_path / "SPEC.toml"
+        spec.write_text(PRICED.format(by_price=by_price))
+        (step,) = steps(capsys, str(spec), "--half-width", "0.2")
+        told.append(step["cost"]["0.3"] / step["likely"]["0.3"])
+    cheap, dear = call + 0.09, call + 0.81
+    even = (cheap + dear) / 2
+    assert told[1] == pytest.approx(even, rel=0.05)  # which images a sample holds
+    assert told[0] == pytest.approx(0.8 * (cheap * dear) ** 0.5 + 0.2 * even, rel=0.05)
+    assert run("audit", str(spec), "--dry-run", "--half-width", "0.2") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f", {told[1]:.3g} likely, 22.5 at most" in said
+    assert "prices differ: a call's likely one is guessed from its image and words" in said
 
 
 @pytest.mark.parametrize(

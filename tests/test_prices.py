@@ -11,11 +11,12 @@ import pytest
 from audits import content
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_endobench import row, write
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.certify.verify_prices import check_prices
-from adaptive_vtt.datasets import from_table
+from adaptive_vtt.datasets import from_endobench, from_table
 from adaptive_vtt.datasets.worded import WordedDataset
 from adaptive_vtt.engine.law import Law
 from adaptive_vtt.engine.prices import MOST_RATIO, Prices
@@ -322,8 +323,7 @@ FACTS = {
     )
 )
 def test_no_bills_make_a_call_out_to_be_dearer_than_the_bounds_allow(bills: Any):
-    """Whatever a server counts, prices are above 0 and within MOST_RATIO of their mean; and
-    ``verify``, by code of its own, comes to the same."""
+    """Whatever a server counts, prices are above 0 and within MOST_RATIO of their mean."""
     prices = Prices(space_of("halves", 10)[0], "one", FACTS)
     for cost, pixels, characters, share in bills:
         told = prices.reasons(np.array([pixels, characters]), share)
@@ -355,15 +355,15 @@ def test_a_server_cannot_starve_a_target_by_its_bills():
 
 def test_intervals_hold_where_a_server_bills_by_what_was_lost():
     """2 of 10 may miss; more than 6 do in 1 of 1,100 such tests. Seeds are fixed."""
-    (row,) = coverage(10, samples=40, budget=20, bills=[True])
-    assert row["missed"] <= 6
+    (found,) = coverage(10, samples=40, budget=20, bills=[True])
+    assert found["missed"] <= 6
 
 
 @pytest.mark.slow
-def test_intervals_hold_in_300_audits():
+def test_intervals_hold_in_300_audits() -> None:
     """Of 300, 60 may miss; more than 80 do in 1 of 500 such tests."""
-    for row in coverage(300):
-        assert row["missed"] <= 80
+    for found in coverage(300):
+        assert found["missed"] <= 80
 
 
 # -- where prices and sizes come from -----------------------------------------------------------
@@ -417,6 +417,16 @@ def test_sizes_are_read_without_decoding(tmp_path: Path):
     arrays = from_table([np.zeros((*size, 3), np.uint8) for size in sizes], labels)
     assert arrays.pixels(np.arange(3)).tolist() == [15, 800, 49]
     assert np.isnan(from_table(None, labels).pixels(np.arange(3))).all()
+
+
+def test_endobench_tells_pixels_and_words(tmp_path: Path):
+    """The pixels of an image that stays in its file, and the characters of question and options."""
+    dataset = from_endobench(write(tmp_path / "e.tsv", [row(k) for k in range(3)]))
+    height, width, _ = dataset.sample(1).require_image().shape
+    assert dataset.pixels(np.array([1, 1])).tolist() == [height * width] * 2
+    length = len("What is this (1)?") + len("onetwothreefour")
+    assert dataset.characters(np.array([1, 1]), np.array([1, 0])).tolist() == [length, 0]
+    assert QuestionSpace(dataset, [Identity()]).dataset.pixels(np.array([1]))[0] == height * width
 
 
 def test_an_image_of_unknown_size_counts_as_a_typical_one():

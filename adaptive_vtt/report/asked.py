@@ -106,12 +106,16 @@ def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> Line:
         "" if asked.relation == "identity" else evidence.change(asked.relation, asked.severity),
         [(_reason(evidence, why, name), name == "target") for name in shown],
         " of ".join(share),
-        ", ".join(f"{k} {v}" for k, v in why.items() if k not in known),
+        ", ".join(f"{k.replace('_', ' ')} {_short(v)}" for k, v in why.items() if k not in known),
         _chance(row),
         percent(None if answer is None else answer.answer),
         verdict,
         note,
     )
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _reason(evidence: Evidence, why: Mapping[str, Any], name: str) -> str:
