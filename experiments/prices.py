@@ -221,13 +221,14 @@ def main() -> None:
     parser.add_argument("--audits", type=int, default=300)
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--half-width", type=float, default=0.05)
+    parser.add_argument("--pools", default=",".join(POOLS), help="pools of money, by commas")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     seeds, audits = (2, 10) if given.quick else (given.seeds, given.audits)
     half_width = 0.15 if given.quick else given.half_width
     tables = {}
     if given.only != "coverage":
-        tables["money"] = money(seeds, given.samples, half_width)
+        tables["money"] = money(seeds, given.samples, half_width, given.pools.split(","))
     if given.only != "money":
         tables["coverage"] = coverage(audits)
     for name, rows in tables.items():
