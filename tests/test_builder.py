@@ -35,10 +35,12 @@ def test_every_kind_is_made(built: list[Built]) -> None:
         "presence",
         "type",
         "counting",
+        "position",
         "grounding",
         "selection",
         "box",
         "contour",
+        "multi",
         "coordinate",
     }
     for one in built:
@@ -104,7 +106,7 @@ def test_coordinates_are_told_and_not_drawn(scenes: Phantom, built: list[Built])
 
 def test_marked_images_differ_from_the_source(scenes: Phantom, built: list[Built]) -> None:
     for one in built:
-        if one.kind in ("box", "contour", "selection"):
+        if one.kind in ("box", "contour", "multi", "selection"):
             sample = scenes.sample(int(one.sample_id.rpartition("-")[2]))
             assert sample.image is not None
             assert (one.made.image != sample.image).any()
@@ -128,7 +130,7 @@ def test_what_is_written_can_be_read(built: list[Built], tmp_path: Path) -> None
     dataset = from_endobench(tmp_path / "mine.tsv")
     assert len(dataset) == len(built)
     prompts = dict.fromkeys(dataset.metadata_values("prompt").tolist())
-    assert set(prompts) == {"image-level", "box", "contour", "coordinate"}
+    assert set(prompts) == {"image-level", "box", "contour", "multi", "coordinate"}
     for k in (0, len(built) // 2, len(built) - 1):
         sample, one = dataset.sample(k), built[k]
         (task,) = sample.truth

@@ -1,11 +1,14 @@
 """``avtt serve-demo``: a model endpoint on loopback, to try an audit on."""
 
+import json
 import os
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 
 import typer
 
+from ..datasets import Dataset
 from ..datasets.synthetic.phantom import phantom
 from ..demo_server import FAULTS, MODEL, STATISTICS, Behaviour, Brain, DemoBrain, DemoServer
 from ..errors import InputError
@@ -34,6 +37,13 @@ size = {size}
 seed = {seed}
 [space]
 relations = ["identity", "medtest"]"""
+_QUESTIONS = """[dataset]
+kind = "endobench"
+path = {path}
+[oracle]
+kind = "multiple-choice"
+[space]
+relations = ["identity", "gaussian_noise"]"""
 _SCENES = """[dataset]
 kind = "scenes"
 count = 100
@@ -70,12 +80,14 @@ def serve(
     count: int,
     size: int,
     captions: bool = False,
+    questions: Path | None = None,
 ) -> None:
     """Answers until Ctrl-C, then says what was asked and billed.
 
     ``captions``: describes drawn scenes instead, and leaves ``error_rate`` of what is there
     out; it mistakes half and makes up a third as much. What is asked does not matter to it,
-    nor do ``worse``, ``refusals``, ``rambling``, ``count`` and ``size``.
+    nor do ``worse``, ``refusals``, ``rambling``, ``count`` and ``size``. ``questions``: answers
+    those of a table as EndoBench's instead, and errs on each task at a rate of its own.
     """
     for name, share in (
         ("--error-rate", error_rate),
@@ -94,6 +106,8 @@ def serve(
     )
     if captions:
         offer = _captioner(error_rate, seed)
+    elif questions is not None:
+        offer = _student(questions, error_rate, worse, refusals, rambling, seed)
     else:
         typer.echo(f"drawing {count} synthetic frames of {size} x {size} pixels ...")
         offer = _endoscopist(error_rate, worse, refusals, rambling, seed, count, size)
@@ -115,14 +129,40 @@ def _endoscopist(
     size: int,
 ) -> _Offer:
     frames = phantom(count, size=size, seed=seed)
+    dataset = f"{count} synthetic ones, {size} x {size} pixels"
+    spec = _FRAMES.format(count=count, size=size, seed=seed)
+    return _knowing(frames, dataset, spec, error_rate, worse, refusals, rambling, seed)
+
+
+def _student(
+    questions: Path, error_rate: float, worse: float, refusals: float, rambling: float, seed: int
+) -> _Offer:
+    from ..datasets.formats.endobench import from_endobench
+
+    asked = from_endobench(questions)
+    dataset = f"those of {len(asked)} questions in {questions}"
+    spec = _QUESTIONS.format(path=json.dumps(str(questions.resolve()), ensure_ascii=False))
+    return _knowing(asked, dataset, spec, error_rate, worse, refusals, rambling, seed)
+
+
+def _knowing(
+    frames: Dataset,
+    images: str,
+    spec: str,
+    error_rate: float,
+    worse: float,
+    refusals: float,
+    rambling: float,
+    seed: int,
+) -> _Offer:
+    """A model that knows what is true of these images, and errs at set rates."""
     errors = spread_errors(frames.concepts, error_rate)
     brain = DemoBrain(
         frames, error=errors, worse=worse, refusals=refusals, rambling=rambling, seed=seed
     )
-    rates = ", ".join(f"{concept} {rate:.1%}" for concept, rate in errors.items())
+    rates = ",\n          ".join(f"{concept} {rate:.1%}" for concept, rate in errors.items())
     rates += f";\n          up to {worse:.0%} more where a frame is perturbed"
-    dataset = f"{count} synthetic ones, {size} x {size} pixels"
-    return _Offer(brain, MODEL, dataset, rates, _FRAMES.format(count=count, size=size, seed=seed))
+    return _Offer(brain, MODEL, images, rates, spec)
 
 
 def _captioner(error_rate: float, seed: int) -> _Offer:

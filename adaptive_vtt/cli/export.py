@@ -1,16 +1,20 @@
 """``avtt export``: the failing follow-ups of an audit as a dataset folder."""
 
 import json
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import InputError
 from .options import Json, RunCode, RunDir
 
 if TYPE_CHECKING:
     from ..export.failures import Exported
+    from ..journal import Journal
+    from ..space import QuestionSpace
 
 OTHERWISE = (
     "export it from Python with "
@@ -22,26 +26,69 @@ OTHERWISE = (
 def export(
     directory: RunDir,
     failures: Annotated[
-        Path, typer.Option("--failures", help="Folder to write into; new, or empty.", metavar="OUT")
-    ],
+        Path | None,
+        typer.Option("--failures", help="Folder to write into; new, or empty.", metavar="OUT"),
+    ] = None,
+    tsv: Annotated[
+        Path | None,
+        typer.Option(
+            "--tsv",
+            help="Of multiple choice: a table of questions with images, as EndoBench's.",
+            metavar="FILE.tsv",
+        ),
+    ] = None,
     least_loss: Annotated[
         float, typer.Option(help="The least loss that counts as a failure, 0 to 1.")
     ] = 0.5,
+    everything: Annotated[
+        bool, typer.Option("--all", help="With --tsv: all questions that were asked.")
+    ] = False,
+    image_format: Annotated[
+        str,
+        typer.Option(help="With --tsv: jpeg, as EndoBench has it, or png, which keeps all."),
+    ] = "jpeg",
     run_code: RunCode = False,
     as_json: Json = False,
 ) -> None:
     """Write the images that were answered wrongly, with labels and masks, as a dataset.
 
-    Nothing that the run folder names is run, unless --run-code says so.
+    Questions in words keep their words and options. Nothing that the run folder
+    names is run, unless --run-code says so.
 
     Example: avtt export runs/first --failures failures
     """
-    written = _export(directory, failures, least_loss, run_code)
-    typer.echo(json.dumps(written.as_dict()) if as_json else _sentence(written, failures))
-
-
-def _export(directory: Path, out: Path, least_loss: float, run_code: bool) -> "Exported":
+    from ..datasets.vqa import question_table
     from ..export.failures import export_failures
+    from ..export.questions import export_questions
+
+    if failures is None and tsv is None:
+        raise InputError("export: expected --failures OUT, --tsv FILE.tsv or both, got neither")
+    if everything and tsv is None:
+        raise InputError("--all: expected --tsv FILE.tsv beside it; --failures has failures alone")
+    chosen = question_table.format_named(image_format, "--image-format")
+    told: dict[str, Any] = {}
+    lines = []
+    with _opened(directory, run_code) as (journal, space):
+        if tsv is not None:
+            count = export_questions(
+                journal,
+                space,
+                tsv,
+                least_loss=least_loss,
+                everything=everything,
+                image_format=chosen,
+            )
+            told["questions"] = count
+            lines.append(f"wrote {tsv}: {count} questions with options and images")
+        if failures is not None:
+            written = export_failures(journal, space, failures, least_loss=least_loss)
+            told |= written.as_dict()
+            lines.append(_sentence(written, failures))
+    typer.echo(json.dumps(told) if as_json else "\n".join(lines))
+
+
+@contextmanager
+def _opened(directory: Path, run_code: bool) -> Iterator[tuple["Journal", "QuestionSpace"]]:
     from ..journal import read_journal
     from ..journal.facts import read_facts
     from ..journal.files import JOURNAL
@@ -57,8 +104,7 @@ def _export(directory: Path, out: Path, least_loss: float, run_code: bool) -> "E
             check_program(facts, spec, str(where))
         else:
             refuse_code(spec, str(where), "--run-code runs it, if it is as it was then")
-        space = build_space(spec, base)
-        return export_failures(journal, space, out, least_loss=least_loss)
+        yield journal, build_space(spec, base)
 
 
 def _sentence(written: "Exported", out: Path) -> str:

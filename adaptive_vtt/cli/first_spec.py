@@ -35,6 +35,7 @@ KINDS = {
     "classes": "a folder of images per class",
     "masks": "images beside masks",
     "images": "images without labels",
+    "voc": "images with boxes, as PASCAL VOC",
 }
 ORACLES = {
     "top-class": "wrong where another class is likelier",
@@ -160,6 +161,7 @@ def _found(layout: Layout, dataset: Dataset) -> str:
         "masks": "with masks",
         "images": "without labels",
         "table": f"with a table of labels ({shown})",
+        "voc": f"with boxes ({shown})",
     }
     if layout.kind == "table" and not {"images", "file_column"} & set(layout.options):
         return (

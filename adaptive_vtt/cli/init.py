@@ -19,8 +19,8 @@ def init(
 ) -> None:
     """Write a SPEC.toml and a model stub: for your images, or a few to try.
 
-    Class folders, images beside masks, a CSV or Parquet table of labels
-    beside images, and images alone are recognised.
+    Class folders, images beside masks, PASCAL VOC's boxes, a CSV or Parquet
+    table of labels beside images, and images alone are recognised.
 
     Example: avtt init my-audit && avtt audit my-audit/SPEC.toml
     """

@@ -10,6 +10,7 @@ from .. import __version__
 from ..errors import AvttError
 from . import relations
 from .audit import audit
+from .build_vqa import build_vqa
 from .compare import compare
 from .export import export
 from .gate import gate
@@ -73,6 +74,7 @@ for command in (
     slices,
     compare,
     init,
+    build_vqa,
     serve_demo,
 ):
     app.command()(command)

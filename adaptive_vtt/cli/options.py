@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ..errors import InputError
+
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
 Out = Annotated[
     Path,
@@ -37,3 +39,16 @@ Track = Annotated[
 def names(text: str | None) -> list[str] | None:
     """The names in a list separated by commas; None where the option was not given."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def pairs(texts: list[str] | None, option: str, form: str) -> dict[str, str]:
+    """What was given as NAME=VALUE, once per name; raises InputError for anything else."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not (name and sign and value):
+            raise InputError(f"{option}: expected {form}, got {text!r}")
+        if name in found:
+            raise InputError(f"{option}: {name!r} is given twice")
+        found[name] = value
+    return found

@@ -1,5 +1,6 @@
 """``avtt serve-demo``: a model endpoint on loopback, to try an audit on."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +13,13 @@ def serve_demo(
             "--captions", help="Describe drawn scenes; --error-rate is then what is left out."
         ),
     ] = False,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Answer these multiple-choice questions (a TSV as of build-vqa) instead.",
+            metavar="QUESTIONS.tsv",
+        ),
+    ] = None,
     port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 8008,
     key_env: Annotated[
         str | None,
@@ -57,4 +65,5 @@ def serve_demo(
         count=count,
         size=size,
         captions=captions,
+        questions=questions,
     )

@@ -19,6 +19,7 @@ from .formats.class_folder import SPLITS, from_class_folders
 from .formats.image_folder import NOTHING, from_images
 from .formats.mask_folder import LAYOUTS, from_masks
 from .formats.table_file import EMPTY, read_rows, read_table
+from .formats.voc import from_voc
 from .labels import Labels, as_labels, image_ids
 from .scanning import ENDINGS, image_files
 from .table import WORDS, from_table
@@ -26,6 +27,8 @@ from .table import WORDS, from_table
 TABLES = (".csv", ".parquet")
 CLASS_COLUMNS = ("class", "label", "target", "category", "diagnosis", "dx", "species")
 """What columns that name a sample's class are usually called, in lower case."""
+VOC = ("Annotations", "JPEGImages")
+"""The folders of a set in the layout of PASCAL VOC."""
 SHOWN = "object"
 """What masks show, as far as a folder tells."""
 LOOKED_AT = 20
@@ -35,6 +38,7 @@ _READERS: Mapping[str, Callable[..., Dataset]] = {
     "masks": from_masks,
     "classes": from_class_folders,
     "images": from_images,
+    "voc": from_voc,
 }
 
 
@@ -88,9 +92,10 @@ def as_dataset(
 def recognised(path: Path | str) -> Layout:
     """What the file or folder holds.
 
-    Looked for in this order: images beside masks (``from_masks`` names the layouts); a table of
-    labels, the file itself or the only one in the folder; one folder of images per class; images
-    and nothing else, in the folder or in the only one below it. Raises InputError where it is none.
+    Looked for in this order: images beside masks (``from_masks`` names the layouts); PASCAL VOC's
+    folders of annotations and images; a table of labels, the file itself or the only one in the
+    folder; one folder of images per class; images and nothing else, in the folder or in the only
+    one below it. Raises InputError where it is none.
     """
     root = Path(path)
     if root.is_file() and root.suffix in TABLES:
@@ -104,6 +109,8 @@ def recognised(path: Path | str) -> Layout:
     apart = _left_alone(tables)
     if any((root / images).is_dir() and (root / masks).is_dir() for images, masks in LAYOUTS):
         return Layout("masks", root, {"concept": SHOWN}, apart)
+    if all((root / name).is_dir() for name in VOC):
+        return Layout("voc", root, {}, apart)
     folders = _image_folders(root)
     if len(tables) == 1 and (_are_loose(root) or len(folders) < 2):
         return _table(tables[0])

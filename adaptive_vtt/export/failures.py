@@ -5,8 +5,10 @@ one is made again, with the truth and the masks that its relation expects of it.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from string import ascii_uppercase
 from textwrap import indent
 from typing import Any
 
@@ -15,16 +17,19 @@ import pandas as pd
 
 from ..datasets.base import Dataset
 from ..datasets.view import View
+from ..datasets.vqa.question_table import write_questions
 from ..engine.settings import same_audit
 from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
+from ..oracles.choice import ASKED
 from ..results import outcomes
 from ..space import QuestionSpace
 from ..types import UNKNOWN, Image, Indices, Mask
 from ..utils.files import file_names, safe_name, whole_folder, write_bytes, write_text
 from ..utils.image_codec import png
 from ..utils.tables import csv_text
+from .questions import MORE, is_multiple_choice, question_lines
 
 LONGEST = 120
 """Characters of a sample's id that stand in a file's name, at most; file systems allow 255 bytes
@@ -41,6 +46,14 @@ ANSWER_COLUMNS = (
     "draw",
 )
 """The columns of failures.csv."""
+WORD_COLUMNS = ("asked", "options", "right", "said")
+"""Its further columns where questions are in words."""
+QUESTIONS = "questions.tsv"
+_HEAD = "# A section for a SPEC.toml in this folder.\n"
+_CHOICE = """
+[oracle]
+kind = "multiple-choice"
+"""
 
 
 @dataclass(frozen=True)
@@ -83,6 +96,11 @@ def export_failures(
                             truth, answer (empty if there was none), loss, draw
     dataset.toml            the section of a SPEC.toml that reads the folder back
 
+    Where questions are in words, failures.csv also says what was asked, with which options, what
+    is right and what was said; of multiple choice, questions.tsv holds the questions with their
+    images as EndoBench's table does, and is what is read back, in place of labels.csv, which would
+    say of every question that it was asked.
+
     Raises InputError for a folder in use, a loss out of range, samples without images, and
     where nothing failed; JournalError for a journal of another space.
     """
@@ -103,8 +121,30 @@ def export_failures(
         for number, name in names.items():
             written.add(_failing(space, number, facts.rendering_seed, name))
         answers = table.assign(id=[names[number] for number in numbers.tolist()])
-        masks = written.finish(answers[[*ANSWER_COLUMNS]])
+        answers, words = _in_words(answers, journal)
+        if choice := is_multiple_choice(space):
+            lines = question_lines(space, table.drop_duplicates("question"), facts.rendering_seed)
+            write_questions(folder / QUESTIONS, lines, image_format="png", more=MORE)
+        masks = written.finish(answers[[*ANSWER_COLUMNS, *words]], choice)
     return Exported(len(names), len(table), masks)
+
+
+def _in_words(answers: pd.DataFrame, journal: Journal) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The answers with WORD_COLUMNS, and these names; where nothing was asked in words, neither."""
+    rows = {row.question: row for call in journal.calls() for row in call.answers}
+    told = [(rows[q], (rows[q].details or {}).get(ASKED)) for q in answers["question"].tolist()]
+    if not any(asked for _, asked in told):
+        return answers, ()
+    found = pd.DataFrame([_words(row.said, asked or {}) for row, asked in told])
+    return answers.assign(**{name: found[name].to_numpy() for name in WORD_COLUMNS}), WORD_COLUMNS
+
+
+def _words(said: str | None, asked: Mapping[str, Any]) -> dict[str, str]:
+    options = [
+        f"{a}. {text}" for a, text in zip(ascii_uppercase, asked.get("options", ()), strict=False)
+    ]
+    told = (asked.get("question", ""), " | ".join(options), " | ".join(asked.get("right", ())))
+    return dict(zip(WORD_COLUMNS, (*told, said or ""), strict=True))
 
 
 class _Folder:
@@ -129,17 +169,22 @@ class _Folder:
         self._labels.append({"id": failing.name, **failing.truth})
         self._shapes.append(failing.image.shape[:2])
 
-    def finish(self, answers: pd.DataFrame) -> dict[str, int]:
-        """Writes all that is left; the number of masks per concept."""
+    def finish(self, answers: pd.DataFrame, choice: bool = False) -> dict[str, int]:
+        """Writes all that is left; the number of masks per concept. ``choice``: of multiple choice,
+        whose questions were written."""
         for concept in list(self._masks):  # where none has a mask, black ones would say nothing
             for row, shape in zip(self._labels, self._shapes, strict=True):
                 if row.get(concept) == 0:
                     self._mask(concept, row["id"], np.zeros(shape, np.bool_))
-        labels = pd.DataFrame(self._labels, columns=["id", *self._concepts])
-        labels = labels.astype({c: "Int8" for c in self._concepts})  # whole numbers or empty
-        write_text(self._folder / "labels.csv", csv_text(labels))
         write_text(self._folder / "failures.csv", csv_text(answers))
-        write_text(self._folder / "dataset.toml", self._sections())
+        if choice:
+            sections = _HEAD + _section(kind="endobench", path=QUESTIONS) + _CHOICE
+        else:
+            labels = pd.DataFrame(self._labels, columns=["id", *self._concepts])
+            labels = labels.astype({c: "Int8" for c in self._concepts})  # whole numbers or empty
+            write_text(self._folder / "labels.csv", csv_text(labels))
+            sections = self._sections()
+        write_text(self._folder / "dataset.toml", sections)
         return self._masks
 
     def _mask(self, concept: str, name: str, mask: Mask) -> None:
@@ -161,7 +206,7 @@ class _Folder:
                     empty="absent",
                 )
                 parts.append("# or, with masks:\n" + indent(section, "# "))
-        return "# A section for a SPEC.toml in this folder.\n" + "\n".join(parts)
+        return _HEAD + "\n".join(parts)
 
 
 def _section(**fields: str) -> str:

@@ -25,9 +25,12 @@ class Row:
 
 
 def section(evidence: Evidence) -> Section | None:
-    """None where nothing is certified, or the concepts are not EndoBench's tasks."""
+    """None where nothing is certified, or no concept is one of EndoBench's tasks.
+
+    Sets of one's own may ask other questions besides; their overall accuracy is then another's.
+    """
     tasks = {task.name for task in TASKS}
-    if not evidence.standings or not tasks.issuperset(evidence.concepts):
+    if not evidence.standings or tasks.isdisjoint(evidence.concepts):
         return None
     targets = pd.DataFrame(
         [
@@ -36,6 +39,8 @@ def section(evidence: Evidence) -> Section | None:
         ]
     )
     table, models = beside(targets), _models()
+    if not tasks.issuperset(evidence.concepts):
+        table = table[table["kind"] != OVERALL]
     if table.empty:
         return None
     rows = [

@@ -9,20 +9,35 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TextIO
 
 from ..errors import InputError
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Replaces ``path`` in one step. Raises InputError, and leaves nothing, where it cannot."""
+    with _replacing(path) as handle, os.fdopen(handle, "wb") as file:
+        file.write(data)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[TextIO]:
+    """A file for UTF-8 text that replaces ``path`` in the end, or goes where that fails; errors
+    as ``write_bytes``."""
+    with _replacing(path) as handle, os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[int]:
+    """The handle of a new file beside ``path``, to be closed within, that takes its place."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
+        yield handle
         os.chmod(name, 0o644)
         os.replace(name, path)
     except BaseException as error:

@@ -21,7 +21,7 @@ import pandas as pd
 from ...errors import InputError, unknown
 from ...types import UNKNOWN, Ask, Image
 from ..scanning import Broken, choose
-from ..vqa.taxonomy import TASKS, named, task_names, visual_prompt
+from ..vqa.taxonomy import TASKS, category_of, named, task_names, visual_prompt
 from ..worded import WordedDataset
 from .image_rows import Reading, Row, Stored, parquet_rows, tsv_rows
 
@@ -147,9 +147,8 @@ def _question(row: Row, seen: set[str]) -> _Question:
         )
     task = named(cells["task"])
     subtask = named(cells.get("subtask", "")) or task
-    known = {t.name: t.category for t in TASKS}
     metadata = (
-        known.get(task, cells.get("category", "")),
+        category_of(task) or cells.get("category", ""),
         task,
         subtask,
         named(cells.get("scene", "")),

@@ -44,7 +44,10 @@ def distractors(
     return None
 
 
-def shared(one: Box, other: Box) -> float:
+Edges = tuple[float, float, float, float]
+
+
+def shared(one: Edges, other: Edges) -> float:
     """The area that two boxes share, over that of the smaller one."""
     width = min(one[2], other[2]) - max(one[0], other[0])
     height = min(one[3], other[3]) - max(one[1], other[1])

@@ -1,4 +1,4 @@
-"""Multiple-choice questions made from masks and labels, in EndoBench's format.
+"""Multiple-choice questions made from masks, boxes and labels, in EndoBench's format.
 
 Kinds of questions and how they are made after EndoBench, section 3 and appendix A: wrong
 options are other names of the same sort; wrong boxes are of similar size and overlap the
@@ -6,40 +6,24 @@ right one little; per class, questions are chosen by k-centre selection on embed
 words are ours. ``write_tsv`` writes what ``datasets.from_endobench`` reads.
 """
 
-import base64
-import io
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import ascii_uppercase
+from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from ...errors import InputError, unknown
 from ...types import Image, Sample
-from ...utils.files import write_text
 from ...utils.random_streams import generator
-from ..base import Dataset
-from .question_making import MAKERS, Made, Plan, subjects
+from ..base import Dataset, adapted_dataset
+from .question_making import MAKERS, MANY, Made, Plan, as_text, class_of, count, subjects
+from .question_table import QUALITY, ImageFormat, Line, write_questions
 from .selection import k_centre, look
-
-COLUMNS = (
-    "index",
-    "image",
-    "image_path",
-    "question",
-    "category",
-    "task",
-    "subtask",
-    "scene",
-    "answer",
-    "dataset",
-    "gt",
-    *"ABCDEF",
-)
+from .taxonomy import ROLES
 
 Embed = Callable[[Image], npt.ArrayLike]
 _Place = tuple[int, str, str]
@@ -48,11 +32,12 @@ _Place = tuple[int, str, str]
 
 @dataclass(frozen=True)
 class Built:
-    """A question with its image and where it is from."""
+    """A question with its image and where it is from; ``about``: its kind's class."""
 
     made: Made
     kind: str
     sample_id: str
+    about: str = ""
 
     @property
     def answer(self) -> str:
@@ -60,7 +45,64 @@ class Built:
         return ascii_uppercase[self.made.right]
 
 
-def build(
+@dataclass(frozen=True)
+class Chosen:
+    """Which questions are to be made; going through them makes them, one at a time.
+
+    They come in the order of the samples, so that each image is decoded once. The right option
+    stands at every place equally often, within a kind and a number of options, but where options
+    have an order of their own.
+    """
+
+    dataset: Dataset
+    plan: Plan
+    places: tuple[_Place, ...]
+    seed: int
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __iter__(self) -> Iterator[Built]:
+        made_of: Counter[str] = Counter()
+        sample: Sample | None = None
+        index = -1
+        for place in sorted(self.places, key=lambda place: place[0]):
+            if sample is None or place[0] != index:
+                index, sample = place[0], self.dataset.sample(place[0])
+            made = _made(sample, place, self.plan, self.seed)
+            if made is None:
+                raise InputError(
+                    f"sample {sample.id!r}: expected the image and masks it was first read with, "
+                    f"got others; its files must not change while questions are built"
+                )
+            if not made.ordered:
+                options = len(made.options)
+                among = f"{place[1]}/{options}"
+                made = made.moved(evenly(made_of[among], options, f"build/{among}", self.seed))
+                made_of[among] += 1
+            yield Built(made, place[1], sample.id, place[2])
+
+
+def evenly(number: int, options: int, purpose: str, seed: int) -> int:
+    """The place of the right option of the ``number``-th question: all, in random order, once each
+    before any comes again."""
+    order = generator(seed, f"{purpose}/place", number // options).permutation(options)
+    return int(order[number % options])
+
+
+def build(dataset: Dataset, kinds: Sequence[str] = tuple(MAKERS), **options: Any) -> list[Built]:
+    """Questions about the samples of ``dataset``, in the order of kinds, classes and samples.
+
+    All of them are in memory, with an image each; ``choose`` takes the same ``options`` and makes
+    them one by one.
+    """
+    chosen = choose(dataset, kinds, **options)
+    in_turn = sorted(chosen.places, key=lambda place: place[0])
+    found = dict(zip(in_turn, chosen, strict=True))
+    return [found[place] for place in chosen.places]
+
+
+def choose(
     dataset: Dataset,
     kinds: Sequence[str] = tuple(MAKERS),
     *,
@@ -72,52 +114,106 @@ def build(
     smallest: float = 0.002,
     embed: Embed = look,
     seed: int = 0,
-) -> list[Built]:
-    """Questions about the samples of ``dataset``, in the order of kinds, classes and samples.
+    roles: Mapping[str, str] | None = None,
+    words: Mapping[str, str] | None = None,
+    grades: Mapping[str, str] | None = None,
+) -> Chosen:
+    """Which questions can be asked about the samples of ``dataset``, and of these which to take.
 
-    ``kinds``: some of presence, type, counting, grounding, selection, box, contour,
-    coordinate. ``concepts``: what is asked about (default: all); all but presence and type
-    need masks. ``per_class``: at most so many questions per kind and right answer, chosen by
-    k-centre selection on ``embed`` of the images. ``counts``: concept -> metadata column with
-    its true number; otherwise connected pieces of its mask are counted. ``similar``: sides
-    of a wrong box over those of the right one; ``overlap``: the largest share of the smaller of
-    two boxes that may be shared, 0 to 1. Where no four such boxes fit, there is no question,
-    nor about a region whose box is less than ``smallest``, a share of the image.
-    Raises InputError for unknown kinds and concepts and values out of range.
+    ``kinds``: some of presence, type, severity, counting, position, grounding, selection, box,
+    contour, multi, coordinate. ``concepts``: what is asked about (default: all); from position on
+    they need masks or boxes, contours masks. ``per_class``: at most so many questions per kind and
+    right answer, chosen by k-centre selection on ``embed`` of the images. ``counts``: concept ->
+    metadata column with its true number; otherwise boxes, or connected pieces of its mask, are
+    counted. ``roles``: concept -> one of ``taxonomy.ROLES`` (default: lesion), which says what task
+    of EndoBench a question belongs to; wrong options have the same role. ``words``: concept -> what
+    it is called in questions. ``grades``: what is graded -> the metadata column of its grade.
+    ``similar``: sides of a wrong box over those of the right one; ``overlap``: the largest share of
+    the smaller of two boxes that may be shared, 0 to 1. Where no four such boxes fit, there is no
+    question, nor about a region whose box is less than ``smallest``, a share of the image.
+    Raises InputError for unknown kinds, concepts, roles and columns, and values out of range.
     """
-    chosen = list(concepts or dataset.concepts)
+    plan = Plan(
+        tuple(concepts or dataset.concepts),
+        dict(counts or {}),
+        similar,
+        overlap,
+        smallest,
+        dict(roles or {}),
+        dict(words or {}),
+        dict(grades or {}),
+    )
+    _check(dataset, kinds, plan)
+    if per_class is not None and per_class < 1:
+        raise InputError(f"build: expected at least 1 question per class, got {per_class}")
+    plan = replace(plan, levels=_levels(dataset, plan), numbers=_numbers(dataset, kinds, plan))
+    pool, looks = _pool(dataset, kinds, plan, seed, embed if per_class else None)
+    taken = [place for class_ in pool.values() for place in _chosen(class_, looks, per_class)]
+    return Chosen(dataset, plan, tuple(taken), seed)
+
+
+def _check(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> None:
     for kind in kinds:
         if kind not in MAKERS:
             raise unknown("kind of question", kind, MAKERS, "build")
-    for concept in chosen:
-        if concept not in dataset.concepts:
+    for concept in (*plan.concepts, *plan.counts, *plan.roles, *plan.words):
+        if concept not in (*dataset.concepts, *plan.grades):
             raise unknown("concept", concept, dataset.concepts, "build")
+    for role in plan.roles.values():
+        if role not in ROLES:
+            raise unknown("role", role, ROLES, "build")
+    called = [plan.word(concept) for concept in plan.concepts]
+    if twice := next((word for word in called if called.count(word) > 1), None):
+        raise InputError(f"build: expected another word for each concept, got {twice!r} twice")
+    similar, overlap, smallest = plan.similar, plan.overlap, plan.smallest
     if not (0 <= overlap < 1 and 0 < similar[0] <= similar[1] and 0 <= smallest < 1):
         raise InputError(
             f"build: expected an overlap and a smallest share in [0, 1) and a range of sizes "
             f"above 0, got {overlap}, {smallest} and {similar}"
         )
-    plan = Plan(tuple(chosen), dict(counts or {}), similar, overlap, smallest)
-    pool, looks = _pool(dataset, kinds, plan, seed, embed if per_class else None)
-    taken = [place for klass in pool for place in _chosen(pool[klass], looks, per_class, klass)]
-    found: dict[_Place, Built] = {}
-    for place in sorted(taken, key=lambda place: place[0]):  # each image is decoded once
-        sample = dataset.sample(place[0])
-        made = _made(sample, place, plan, seed)
-        if made is None:
-            raise InputError(
-                f"sample {sample.id!r}: expected the image and masks it was first read with, "
-                f"got others; its files must not change while questions are built"
-            )
-        found[place] = Built(made, place[1], sample.id)
-    return [found[place] for place in taken]
+
+
+def _levels(dataset: Dataset, plan: Plan) -> dict[str, tuple[str, ...]]:
+    """What is graded -> the grades that occur."""
+    found = {}
+    for what, column in plan.grades.items():
+        columns = adapted_dataset(dataset).metadata_columns
+        if column not in columns:
+            raise unknown("metadata column", column, columns, f"build: grades of {what!r}")
+        levels = {as_text(value) for value in dataset.metadata_values(column)} - {""}
+        found[what] = tuple(sorted(levels))
+    return found
+
+
+def _numbers(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> dict[str, tuple[int, ...]]:
+    """Concept -> the numbers that occur, where most images that show it show more than four.
+
+    A mask's pieces are told apart up to six, too few to choose among.
+    """
+    if "counting" not in kinds:
+        return {}
+    seen: dict[str, list[int]] = {}
+    for index in range(len(dataset)):
+        sample = dataset.sample(index)
+        for concept in plan.concepts:
+            exact = concept in plan.counts or concept not in sample.masks
+            if sample.truth.get(concept) == 1 and exact and sample.image is not None:
+                seen.setdefault(concept, []).append(_count(sample, concept, plan))
+    most = len(MANY) - 2
+    return {c: tuple(sorted(set(n) - {0})) for c, n in seen.items() if np.median(n) > most}
+
+
+def _count(sample: Sample, concept: str, plan: Plan) -> int:
+    column = plan.counts.get(concept)
+    empty = column is not None and as_text(sample.metadata.get(column)) == ""
+    return 0 if empty else count(sample, concept, plan)
 
 
 def _pool(
     dataset: Dataset, kinds: Sequence[str], plan: Plan, seed: int, embed: Embed | None
-) -> tuple[dict[tuple[str, str], list[int]], dict[int, npt.NDArray[np.float64]]]:
-    """(kind, class) -> the samples of which such a question can be made, and their looks."""
-    pool: dict[tuple[str, str], list[int]] = {}
+) -> tuple[dict[tuple[str, str], list[_Place]], dict[int, npt.NDArray[np.float64]]]:
+    """(kind, class) -> the questions that can be made, and the looks of the samples."""
+    pool: dict[tuple[str, str], list[_Place]] = {}
     looks: dict[int, npt.NDArray[np.float64]] = {}
     for index in range(len(dataset)):
         sample = dataset.sample(index)
@@ -125,8 +221,9 @@ def _pool(
             raise InputError(f"sample {sample.id!r}: expected an image to ask about, got none")
         for kind in kinds:
             for subject in subjects(kind, sample, plan):
-                if _made(sample, (index, kind, subject), plan, seed) is not None:
-                    pool.setdefault((kind, subject), []).append(index)
+                place = (index, kind, subject)
+                if _made(sample, place, plan, seed) is not None:
+                    pool.setdefault((kind, class_of(subject, plan)), []).append(place)
         if embed is not None:
             looks[index] = np.ravel(np.asarray(embed(sample.image), np.float64))
     order = sorted(pool, key=lambda klass: (list(kinds).index(klass[0]), klass[1]))
@@ -139,52 +236,44 @@ def _made(sample: Sample, place: _Place, plan: Plan, seed: int) -> Made | None:
 
 
 def _chosen(
-    samples: list[int],
-    looks: Mapping[int, npt.NDArray[np.float64]],
-    most: int | None,
-    klass: tuple[str, str],
+    class_: list[_Place], looks: Mapping[int, npt.NDArray[np.float64]], most: int | None
 ) -> list[_Place]:
     """At most ``most`` of a class, far from each other in their looks."""
-    if most is not None and len(samples) > most:
-        chosen = k_centre(np.stack([looks[i] for i in samples]), most)
-        samples = [samples[k] for k in sorted(chosen)]
-    return [(index, *klass) for index in samples]
+    if most is None or len(class_) <= most:
+        return class_
+    chosen = k_centre(np.stack([looks[index] for index, _, _ in class_]), most)
+    return [class_[k] for k in sorted(chosen)]
 
 
 def write_tsv(
     path: Path | str,
-    built: Sequence[Built],
+    built: Iterable[Built],
     *,
     scene: str = "",
     dataset: str = "",
-    quality: int = 95,
-) -> None:
-    """Writes questions as EndoBench does: JPEGs (``quality`` 1..100) in base64, tabs between.
+    quality: int = QUALITY,
+    image_format: ImageFormat = "jpeg",
+) -> int:
+    """Writes questions as EndoBench has them, one after the other; how many there were.
 
-    Raises InputError where the file cannot be written.
+    Images are JPEGs of ``quality`` 1..100, or PNGs. Raises InputError where the file cannot be
+    written.
     """
-    rows = [_row(number, one, scene, dataset, quality) for number, one in enumerate(built)]
-    table, text = pd.DataFrame(rows, columns=list(COLUMNS)), io.StringIO()
-    table.to_csv(text, sep="\t", index=False)
-    write_text(Path(path), text.getvalue())
+    lines = (line_of(one, scene, dataset) for one in built)
+    return write_questions(Path(path), lines, image_format=image_format, quality=quality)
 
 
-def _row(number: int, one: Built, scene: str, dataset: str, quality: int) -> list[str]:
+def line_of(one: Built, scene: str = "", dataset: str = "") -> Line:
+    """A line of EndoBench's table."""
     made = one.made
-    bgr = cv2.cvtColor(made.image, cv2.COLOR_GRAY2BGR if made.image.shape[2] == 1 else 4)
-    _, jpeg = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, quality])
-    options = [*made.options, *[""] * (6 - len(made.options))]
-    return [
-        str(number),
-        base64.b64encode(jpeg.tobytes()).decode(),
-        f"image_{number}.jpg",
+    return Line(
+        made.image,
         made.question,
+        made.options,
+        made.right,
         made.category,
         made.task,
         made.subtask,
         scene,
-        one.answer,
         dataset,
-        made.options[made.right],
-        *options,
-    ]
+    )

@@ -1,7 +1,7 @@
-"""How each kind of question is made from a sample's labels and masks."""
+"""How each kind of question is made from a sample's labels, masks and boxes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -15,47 +15,29 @@ from ...relations.visual_prompts import (
     coordinates,
     draw_box,
     draw_contour,
-    regions,
 )
 from ...types import Image, Sample
-from .boxes import distractors
-from .taxonomy import TASKS
+from .boxes import distractors, shared
+from .marked import CELLS, cell, is_boxed, places, reaches
+from .taxonomy import LESION, POSITION, ROLES, TASKS, Role, category_of
+from .wording import worded
 
 MANY = ("0", "1", "2", "3", "4", "more than 4")
-"""The options of counting questions, always in this order."""
-
-_CATEGORY = {task.name: task.category for task in TASKS}
-
-WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "presence": ("Is there any {subject} in this image?", "Does the image show any {subject}?"),
-        "type": ("What does this image show?", "Which of these is to be seen in the image?"),
-        "counting": (
-            "How many separate regions of {subject} are in this image?",
-            "Count the regions of {subject}: how many does the image show?",
-        ),
-        "grounding": (
-            "Which box [x1, y1, x2, y2], in pixels, holds the {subject}?",
-            "Where is the {subject}? Choose its box, [x1, y1, x2, y2] in pixels.",
-        ),
-        "selection": (
-            "Which of the boxes is around the {subject}?",
-            "What colour has the box that holds the {subject}?",
-        ),
-        "box": ("What is inside the {colour} box?", "What does the {colour} box mark?"),
-        "contour": ("What is inside the {colour} outline?", "What does the {colour} outline mark?"),
-        "coordinate": (
-            "What is in the box {box}, in pixels [x1, y1, x2, y2]?",
-            "The box {box} ([x1, y1, x2, y2] in pixels) holds something. What is it?",
-        ),
-    }
-)
-"""Wordings of each kind; one is drawn per question."""
+"""The options of counting questions, always in this order, where few images show more than 4."""
+APART = 0.25
+"""Least difference of a wrong number from the right one, as a share of it, where the options are
+numbers that occur: in a crowd nobody counts to one."""
+MARKED = 4
+"""Regions that a question about several of them marks, at most."""
+_AS = ", answer "
 
 
 @dataclass(frozen=True)
 class Made:
-    """A question: its image with whatever is drawn into it, options, and the right one's place."""
+    """A question: its image with whatever is drawn into it, options, and the right one's place.
+
+    ``ordered``: the options stand in an order of their own, which is kept.
+    """
 
     image: Image
     question: str
@@ -63,78 +45,155 @@ class Made:
     right: int
     task: str
     subtask: str
+    ordered: bool = False
 
     @property
     def category(self) -> str:
-        """EndoBench's category of the task; "" for a task that is not EndoBench's."""
-        return _CATEGORY.get(self.task, "")
+        """EndoBench's category of the task."""
+        return category_of(self.task)
+
+    def moved(self, place: int) -> "Made":
+        """The same with the right option at ``place``: it changes places with the one there."""
+        options = list(self.options)
+        options[place], options[self.right] = options[self.right], options[place]
+        return replace(self, options=tuple(options), right=place)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What questions may be about, and what wrong boxes may be like; see ``build``."""
+    """What questions may be about, and what wrong boxes may be like; see ``build``.
+
+    ``levels``: what is graded -> the grades that occur; ``numbers``: concept -> the numbers that
+    occur, where they are too large for MANY.
+    """
 
     concepts: tuple[str, ...]
     counts: Mapping[str, str]
     similar: tuple[float, float]
     overlap: float
     smallest: float
+    roles: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+    grades: Mapping[str, str] = field(default_factory=dict)
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def role(self, concept: str) -> Role:
+        """What the concept is; see ``taxonomy.ROLES``."""
+        return ROLES[self.roles.get(concept, LESION)]
+
+    def word(self, concept: str) -> str:
+        """What the concept is called."""
+        return self.words.get(concept, concept)
+
+    def alike(self, concept: str) -> list[str]:
+        """The other concepts of the same role."""
+        return [c for c in self.concepts if c != concept and self.role(c) is self.role(concept)]
 
 
 def subjects(kind: str, sample: Sample, plan: Plan) -> list[str]:
     """What questions of this kind about this sample would be about: their classes.
 
-    The right answer of presence and counting questions belongs to the class, too.
+    The right answer of presence, severity and counting questions belongs to the class, too.
     """
     there = [c for c in plan.concepts if sample.truth.get(c) == 1]
     known = [c for c in plan.concepts if c in sample.truth]
     if kind == "presence":
-        return [f"{c}{_AS}{'Yes' if c in there else 'No'}" for c in known]
-    if kind == "type":  # one of them is there, and at least one is not
-        return there if len(there) == 1 and len(known) > 1 else []
+        looked_for = [c for c in known if plan.role(c).presence]
+        return [f"{c}{_AS}{'Yes' if c in there else 'No'}" for c in looked_for]
+    if kind == "type":  # one of them is there, and at least one of its sort is not
+        alone = [c for c in there if not set(plan.alike(c)) & set(there)]
+        return [c for c in alone if plan.role(c).naming and set(plan.alike(c)) & set(known)]
+    if kind == "severity":
+        graded = {
+            w: as_text(sample.metadata.get(c))
+            for w, c in plan.grades.items()
+            if sample.truth.get(w, 1) == 1
+        }
+        return [f"{what}{_AS}{grade}" for what, grade in graded.items() if grade]
     if kind == "counting":
-        return [f"{c}{_AS}{_count(sample, c, plan)}" for c in known if _countable(sample, c, plan)]
-    return [c for c in there if c in sample.masks and _is_large(sample, c, plan)]
+        counted = [c for c in known if plan.role(c).counting and _countable(sample, c, plan)]
+        return [f"{c}{_AS}{_option(count(sample, c, plan), c, plan)}" for c in counted]
+    return [c for c in there if _is_large(sample, c, plan)]
+
+
+def class_of(subject: str, plan: Plan) -> str:
+    """The class of a subject: large numbers are one, as each occurs in few images."""
+    concept, _, answer = subject.partition(_AS)
+    large = concept in plan.numbers and answer.isdigit() and int(answer) >= len(MANY) - 1
+    return f"{concept}{_AS}{MANY[-1]}" if large else subject
 
 
 def _is_large(sample: Sample, concept: str, plan: Plan) -> bool:
     """Whether the box of the largest region is no smaller than it should be."""
-    marked = regions({concept: sample.masks[concept]}, 1)
-    if not marked:
-        return False
-    x1, y1, x2, y2 = marked[0].box
-    return (x2 - x1) * (y2 - y1) >= plan.smallest * sample.masks[concept].size
+    marked = places(sample, concept)
+    return bool(marked) and _covers(marked[0], plan)
 
 
-_AS = ", answer "
+def _covers(region: Region, plan: Plan) -> bool:
+    x1, y1, x2, y2 = region.box
+    return (x2 - x1) * (y2 - y1) >= plan.smallest * region.mask.size
 
 
 def _presence(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
     concept, _, answer = subject.partition(_AS)
-    question = _words("presence", rng, subject=concept)
+    question = worded("presence", rng, subject=plan.word(concept))
+    task, subtask = plan.role(concept).presence or ("", "")
     right = int(answer == "No")
-    return Made(_copy(sample), question, ("Yes", "No"), right, "Lesion Presence", "Lesion Presence")
+    return Made(_copy(sample), question, ("Yes", "No"), right, task, subtask, ordered=True)
 
 
 def _type(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
-    absent = [c for c in plan.concepts if sample.truth.get(c) == 0]
-    return _named(_copy(sample), "type", subject, absent, rng, _LESION_TYPE, _LESION_TYPE)
+    absent = [c for c in plan.alike(subject) if sample.truth.get(c) == 0]
+    task, subtask = plan.role(subject).naming or ("", "")
+    return _named(_copy(sample), "type", subject, absent, plan, rng, task, subtask)
+
+
+def _severity(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
+    what, _, right = subject.partition(_AS)
+    others = [level for level in plan.levels[what] if level != right]
+    if not others:
+        return None
+    question = worded("severity", rng, subject=plan.word(what), column=plan.grades[what])
+    task, subtask = ROLES["grade"].naming or ("", "")
+    return _asked(_copy(sample), question, right, others, rng, task, subtask)
 
 
 def _counting(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
     concept, _, answer = subject.partition(_AS)
-    right = MANY.index(answer)
-    question = _words("counting", rng, subject=concept)
-    return Made(_copy(sample), question, MANY, right, _QUANTITY, _QUANTITY)
+    boxed = concept not in sample.masks and sample.boxes
+    question = worded("counting boxes" if boxed else "counting", rng, subject=plan.word(concept))
+    task, subtask = plan.role(concept).counting or ("", "")
+    image = _copy(sample)
+    if concept not in plan.numbers:
+        return Made(image, question, MANY, MANY.index(answer), task, subtask, ordered=True)
+    right = int(answer)
+    apart = max(1, APART * right)
+    others: list[int] = []
+    for number in rng.permutation(np.array(plan.numbers[concept])).tolist():
+        if all(abs(number - other) >= apart for other in (right, *others)):
+            others.append(number)
+    wrong = [str(number) for number in others]
+    return _asked(image, question, answer, wrong, rng, task, subtask) if wrong else None
+
+
+def _position(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
+    marked = places(sample, subject)
+    right = cell(marked[0]) if len(marked) == 1 else None
+    if right is None:
+        return None
+    others = [part for part in CELLS if part != right]
+    question = worded("position", rng, subject=plan.word(subject))
+    return _asked(_copy(sample), question, right, others, rng, POSITION, POSITION)
 
 
 def _grounding(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
     found = _boxes(sample, subject, plan, rng)
     if found is None:
         return None
-    options, right = _shuffled([str(list(box)) for box in found], rng)
-    question = _words("grounding", rng, subject=subject)
-    return Made(_copy(sample), question, options, right, "Visual Grounding", "Visual Grounding")
+    right, *wrong = (str(list(box)) for box in found)
+    question = worded("grounding", rng, subject=plan.word(subject))
+    return _asked(_copy(sample), question, right, wrong, rng, _GROUNDING, _GROUNDING)
 
 
 def _selection(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
@@ -145,41 +204,80 @@ def _selection(sample: Sample, subject: str, plan: Plan, rng: np.random.Generato
     image = _copy(sample)
     for box, colour in zip(found, names, strict=True):
         draw_box(image, box, colour)
-    options, right = _shuffled(names, rng)
-    question = _words("selection", rng, subject=subject)
-    return Made(image, question, options, right, "Region Selection", "Region Selection")
+    question = worded("selection", rng, subject=plan.word(subject))
+    return _asked(image, question, names[0], names[1:], rng, _SELECTION, _SELECTION)
 
 
 def _recognition(kind: str, subtask: str) -> "Maker":
     """The maker of questions that mark one region in one way."""
 
     def make(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
-        marked = _largest(sample, subject)
+        clean = _clean(sample, subject, plan)
+        if clean is None or (kind == "contour" and is_boxed(sample, subject)):
+            return None
+        marked, others = clean
         image, colour = _copy(sample), str(rng.choice(list(COLOURS)))
         if kind == "box":
             draw_box(image, marked.box, colour)
         if kind == "contour":
             draw_contour(image, marked.mask, colour)
-        others = [c for c in plan.concepts if c != subject and not _reaches(sample, c, marked)]
         told = {"colour": colour, "box": coordinates([marked])}
-        return _named(image, kind, subject, others, rng, "Region Recognition", subtask, **told)
+        return _named(image, kind, subject, others, plan, rng, _RECOGNITION, subtask, **told)
 
     return make
 
 
+def _multi(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
+    """Regions of several concepts are marked in colours, and one colour is asked about."""
+    clean = _clean(sample, subject, plan)
+    if clean is None:
+        return None
+    marked, others = clean
+    more = _elsewhere(sample, others, plan, marked)
+    if not more:
+        return None
+    shown = [marked, *more]
+    outlined = not any(is_boxed(sample, region.concept) for region in shown) and rng.random() < 0.5
+    image, names = _copy(sample), [str(c) for c in rng.permutation(list(COLOURS))]
+    for region, colour in zip(shown, names, strict=False):
+        if outlined:
+            draw_contour(image, region.mask, colour)
+        else:
+            draw_box(image, region.box, colour)
+    told = {"colour": names[0], "mark": "outline" if outlined else "box"}
+    return _named(image, "multi", subject, others, plan, rng, _RECOGNITION, _MULTI, **told)
+
+
+def _elsewhere(sample: Sample, concepts: Sequence[str], plan: Plan, marked: Region) -> list[Region]:
+    """The largest regions of other concepts, one of each first, that do not cover each other."""
+    queue = sorted(
+        ((rank, region) for c in concepts for rank, region in enumerate(places(sample, c))),
+        key=lambda pair: (pair[0], -int(pair[1].mask.sum())),
+    )
+    found: list[Region] = []
+    for _, region in queue:
+        apart = all(shared(region.box, other.box) <= plan.overlap for other in (marked, *found))
+        if apart and _covers(region, plan) and len(found) < MARKED - 1:
+            found.append(region)
+    return found
+
+
 Maker = Callable[[Sample, str, Plan, np.random.Generator], Made | None]
-_LESION_TYPE, _QUANTITY = "Lesion Type Identification", "Lesion Quantification"
-_BOX, _CONTOUR, _, _COORDINATE = (name for name, _, _ in TASKS[-1].subtasks)
+_GROUNDING, _SELECTION, _RECOGNITION = (task.name for task in TASKS[-3:])
+_BOX, _CONTOUR, _MULTI, _COORDINATE = (name for name, _, _ in TASKS[-1].subtasks)
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(
     {
         "presence": _presence,
         "type": _type,
+        "severity": _severity,
         "counting": _counting,
+        "position": _position,
         "grounding": _grounding,
         "selection": _selection,
         "box": _recognition("box", _BOX),
         "contour": _recognition("contour", _CONTOUR),
+        "multi": _multi,
         "coordinate": _recognition("coordinate", _COORDINATE),
     }
 )
@@ -191,70 +289,99 @@ def _named(
     kind: str,
     right: str,
     others: Sequence[str],
+    plan: Plan,
     rng: np.random.Generator,
     task: str,
     subtask: str,
     **told: Any,
 ) -> Made | None:
-    """A question whose options are names, at most four; none where there is no wrong one."""
+    """A question whose options are names of concepts; none where there is no wrong one."""
     if not others:
         return None
-    wrong = [str(c) for c in rng.permutation(list(others))[:3]]
-    options, place = _shuffled([right, *wrong], rng)
-    return Made(image, _words(kind, rng, **told), options, place, task, subtask)
+    question = worded(kind, rng, **told)
+    wrong = [plan.word(concept) for concept in others]
+    return _asked(image, question, plan.word(right), wrong, rng, task, subtask)
+
+
+def _asked(
+    image: Image,
+    question: str,
+    right: str,
+    wrong: Sequence[str],
+    rng: np.random.Generator,
+    task: str,
+    subtask: str,
+) -> Made:
+    """A question with at most three of the wrong options, all in random order."""
+    few = [str(text) for text in rng.permutation(list(wrong))[:3]]
+    options = [right, *few]
+    order = rng.permutation(len(options)).tolist()
+    shown = tuple(options[k] for k in order)
+    return Made(image, question, shown, order.index(0), task, subtask)
 
 
 def _boxes(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> list[Box] | None:
     """The right box and three wrong ones; None where the subject is in several places."""
-    marked = regions({subject: sample.masks[subject]})
+    marked = places(sample, subject)
     if len(marked) != 1:
         return None
-    image = _copy(sample)
+    image = sample.require_image()
     wrong = distractors(image, marked[0].box, 3, plan.similar, plan.overlap, rng)
     return None if wrong is None else [marked[0].box, *wrong]
 
 
-def _largest(sample: Sample, subject: str) -> Region:
-    return regions({subject: sample.masks[subject]}, 1)[0]
+def _clean(sample: Sample, subject: str, plan: Plan) -> tuple[Region, list[str]] | None:
+    """The largest region of which something of the same sort is a wrong name, and those names."""
+    for region in places(sample, subject):
+        if not _covers(region, plan):
+            return None
+        alike = plan.alike(subject)
+        others = [c for c in alike if not reaches(sample, c, region, plan.overlap)]
+        if others:
+            return region, others
+    return None
 
 
-def _reaches(sample: Sample, concept: str, marked: Region) -> bool:
-    """Whether some of another concept is in the marked box, so that it is no wrong answer."""
-    x1, y1, x2, y2 = marked.box
-    mask = sample.masks.get(concept)
-    return mask is not None and bool(mask[y1:y2, x1:x2].any())
+def as_text(value: Any) -> str:
+    """A metadata value as text, "" for one that is missing."""
+    return "" if value is None or value != value else str(value).strip()
 
 
 def _countable(sample: Sample, concept: str, plan: Plan) -> bool:
-    return concept in plan.counts or concept in sample.masks or sample.truth.get(concept) == 0
+    """Whether the number is known: an empty cell says that nobody counted."""
+    if concept in plan.counts:
+        column = plan.counts[concept]
+        return column not in sample.metadata or as_text(sample.metadata[column]) != ""
+    marked = concept in sample.masks or is_boxed(sample, concept)
+    return marked or sample.truth.get(concept) == 0
 
 
-def _count(sample: Sample, concept: str, plan: Plan) -> str:
-    """The number as an option."""
+def count(sample: Sample, concept: str, plan: Plan) -> int:
+    """How many there are: as a column says, else boxes, else connected pieces of the mask.
+
+    Raises InputError for a column that is not there, or holds no whole number.
+    """
     if concept in plan.counts:
         column = plan.counts[concept]
         if column not in sample.metadata:
             raise InputError(f"build: sample {sample.id!r} has no metadata column {column!r}")
-        number = int(sample.metadata[column])
-    elif sample.truth.get(concept) == 0:
-        number = 0
-    else:
-        number = len(regions({concept: sample.masks[concept]}))
-    return MANY[min(number, len(MANY) - 1)]
+        value = sample.metadata[column]
+        try:
+            number = int(value)
+        except (TypeError, ValueError):
+            number = -1
+        if number < 0:
+            raise InputError(
+                f"build: sample {sample.id!r}, column {column!r}: expected a whole number of "
+                f"{concept!r}, 0 or more, got {value!r}"
+            )
+        return number
+    return 0 if sample.truth.get(concept) == 0 else len(places(sample, concept))
 
 
-def _words(kind: str, rng: np.random.Generator, **told: Any) -> str:
-    wording = WORDS[kind][int(rng.integers(len(WORDS[kind])))]
-    return wording.format(**told)
-
-
-def _shuffled(options: Sequence[str], rng: np.random.Generator) -> tuple[tuple[str, ...], int]:
-    """The options in random order, and where the first one went."""
-    order = rng.permutation(len(options)).tolist()
-    return tuple(options[k] for k in order), order.index(0)
+def _option(number: int, concept: str, plan: Plan) -> str:
+    return str(number) if concept in plan.numbers else MANY[min(number, len(MANY) - 1)]
 
 
 def _copy(sample: Sample) -> Image:
-    if sample.image is None:
-        raise InputError(f"sample {sample.id!r}: expected an image to ask about, got none")
-    return np.ascontiguousarray(sample.image.copy())
+    return np.ascontiguousarray(sample.require_image().copy())

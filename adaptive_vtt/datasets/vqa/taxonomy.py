@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 IMAGE_LEVEL = "image-level"
+PRESENCE, POSITION = "{} Presence", "Region Position"
+"""Tasks that EndoBench does not have: is such a thing there (by its role), and in which part."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,59 @@ TASKS = (
           ("Multi-region Recognition", "Mul", 263),
           ("Coordinate-based Region Recognition", "Coor", 433))),
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a label names, and which (task, subtask) asks for it, counts it and looks for it.
+
+    None: EndoBench asks no such question about it, and none is made.
+    """
+
+    category: str
+    naming: tuple[str, str] | None
+    counting: tuple[str, str] | None = None
+    presence: tuple[str, str] | None = None
+
+
+def _same(task: str) -> tuple[str, str]:
+    return task, task
+
+
+ROLES: Mapping[str, Role] = MappingProxyType(
+    {
+        "lesion": Role(
+            _LESION,
+            ("Lesion Type Identification", "Lesion Classification"),
+            _same("Lesion Quantification"),
+            _same(PRESENCE.format("Lesion")),
+        ),
+        "polyp type": Role(_LESION, ("Lesion Type Identification", "Polyp Type Classification")),
+        "grade": Role(_LESION, _same("Lesion Severity Grading")),
+        "landmark": Role(
+            _ANATOMY, _same("Landmark Identification"), None, _same(PRESENCE.format("Landmark"))
+        ),
+        "organ": Role(
+            _ANATOMY, _same("Organ Identification"), None, _same(PRESENCE.format("Organ"))
+        ),
+        "instrument": Role(
+            _SURGERY,
+            None,
+            ("Instrument Management", "Instrument Counting"),
+            ("Instrument Management", "Instrument Presence Verification"),
+        ),
+        "preparation": Role(_SURGERY, _same("Preoperative Assessment")),
+        "phase": Role(_SURGERY, ("Macro Phases Identification", "Surgical Phase Recognition")),
+        "step": Role(_SURGERY, ("Macro Phases Identification", "Surgical Step Recognition")),
+        "action": Role(_SURGERY, ("Micro Operation Analysis", "Surgical Action Recognition")),
+        "treatment": Role(
+            _SURGERY, ("Micro Operation Analysis", "Treatment Intervention Recognition")
+        ),
+    }
+)
+"""What labels may name, after the tasks of EndoBench."""
+LESION = "lesion"
+"""The role of a label of which nothing else is said."""
 
 SCENES: Mapping[str, tuple[str, int]] = MappingProxyType(
     {
@@ -116,6 +171,13 @@ def visual_prompt(task: str, subtask: str) -> str:
             if prompt in subtask.lower():
                 return prompt
     return IMAGE_LEVEL
+
+
+def category_of(task: str) -> str:
+    """EndoBench's category of a task, of those made here that it does not have, too; else ""."""
+    known = {t.name: t.category for t in TASKS} | {POSITION: _SPACE}
+    known |= {role.presence[0]: role.category for role in ROLES.values() if role.presence}
+    return known.get(task, "")
 
 
 def task_names() -> list[str]:

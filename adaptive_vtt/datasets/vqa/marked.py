@@ -1,0 +1,63 @@
+"""Where a concept is in a sample: the connected pieces of its mask, or its annotated boxes."""
+
+import math
+
+import numpy as np
+
+from ...relations.visual_prompts import COLOURS, LETTERS, Region, regions
+from ...types import Box, Sample
+from .boxes import shared
+
+GRID = (("upper", "middle", "lower"), ("left", "middle", "right"))
+"""The parts of an image, 3 x 3: of rows and of columns."""
+CENTRE = "centre"
+CELLS = tuple(
+    CENTRE if row == column else f"{row} {column}" for row in GRID[0] for column in GRID[1]
+)
+WITHIN = 0.75
+"""Least share of a region that lies in a part of the image, for it to be said to be there."""
+
+
+def is_boxed(sample: Sample, concept: str) -> bool:
+    """Whether boxes alone say where the concept is."""
+    return concept not in sample.masks and any(box.label == concept for box in sample.boxes)
+
+
+def places(sample: Sample, concept: str) -> tuple[Region, ...]:
+    """The regions of a concept, largest first: at most six of a mask, all of its boxes."""
+    if concept in sample.masks:
+        return regions({concept: sample.masks[concept]})
+    image = sample.require_image()
+    boxes = sorted((b for b in sample.boxes if b.label == concept), key=lambda b: -b.area)
+    return tuple(_boxed(concept, box, image.shape[:2]) for box in boxes)
+
+
+def _boxed(concept: str, box: Box, size: tuple[int, ...]) -> Region:
+    left, top = math.floor(box.left), math.floor(box.top)
+    right, bottom = math.ceil(box.right), math.ceil(box.bottom)
+    mask = np.zeros(size, np.bool_)
+    mask[top:bottom, left:right] = True
+    return Region(concept, (left, top, right, bottom), LETTERS[0], next(iter(COLOURS)), mask)
+
+
+def reaches(sample: Sample, concept: str, region: Region, overlap: float) -> bool:
+    """Whether some of a concept is in a marked region, so that its name is no wrong answer.
+
+    Of a mask any pixel in the region's box counts; of boxes, which hold more than the thing, one
+    that covers more than the share ``overlap`` of the smaller of the two.
+    """
+    if concept in sample.masks:
+        x1, y1, x2, y2 = region.box
+        return bool(sample.masks[concept][y1:y2, x1:x2].any())
+    boxes = (b.edges for b in sample.boxes if b.label == concept)
+    return any(shared(region.box, edges) > overlap for edges in boxes)
+
+
+def cell(region: Region) -> str | None:
+    """The part of the image that holds a region, nearly whole; None where none does."""
+    rows, columns = np.nonzero(region.mask)
+    height, width = region.mask.shape
+    at = rows * 3 // height * 3 + columns * 3 // width
+    inside = np.bincount(at, minlength=len(CELLS))
+    best = int(inside.argmax())
+    return CELLS[best] if inside[best] >= WITHIN * len(rows) else None
