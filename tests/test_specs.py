@@ -9,11 +9,15 @@ import pandas as pd
 import pytest
 from command_line import run
 
-from adaptive_vtt.datasets import from_masks, medmnist_sets, phantom, read_table
+from adaptive_vtt.datasets import from_masks, from_medvqa, medmnist_sets, phantom, read_table
+from adaptive_vtt.datasets.formats.endobench import from_endobench
+from adaptive_vtt.datasets.vqa.question_building import choose, write_tsv
+from adaptive_vtt.demo_server import DemoBrain, DemoServer
 from adaptive_vtt.demo_server.caption_brain import CaptionBrain
 from adaptive_vtt.models import TemplateCaptioner
 from adaptive_vtt.spec import read_spec
 from adaptive_vtt.testing import demo_server
+from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
 
 SPECS = Path(__file__).parent.parent / "experiments" / "specs"
@@ -136,6 +140,43 @@ def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
     assert served == result["calls"] <= 40
     assert targets(out) == {f"relation reic/{k}: error" for k in ("crop", "stretch", "rotate")}
     assert "Captions that break a rule" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_endobench_spec_runs_on_a_built_set(tmp_path: Path) -> None:
+    built = choose(phantom(12, size=96, seed=3, instrument=0.5), per_class=2, seed=1)
+    write_tsv(tmp_path / "EndoBench.tsv", built, scene="Colonoscopy")
+    brain = DemoBrain(from_endobench(tmp_path / "EndoBench.tsv"), error=0.5)
+    with demo_server(brain) as server:
+        spec = copied("endobench.toml", tmp_path, **served_at(server))
+        out = audited(spec)
+    assert "Visual Grounding: error rate" in targets(out)
+    assert len(from_endobench(tmp_path / "failures" / "questions.tsv")) > 0
+
+
+def test_medvqa_spec_runs_on_a_served_model(tmp_path: Path) -> None:
+    folder, frames = tmp_path / "MEDVQA-GI", phantom(4, size=96, seed=3)
+    entries = []
+    for place in range(len(frames)):
+        sample = frames.sample(place)
+        write_bytes(folder / "images" / f"{sample.id}.png", png(sample.require_image()))
+        number = ["one", "two"][place % 2]
+        label = {"Question": "How many polyps are in the image?", "Answer": [number]}
+        entries.append({"ImageID": sample.id, "Labels": [label]})
+    write_text(folder / "gt.json", json.dumps(entries))
+    with demo_server(DemoBrain(from_medvqa(folder), error=0.5)) as server:
+        out = audited(copied("medvqa.toml", tmp_path, **served_at(server)))
+    assert "relation medtest/text: error" in targets(out)
+    failures = pd.read_csv(tmp_path / "failures" / "failures.csv")
+    assert set(failures["asked"]) == {"How many polyps does the image show?"}
+    assert set(failures["right"]) <= {"one", "two"}
+
+
+def served_at(server: DemoServer) -> dict[str, tuple[str, str]]:
+    """A spec's changes so that it asks the server."""
+    return {
+        "url": ("http://127.0.0.1:8008/v1", f"{server.url}/v1"),
+        "model": ('"demo-endoscopist"', f'"{server.model}"'),
+    }
 
 
 def test_recorded_captions_spec_runs_on_what_pictures_writes(tmp_path: Path) -> None:

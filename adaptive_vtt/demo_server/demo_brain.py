@@ -167,6 +167,8 @@ class DemoBrain:
             self._ids.append(sample.id)
             self._truths.append(sample.truth)
             for concept, ask in sample.asks.items():
+                if concept not in sample.answers:
+                    continue  # nobody labelled it, so nobody asks
                 known = _Known(concept, _texts(sample.answers[concept], ask.options), ask.options)
                 places = self._asked.setdefault(fold(ask.text), {})
                 places.setdefault(place, []).append(known)

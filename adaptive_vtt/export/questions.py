@@ -40,11 +40,14 @@ def export_questions(
     with ``everything`` all that were asked; how many. One line per question, in draw order.
 
     ``journal`` and ``space``: those of an audit. A question that turned out not to count is left
-    out. Raises InputError for questions without options, samples without images, and where there
-    is nothing to write; JournalError for a journal of another space.
+    out. Raises InputError for a file that is there already, questions without options, samples
+    without images, and where there is nothing to write; JournalError for a journal of another
+    space.
     """
     if not 0 < least_loss <= 1:
         raise InputError(f"least loss: expected a number above 0, up to 1, got {least_loss}")
+    if Path(path).exists():
+        raise InputError(f"{path}: stands there already; nothing was written")
     if not space.dataset.has_images:
         raise InputError(f"export: dataset {space.dataset.name!r} has no images")
     facts = read_facts(journal.facts())

@@ -20,6 +20,7 @@ from ...errors import InputError, unknown
 from ...types import Image, Sample
 from ...utils.random_streams import generator
 from ..base import Dataset, adapted_dataset
+from .marked import is_boxed
 from .question_making import MAKERS, MANY, Made, Plan, as_text, class_of, count, subjects
 from .question_table import QUALITY, ImageFormat, Line, write_questions
 from .selection import k_centre, look
@@ -146,7 +147,7 @@ def choose(
     _check(dataset, kinds, plan)
     if per_class is not None and per_class < 1:
         raise InputError(f"build: expected at least 1 question per class, got {per_class}")
-    plan = replace(plan, levels=_levels(dataset, plan), numbers=_numbers(dataset, kinds, plan))
+    plan = _counting(dataset, kinds, replace(plan, levels=_levels(dataset, plan)))
     pool, looks = _pool(dataset, kinds, plan, seed, embed if per_class else None)
     taken = [place for class_ in pool.values() for place in _chosen(class_, looks, per_class)]
     return Chosen(dataset, plan, tuple(taken), seed)
@@ -185,28 +186,29 @@ def _levels(dataset: Dataset, plan: Plan) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _numbers(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> dict[str, tuple[int, ...]]:
-    """Concept -> the numbers that occur, where most images that show it show more than four.
+def _counting(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> Plan:
+    """The plan with what can be counted, and the numbers that occur where most images that show a
+    concept show more than four of it.
 
     A mask's pieces are told apart up to six, too few to choose among.
     """
     if "counting" not in kinds:
-        return {}
+        return plan
     seen: dict[str, list[int]] = {}
+    countable = set(plan.counts)
     for index in range(len(dataset)):
         sample = dataset.sample(index)
         for concept in plan.concepts:
-            exact = concept in plan.counts or concept not in sample.masks
-            if sample.truth.get(concept) == 1 and exact and sample.image is not None:
-                seen.setdefault(concept, []).append(_count(sample, concept, plan))
+            if sample.truth.get(concept) != 1 or sample.image is None:
+                continue
+            boxed = is_boxed(sample, concept)
+            if boxed or concept in sample.masks:
+                countable.add(concept)
+            if boxed or as_text(sample.metadata.get(plan.counts.get(concept, ""))):
+                seen.setdefault(concept, []).append(count(sample, concept, plan))
     most = len(MANY) - 2
-    return {c: tuple(sorted(set(n) - {0})) for c, n in seen.items() if np.median(n) > most}
-
-
-def _count(sample: Sample, concept: str, plan: Plan) -> int:
-    column = plan.counts.get(concept)
-    empty = column is not None and as_text(sample.metadata.get(column)) == ""
-    return 0 if empty else count(sample, concept, plan)
+    many = {c: tuple(sorted(set(n) - {0})) for c, n in seen.items() if np.median(n) > most}
+    return replace(plan, numbers=many, countable=frozenset(countable))
 
 
 def _pool(

@@ -64,7 +64,8 @@ class Plan:
     """What questions may be about, and what wrong boxes may be like; see ``build``.
 
     ``levels``: what is graded -> the grades that occur; ``numbers``: concept -> the numbers that
-    occur, where they are too large for MANY.
+    occur, where they are too large for MANY; ``countable``: concepts whose number is known
+    somewhere, so that none is not the only number there is.
     """
 
     concepts: tuple[str, ...]
@@ -77,6 +78,7 @@ class Plan:
     grades: Mapping[str, str] = field(default_factory=dict)
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    countable: frozenset[str] = frozenset()
 
     def role(self, concept: str) -> Role:
         """What the concept is; see ``taxonomy.ROLES``."""
@@ -349,6 +351,8 @@ def as_text(value: Any) -> str:
 
 def _countable(sample: Sample, concept: str, plan: Plan) -> bool:
     """Whether the number is known: an empty cell says that nobody counted."""
+    if concept not in plan.countable:
+        return False
     if concept in plan.counts:
         column = plan.counts[concept]
         return column not in sample.metadata or as_text(sample.metadata[column]) != ""
