@@ -18,7 +18,17 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 _SLOW = (
-    *("after", "batch", "captions", "ci-gate", "class-folders", "endpoint", "masks", "notebook"),
+    *(
+        "after",
+        "batch",
+        "build-vqa",
+        "captions",
+        "ci-gate",
+        "class-folders",
+        "endpoint",
+        "masks",
+        "notebook",
+    ),
     *("own-parts", "own-table", "rejudge", "resume", "slices", "tracking", "versus", "view"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
