@@ -181,6 +181,7 @@ def test_voc_is_recognised(tmp_path: Path) -> None:
         (["--scene", "Colonscopy"], "unknown scene 'Colonscopy'; did you mean 'Colonoscopy'?"),
         (["--features", "dino"], "unknown kind of features 'dino'"),
         (["--per-class", "0"], "expected at least 1 question per class, got 0"),
+        (["--kinds", ","], "--kinds: expected names with commas between them, got none"),
         (["--kinds", "contour"], "no question of the kinds contour can be made"),
     ],
 )
@@ -200,6 +201,14 @@ def test_broken_images_leave_nothing(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run("build-vqa", str(data), "--out", str(tmp_path / "q")) == 2
     assert "b1.jpg" in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} == {"voc"}
+
+
+def test_questions_are_not_asked_about_questions(
+    questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("build-vqa", str(questions / "SPEC.toml"), "--out", str(tmp_path / "q")) == 2
+    assert "expected images with labels, got questions in words" in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_folder_in_use_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

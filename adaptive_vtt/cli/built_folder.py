@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import pandas as pd
@@ -26,6 +27,7 @@ from ..utils.files import whole_folder, write_text
 from ..utils.tables import csv_text
 
 QUESTIONS, SOURCES, SPEC = "questions.tsv", "sources.csv", "SPEC.toml"
+WIDTH = 78
 FEATURES = ("auto", "efficientnet-lite0", "thumbnails")
 _SPEC = """# An audit on these questions. avtt serve-demo --questions {questions} serves a model
 # that errs at set rates; put the address and the prices of yours in its place.
@@ -101,6 +103,9 @@ def write_built(data: Path, out: Path, wanted: Wanted) -> Written:
     dataset = _dataset(data, wanted)
     if not dataset.has_images:
         raise InputError(f"{data}: expected images to ask about, found labels alone")
+    for option, given in (("--kinds", wanted.kinds), ("--concepts", wanted.concepts)):
+        if given is not None and not given:
+            raise InputError(f"{option}: expected names with commas between them, got none")
     kinds = wanted.kinds or [*MAKERS]
     with whole_folder(out) as folder:
         chosen = choose(
@@ -116,13 +121,15 @@ def write_built(data: Path, out: Path, wanted: Wanted) -> Written:
             grades=wanted.grades,
         )
         if not len(chosen):
+            named_kinds = f" of the kinds {', '.join(kinds)}" if wanted.kinds else ""
             raise InputError(
-                f"{data}: no question of the kinds {', '.join(kinds)} can be made from its labels; "
-                "presence needs labels, type two labels or more that exclude each other, and "
-                "questions about places masks or boxes"
+                f"{data}: no question{named_kinds} can be made from its labels; presence needs "
+                "labels, type two labels or more that exclude each other, questions about places "
+                "masks or boxes"
             )
         rows: list[dict[str, str]] = []
-        with Progress(console=Console(stderr=True), transient=True) as bar:
+        console = Console(stderr=True)
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task("writing questions", total=len(chosen))
             noted = _noted(chosen, rows, lambda: bar.advance(task))
             lines = (line_of(one, scene, dataset.name) for one in noted)
@@ -217,14 +224,14 @@ def told(written: Written, out: Path) -> str:
     """What was written, a line per task, and what to do next."""
     wide = max(map(len, written.tasks))
     tasks = [f"  {task:{wide}}  {count:5}" for task, count in written.tasks.items()]
-    missing = [f"none of the kinds {', '.join(written.not_made)}"] if written.not_made else []
+    missing = wrap(f"none of the kinds {', '.join(written.not_made)}", WIDTH)
     spec, questions = (shlex.quote(str(out / name)) for name in (SPEC, QUESTIONS))
     return "\n".join(
         [
             f"wrote {out}: {written.questions} questions about {written.images} images "
             f"(chosen by {written.features})",
             *tasks,
-            *missing,
+            *(missing if written.not_made else []),
             "next:",
             f"  avtt serve-demo --questions {questions}    # a model to try them on",
             f"  avtt audit {spec}",

@@ -221,6 +221,11 @@ def _pool(
         sample = dataset.sample(index)
         if sample.image is None:
             raise InputError(f"sample {sample.id!r}: expected an image to ask about, got none")
+        if sample.asks:
+            raise InputError(
+                f"{dataset.name}: expected images with labels, got questions in words, which can "
+                "be asked as they are"
+            )
         for kind in kinds:
             for subject in subjects(kind, sample, plan):
                 place = (index, kind, subject)
