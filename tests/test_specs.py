@@ -191,6 +191,25 @@ def test_recorded_captions_spec_runs_on_what_pictures_writes(tmp_path: Path) -> 
     audited(spec, budget=400)
 
 
+def test_specs_are_listed_and_begun_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("list", "specs") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == sorted(path.stem for path in SPECS.glob("*.toml"))
+    assert max(map(len, lines)) <= 100
+    assert "endobench          EndoBench's multiple-choice questions to a chat model" in lines
+    assert run("init", str(tmp_path), "--like", "endobench") == 0
+    assert (tmp_path / "SPEC.toml").read_text() == (SPECS / "endobench.toml").read_text()
+    assert run("init", str(tmp_path), "--like", "masks") == 2
+    assert "SPEC.toml: stands there already; nothing was written" in capsys.readouterr().err
+    assert run("init", str(tmp_path / "a"), "--like", "endobnch") == 2
+    assert "unknown spec 'endobnch'; did you mean 'endobench'?" in capsys.readouterr().err
+    assert run("init", str(tmp_path / "a"), "--like", "masks", "--full") == 2
+    assert "--like: expected neither --data nor --full beside it" in capsys.readouterr().err
+    assert not (tmp_path / "a").exists()
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in SPECS.glob("*.toml")))
 def test_every_spec_is_valid_listed_and_has_a_goal(name: str) -> None:
     spec = read_spec(SPECS / name)

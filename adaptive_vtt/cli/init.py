@@ -6,12 +6,18 @@ from typing import Annotated
 
 import typer
 
+from ..errors import InputError
+
 
 def init(
     directory: Annotated[Path, typer.Argument(help="Folder to write into.", metavar="DIR")],
     data: Annotated[
         Path | None,
         typer.Option(help="Your images: a folder, or a table of labels. Default: those in DIR."),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(help="A spec to start from instead: see 'avtt list specs'.", metavar="NAME"),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Every field that there is, described, with defaults.")
@@ -24,6 +30,16 @@ def init(
 
     Example: avtt init my-audit && avtt audit my-audit/SPEC.toml
     """
+    if like is not None:
+        if data is not None or full:
+            raise InputError("--like: expected neither --data nor --full beside it")
+        from .bundled_specs import write_like
+
+        path = write_like(directory, like)
+        name = shlex.quote(str(path))
+        typer.echo(f"wrote {path}\nnext:\n  change what is marked with <- in {name}")
+        typer.echo(f"  avtt audit {name} --dry-run    # what it may take\n  avtt audit {name}")
+        return
     from .start_folder import write_first
 
     written = write_first(directory, data, full)

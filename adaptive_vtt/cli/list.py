@@ -12,7 +12,8 @@ from .options import Json
 if TYPE_CHECKING:
     from ..utils.registry import Entry, Registry
 
-KINDS = ("relations", "datasets", "models", "oracles", "strategies", "surrogates")
+SPECS = "specs"
+KINDS = ("relations", "datasets", "models", "oracles", "strategies", "surrogates", SPECS)
 
 
 def list_parts(
@@ -21,8 +22,13 @@ def list_parts(
 ) -> None:
     """Name all parts of a kind, in a line each, those of installed packages with their version.
 
+    'avtt init DIR --like NAME' begins with one of the specs.
+
     Example: avtt list strategies
     """
+    if kind == SPECS:
+        _list_specs(as_json)
+        return
     entries = _registry(kind).entries()
     if as_json:
         typer.echo(json.dumps([asdict(entry) for entry in entries], indent=1))
@@ -30,6 +36,19 @@ def list_parts(
     wide = max(len(entry.name) for entry in entries)
     for entry in entries:
         typer.echo(_line(entry, wide))
+
+
+def _list_specs(as_json: bool) -> None:
+    from .bundled_specs import about, bundled
+
+    told = {name: about(text) for name, text in bundled().items()}
+    if as_json:
+        entries = [{"name": name, "about": said} for name, said in told.items()]
+        typer.echo(json.dumps(entries, indent=1))
+        return
+    wide = max(map(len, told))
+    for name, said in told.items():
+        typer.echo(f"{name:{wide}}  {said}")
 
 
 def _registry(kind: str) -> "Registry":
