@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.cli import main
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.recognition import recognised
 from adaptive_vtt.datasets.synthetic.phantom import phantom
@@ -26,12 +26,6 @@ from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
 
 CLASSES = ("RBC", "WBC")
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 def picture(seed: int, height: int = 90, width: int = 120) -> np.ndarray:

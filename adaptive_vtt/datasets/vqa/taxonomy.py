@@ -120,7 +120,13 @@ SCENES: Mapping[str, tuple[str, int]] = MappingProxyType(
 PROMPTS: Mapping[str, str] = MappingProxyType(
     {"box": "Box", "contour": "Cont", "multi": "Mul", "coordinate": "Coor"}
 )
-"""The visual prompts of Region Recognition, and the subtask each is."""
+"""The visual prompts of Region Recognition, and the subtask each is.
+
+The text names five granularities: image-level, box, contour, multi-box and multi-contour. The
+table of results has four columns instead, these subtasks: "Mul" is multi-box and multi-contour
+together, "Coor" draws nothing (image-level by what is seen), and image-level has no column, as it
+is all other tasks; Region Selection, which draws four boxes, is a task of its own.
+"""
 
 _OTHERWISE = MappingProxyType(
     {
