@@ -32,6 +32,7 @@ from .selector import Selector, teach
 from .settings import describe_settings, strategy_for
 from .source_queue import SourceQueue
 
+
 @dataclass(frozen=True)
 class Parts:
     """The parts of one audit, which share their state: each is there once.

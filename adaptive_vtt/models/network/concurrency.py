@@ -8,7 +8,7 @@ RFC 5681), between two bounds that no server can move:
 - an attempt that was refused for their number, or not answered in time: half as many, once for
   all attempts that were sent before;
 - answers that take twice as long as they did at best: half as many, too. Where that does not make
-  them faster the server is slow for reasons of its own, and its pace counts as the best from then on.
+  them faster the server is slow for reasons of its own, and its pace is the best from then on.
 """
 
 import asyncio
