@@ -1,4 +1,4 @@
-"""Calls at a time that follow what the server bears: bounds, steps, and draws that stay the same."""
+"""Calls at a time that follow what the server bears: bounds, steps, and what is drawn then."""
 
 import asyncio
 import os
