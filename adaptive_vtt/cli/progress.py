@@ -116,8 +116,9 @@ class Live:
     def _in_flight(self) -> str:
         """How many calls may be on their way at a time, where that changes."""
         model = self._audit.model
-        adapts = model.adapts and isinstance(model, ConcurrentModel)
-        return f"{model.in_flight} at a time" if adapts else ""
+        if isinstance(model, ConcurrentModel) and model.adapts:
+            return f"{model.in_flight} at a time"
+        return ""
 
     def _share(self, step: Step) -> float | None:
         return share_done(step.state, step.cost, self._audit.certify, self._audit.limits)
