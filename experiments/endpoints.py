@@ -5,6 +5,10 @@ flight. "of the ideal" compares the calls answered per second, from the first an
 last, with 64; "engine ms" is this process's processor time per call, "whole ms" also counts
 what encoding, HTTP and making the images cost.
 
+limit: the local endpoint answers 16 calls at a time after half a second and refuses more (429).
+Audits to the same half-width with 16 and 64 calls in flight, and with "auto", which does not know
+the limit. "in flight" is the mean over draws; "429 per call" counts refusals.
+
 chaos: an endpoint in memory on a fast clock, on which a fifth of all attempts fail: 429, 5xx,
 connections cut in the middle of a billed reply, hangs, and refusals. It keeps the bill.
 
@@ -37,6 +41,7 @@ from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table, phantom
 from adaptive_vtt.demo_server import Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Usage
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.network.attempts import Reply, Trouble
@@ -53,6 +58,8 @@ from .resilience_audits import served
 Row = dict[str, Any]
 FRAMES, SIDE = 200, 128
 FLIGHT = 64
+LIMIT = 16
+"""Calls that an endpoint takes at a time, where it does not take any number."""
 FAULTS = 0.2
 PRICES = Prices(input=2.5, output=10.0)
 MOST_TOKENS, MOST_SAID = 400, 32
@@ -117,6 +124,41 @@ def throughput(quick: bool) -> list[Row]:
             )
             model.close()
     return rows
+
+
+def limit(quick: bool) -> list[Row]:
+    half_width, rows = (0.15 if quick else 0.1), []
+    for flight in (LIMIT, FLIGHT, "auto"):
+        behaviour = Behaviour(latency=0.5, spread=0.3, at_once=LIMIT, retry_after=1.0)
+        with served(serve, behaviour) as url:
+            model = chat(url, limits=Limits(in_flight=flight), retries=Retries(times=20))
+            space = QuestionSpace(frames(), RELATIONS)
+            with Audit(space, model, seed=0, half_width=half_width, candidates=1024) as audit:
+                result = audit.run()
+                verify(audit.journal)
+                draws = audit.journal.draws(laws=False)
+            model.close()
+            counted = bill(url)
+            rows.append(
+                {
+                    "in flight, as given": flight,
+                    "in flight": round(float(np.mean(_levels(draws, model.in_flight))), 1),
+                    "calls": result.calls,
+                    "429": counted["limited"],
+                    "429 per call": round(counted["limited"] / counted["answered"], 2),
+                    "calls per second": round(result.calls / audit.state().elapsed, 1),
+                }
+            )
+    return rows
+
+
+def _levels(draws: Sequence[DrawRow], level: int) -> list[int]:
+    """The calls in flight as of each draw; ``level`` where none tells."""
+    found = []
+    for row in draws:
+        level = row.why.get("in_flight", level)
+        found.append(level)
+    return found
 
 
 class There(ModelDefaults):
@@ -389,10 +431,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("bench"))
     parser.add_argument("--quick", action="store_true", help="a minute instead of ten")
     parser.add_argument(
-        "--only", default="", help="throughput, chaos or kills, separated by commas"
+        "--only", default="", help="throughput, limit, chaos or kills, separated by commas"
     )
     options = parser.parse_args(arguments)
-    suites = {"throughput": throughput, "chaos": chaos, "kills": kills}
+    suites = {"throughput": throughput, "limit": limit, "chaos": chaos, "kills": kills}
     for name in options.only.split(",") if options.only else suites:
         frame = pd.DataFrame(suites[name](options.quick))
         print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)

@@ -93,11 +93,13 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/carried": ("after", "shared_draws"),
     "engine/census": ("compare", "outcomes"),
     "engine/checks": ("audit_settings", "planning", "sources", "usage_counts"),
+    "engine/blocks": ("adaptive_concurrency", "batches", "batch_rounds"),
     "engine/draw_order": ("ask_and_tell", "audit", "resuming", "concurrency", "batches"),
     "engine/earlier_answers": ("versus", "versus_costs", "versus_replay"),
     "engine/estimates": ("estimates",),
     "engine/failing": ("mutants", "usage_counts", "hostile_server", "hostile_bodies"),
     "engine/journaled_answers": ("rejudging",),
+    "engine/flight": ("concurrency", "adaptive_concurrency"),
     "engine/judge": ("mutants", "audit", "sources", "outcomes", "concurrency"),
     "engine/law": ("law", "verify_draws"),
     "engine/options": ("audit_settings", "audit", "goals"),
@@ -126,6 +128,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "journal/prior": ("shared_draws", "audit_settings"),
     "journal/sqlite": ("mutants", "journal_chain", "journal_writers", "journal", "resuming"),
     "models/network/batches": ("batch_rounds", "openai_batch"),
+    "models/network/concurrency": ("adaptive_concurrency",),
     "models/network/endpoint": ("endpoints", "mutants", "hostile_server", "hostile_bodies"),
 }
 """The tests that a module's faults are shown to, the quickest first."""

@@ -313,6 +313,7 @@ class Audit:
 
     def _row(self, draw: Draw) -> DrawRow:
         questions = self._judge.questions_of(draw.call)
+        draw = replace(draw, why=draw.why | self._draw_order.reasons())
         return self._selector.row(draw, questions, self._draw_order.learned, self._seconds())
 
     # -- learning ----------------------------------------------------------------------

@@ -18,7 +18,7 @@ from ..journal.migrations import check_old_seals
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from . import verify_versus
 from .verify_decisions import decided
-from .verify_draws import check_draws
+from .verify_draws import check_draws, check_known
 from .verify_prices import check_prices
 from .verify_slices import check_slices
 
@@ -73,6 +73,8 @@ def verify(journal: Journal) -> list[Interval]:
     intervals = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
         _compare(intervals, facts.intervals, certificate)
+    if facts.rejudged is None and not journal.old_seals():  # those were not written as it went on
+        check_known(journal.links(), draws)
     return intervals
 
 

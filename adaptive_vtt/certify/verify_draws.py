@@ -18,7 +18,7 @@ A journal of a version before keys tells neither key nor targets; ``unchecked`` 
 
 import base64
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from ..errors import JournalError
 from ..journal import FIGURES
 from ..journal.packed_law import PackedLaw, unpack
-from ..journal.rows import DrawRow, MoveRow
+from ..journal.rows import DrawRow, Link, MoveRow
 from ..types import Bools, Indices, Numbering
 from ..utils.random_streams import generator
 from .verify_strata import StrataCheck
@@ -84,6 +84,26 @@ def check_draws(
         drawn.add(draw.call)
         if targets is not None:
             targets.check(draw, law, key, losses if draw.call in answered else None)
+
+
+def check_known(links: Iterable[Link], draws: Sequence[DrawRow]) -> None:
+    """Raises JournalError naming the first draw that knew answers which were not in the journal
+    before it, or fewer than the draw before. ``links``: of the rows in the order of writing."""
+    answered: set[int] = set()
+    there = before = 0  # draws that are all answered; what the last draw knew
+    for link in links:
+        if link.kind == "call":
+            answered.add(link.row)
+        elif link.kind == "draw":
+            while there < link.row and draws[there].call in answered:
+                there += 1
+            known = draws[link.row].learned
+            if not before <= known <= there:
+                raise JournalError(
+                    f"verify: expected draw {link.row} to know {before} to {there} draws, which "
+                    f"were all answered before it, got {known}"
+                )
+            before = known
 
 
 def _check_law(draw: DrawRow, law: PackedLaw) -> None:

@@ -74,6 +74,7 @@ def serve(
     error_rate: float,
     worse: float,
     faults: float,
+    at_once: int,
     refusals: float,
     rambling: float,
     seed: int,
@@ -98,11 +99,16 @@ def serve(
     ):
         if not 0 <= share <= 1:
             raise InputError(f"{name}: expected a share between 0 and 1, got {share}")
-    if latency < 0:
-        raise InputError(f"--latency: expected seconds, 0 or more, got {latency}")
+    for name, number, unit in (("--latency", latency, "seconds"), ("--at-once", at_once, "calls")):
+        if number < 0:
+            raise InputError(f"{name}: expected {unit}, 0 or more, got {number}")
     key = _key(key_env)
     behaviour = Behaviour(
-        latency=latency, spread=0.3, **dict.fromkeys(FAULTS, faults / len(FAULTS)), seed=seed
+        latency=latency,
+        spread=0.3,
+        at_once=at_once,
+        **dict.fromkeys(FAULTS, faults / len(FAULTS)),
+        seed=seed,
     )
     if captions:
         offer = _captioner(error_rate, seed)

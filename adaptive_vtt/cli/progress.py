@@ -16,6 +16,7 @@ from ..audit import Audit
 from ..audit import Progress as Step
 from ..certify.plan import Certify
 from ..journal.facts import goal_reached
+from ..models.base import ConcurrentModel
 from ..results import Result
 from .progress_line import clock, fitted, share_done, still_open, time_left
 
@@ -106,10 +107,18 @@ class Live:
             f"cost {step.cost:.4g}" if step.cost else "",
             clock(passed),
             self._audit.model.doing,
+            self._in_flight(),
             time_left(share, self._began or 0.0, passed),
             open_[0] if open_ else "",
         ]
         return fitted(parts, self._widest(step, open_[1] if open_ else None), width)
+
+    def _in_flight(self) -> str:
+        """How many calls may be on their way at a time, where that changes."""
+        model = self._audit.model
+        if isinstance(model, ConcurrentModel) and model.adapts:
+            return f"{model.in_flight} at a time"
+        return ""
 
     def _share(self, step: Step) -> float | None:
         return share_done(step.state, step.cost, self._audit.certify, self._audit.limits)

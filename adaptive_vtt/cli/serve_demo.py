@@ -38,6 +38,9 @@ def serve_demo(
     faults: Annotated[
         float, typer.Option(help="Share of failed calls: 429, 5xx, hangs, cut answers.")
     ] = 0.05,
+    at_once: Annotated[
+        int, typer.Option(help="Calls at a time; more get 429. Default: any number.", metavar="N")
+    ] = 0,
     refusals: Annotated[float, typer.Option(help="Share of questions refused.")] = 0.01,
     rambling: Annotated[
         float, typer.Option(help="Share of answers that are buried in words.")
@@ -59,6 +62,7 @@ def serve_demo(
         error_rate=error_rate,
         worse=worse,
         faults=faults,
+        at_once=at_once,
         refusals=refusals,
         rambling=rambling,
         seed=seed,

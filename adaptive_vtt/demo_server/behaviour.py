@@ -32,7 +32,8 @@ class Behaviour:
     of its logarithm (0: always the same). ``limited``: the share of requests turned away
     with 429 and a Retry-After of ``retry_after`` seconds; ``broken``: with 500, 502, 503 or
     504; ``hung``: never answered; ``truncated``: answered and billed, but the connection is
-    cut in the middle of the body. Shares are in 0..1 and sum to at most 1.
+    cut in the middle of the body. Shares are in 0..1 and sum to at most 1. ``at_once``: requests
+    beyond so many in work at the same time get 429, too; 0: there may be any number.
 
     What happens depends on (seed, body of the request, how often this body came before),
     so that neither the order nor the timing of concurrent calls changes it. Raises
@@ -46,10 +47,11 @@ class Behaviour:
     hung: float = 0.0
     truncated: float = 0.0
     retry_after: float = 1.0
+    at_once: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("latency", "spread", "retry_after", *FAULTS):
+        for name in ("latency", "spread", "retry_after", "at_once", *FAULTS):
             if not getattr(self, name) >= 0:
                 raise InputError(
                     f"Behaviour: expected {name} of at least 0, got {getattr(self, name)}"

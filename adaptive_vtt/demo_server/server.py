@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -224,6 +224,9 @@ class DemoServer:
                 return False
             if fate.fault in ("limited", "broken"):
                 await call.send(self._failed(api, fate))
+                return True
+            if 0 < self.behaviour.at_once < self._at_once:
+                await call.send(self._failed(api, replace(fate, fault="limited")))
                 return True
             await asyncio.sleep(fate.delay - (time.monotonic() - came))
             return await self._answered(call, response, response.usage, fate)

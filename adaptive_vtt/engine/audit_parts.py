@@ -11,11 +11,12 @@ from ..certify.plan import Certify
 from ..journal import Journal
 from ..journal.facts import Facts
 from ..journal.rows import DrawRow
-from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
+from ..models.base import ModelDefaults
 from ..space import QuestionSpace
 from ..strategies.by_stakes import ByStakes, needs_targets
 from .assembly import carried, fresh_belief, surrogate_in_journal, taught
 from .audit_key import Origin, seed_for
+from .blocks import Blocks
 from .budget import Budget
 from .call_queue import Call, CallQueue
 from .canaries import Canaries
@@ -30,12 +31,6 @@ from .renderings import Renderings
 from .selector import Selector, teach
 from .settings import describe_settings, strategy_for
 from .source_queue import SourceQueue
-
-LAG = 2
-"""With c calls in flight, what is drawn follows from all but the last LAG * c draws: so many
-that one slow answer seldom holds up the others, and always as many, so that an interrupted
-audit draws what an undisturbed one would have. Draws come in blocks of c / 2 that know the same,
-so that what is expected of a small space is worked out once per block."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +101,7 @@ class Parts:
         self.judge.pictures = sum(len(a) + len(b) for a, b in journal.pictures().values())
         draws = journal.draws(laws=False)
         for row in draws:
-            self.draw_order.learn(row.learned)
+            self.draw_order.restore(row)
             move = Move.of(row.moves) if row.moves else None
             self.selector.restore(self.judge.questions_of(row.call), move, row.why)
             self.take(row)
@@ -193,7 +188,7 @@ def assembled(
     )
     judge = Judge(space, model.answers, rendered, keep_masks=sampling.keep_masks)
     queue = CallQueue()
-    draw_order = _draw_order(selector, model, certify)
+    draw_order = DrawOrder(selector, certify.unanswered == "both", Blocks.of(model))
     canaries = Canaries(origin.key, sampling.canaries, judge, queue, draw_order)
     source_queue = SourceQueue(judge.sources, queue, belief.sources, canaries)
     check_budget(limits.budget, source_queue.most * space.oracle.models)
@@ -210,13 +205,3 @@ def assembled(
         canaries,
         source_queue,
     )
-
-
-def _draw_order(selector: Selector, model: ModelDefaults, certify: Certify) -> DrawOrder:
-    both = certify.unanswered == "both"
-    if isinstance(model, BatchModel):  # a round knows all answers before it, and none of its own
-        return DrawOrder(selector, both, 0, model.batch)
-    if not isinstance(model, ConcurrentModel):
-        return DrawOrder(selector, both)
-    flight = model.in_flight
-    return DrawOrder(selector, both, LAG * flight, max(1, flight // 2))

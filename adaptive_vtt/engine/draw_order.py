@@ -1,7 +1,10 @@
 """Answers in draw order: judged ones wait until every earlier draw is answered, too."""
 
-from ..journal.rows import CallRow
+from typing import Any
+
+from ..journal.rows import CallRow, DrawRow
 from .belief import Learnt
+from .blocks import Blocks
 from .selector import Selector
 
 
@@ -11,21 +14,17 @@ class DrawOrder:
     ``learned`` counts the draws learnt from, ``questions`` the questions judged. ``both``:
     unanswered questions count both ways.
 
-    With a ``lag``, draws are made in blocks of ``block``: those from draw t on, a multiple of it,
-    know draws 0 .. t - lag - 1 and no others. What is drawn then follows from the answers alone,
-    in whatever order and however late they came, and whichever of a block were asked for together.
+    With ``blocks``, a draw knows what they say, and no other draws: what is drawn then does not
+    depend on when answers came, nor on which draws were asked for together.
     """
 
-    def __init__(
-        self, selector: Selector, both: bool, lag: int | None = None, block: int = 1
-    ) -> None:
+    def __init__(self, selector: Selector, both: bool, blocks: Blocks | None = None) -> None:
         self.calls: list[int] = []
         self.learned = 0
         self.questions = 0
         self._selector = selector
         self._both = both
-        self._lag = lag
-        self._block = block
+        self._blocks = blocks
         self._outcomes: dict[int, tuple[list[Learnt], float]] = {}  # and what the call cost
 
     def keep(self, row: CallRow) -> None:
@@ -39,7 +38,7 @@ class DrawOrder:
         return [Learnt.of(a, self._both) for a in row.answers if a.loss is not None]
 
     def catch_up(self) -> None:
-        """Learns whatever can be learnt now: with a lag, what the next draw is to know."""
+        """Learns whatever can be learnt now: in blocks, what the next draw is to know."""
         self.learn(self._due)
 
     def ready(self) -> bool:
@@ -53,14 +52,21 @@ class DrawOrder:
     @property
     def _due(self) -> int | None:
         """How many draws the next one is to know; None: all that can be."""
-        if self._lag is None:
-            return None
-        start = len(self.calls) // self._block * self._block
-        return max(0, start - self._lag)
+        return None if self._blocks is None else self._blocks.known(len(self.calls))
 
     def together(self, wanted: int) -> int:
         """How many draws, the next among them, know the same, where ``wanted`` are made now."""
-        return wanted if self._lag is None else self._block
+        return wanted if self._blocks is None else self._blocks.size
+
+    def reasons(self) -> dict[str, Any]:
+        """What the next draw is to tell the journal of what it knows."""
+        return {} if self._blocks is None else self._blocks.reasons(len(self.calls))
+
+    def restore(self, row: DrawRow) -> None:
+        """Learns what a draw that the journal tells of, the next, knew."""
+        self.learn(row.learned)
+        if self._blocks is not None:
+            self._blocks.restore(row.draw, row.why)
 
     def learn(self, until: int | None = None) -> None:
         """Learns from answered draws in draw order, as far as they are complete (or ``until``)."""

@@ -1,8 +1,6 @@
 """The loop of ask and tell with a model: a batch at a time, or as many calls as it takes."""
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,16 +12,15 @@ from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from ..models.checking import check_answer, checked, name_of
 from ..space import QuestionSpace
 from ..stopping import State
-from ..types import Answer, Unanswered
 from .belief import Belief
 from .call_queue import Call
+from .flight import Back, Flight
 from .options import Sampling
 from .sent_batches import JournalRecord
 
 CHUNK = 8
 """Most calls drawn in a row. Drawing takes time in which answers come back; looking for them
 between chunks keeps the model busy."""
-Pending = dict["Future[Answer | Unanswered]", Call]
 
 
 class Asking(Protocol):
@@ -152,63 +149,49 @@ def run_rounds(audit: Asking, model: BatchModel, step: Callable[[], None]) -> No
 def run_concurrently(audit: Asking, model: ConcurrentModel, step: Callable[[], None]) -> None:
     """Keeps ``model.in_flight`` calls on their way, and learns from answers as they come.
 
-    Some calls are drawn ahead, so that one can be sent the moment another comes back, where the
-    cap still allows it: what a call may cost can rise after it was drawn. Where
-    anything fails, those on their way are waited for and kept: they are paid for. What did
+    Some calls are drawn ahead, so that one can be sent the moment another comes back (``Flight``).
+    Where anything fails, those on their way are waited for and kept: they are paid for. What did
     not come back is to be asked again.
     """
-    pending: Pending = {}
-    spare: deque[Call] = deque()
-    most = model.in_flight + max(1, model.in_flight // 2)
-
-    def send() -> None:
-        live = sum(not future.done() for future in pending)
-        while spare and live < model.in_flight:
-            if not audit.affordable([spare[0]], len(pending)):
-                audit.take_back(list(spare))  # the server counted more than its bound
-                spare.clear()
-                return
-            pending[model.submit(spare[0].prompt)] = spare[0]
-            spare.popleft()
-            live += 1
-
-    try:
-        while True:
-            lacking = most - len(pending) - len(spare)
-            drawn = audit.ask(min(lacking, CHUNK)) if lacking > 0 else []
-            spare.extend(drawn)
-            send()
-            if not pending:
-                return
-            busy = len(drawn) == CHUNK  # there may be more to draw, so do not wait for an answer
-            done, _ = wait(pending, 0 if busy else None, FIRST_COMPLETED)
-            send()
-            if done:
-                _tell(audit, pending, done)
-                step()
-    except BaseException:
-        wait(pending)
-        with suppress(Exception):  # the first error is the one to tell of
-            _tell(audit, pending, list(pending))
-        audit.take_back(list(spare))
-        if pending:
-            audit.take_back(list(pending.values()), sent=True)
-        raise
-
-
-def _tell(audit: Asking, pending: Pending, done: "Iterable[Future[Answer | Unanswered]]") -> None:
-    """Tells what came back whole; raises what went wrong with the rest, which stays pending."""
-    who = f"model {name_of(audit.model)!r}"
-    told, wrong = [], []
-    for future in done:
+    with Flight(model, audit.affordable) as flight:
         try:
-            check_answer(future.result(), pending[future].prompt, who)
+            while True:
+                most = model.in_flight + max(1, model.in_flight // 2)
+                lacking = most - len(flight)
+                drawn = audit.ask(min(lacking, CHUNK)) if lacking > 0 else []
+                flight.add(drawn)
+                if not len(flight):
+                    return
+                # a full chunk: there may be more to draw, so do not wait for an answer
+                if back := flight.back(wait=len(drawn) < CHUNK):
+                    _tell(audit, flight, back)
+                    step()
+        except BaseException:
+            with suppress(Exception):  # the first error is the one to tell of
+                _tell(audit, flight, flight.end())
+            if flight.calls:
+                audit.take_back(flight.calls, sent=True)
+            raise
+
+
+def _tell(audit: Asking, flight: Flight, back: Iterable[Back]) -> None:
+    """Tells what came back whole; raises what went wrong with the rest, which stays in flight."""
+    who = f"model {name_of(audit.model)!r}"
+    told, unsent, wrong = [], [], []
+    for call, future in back:
+        if future is None:
+            unsent.append(call)
+            continue
+        try:
+            answer = future.result()
+            check_answer(answer, call.prompt, who)
         except Exception as error:
             wrong.append(error)
         else:
-            told.append((future, pending[future].number))
-    for future, _ in told:
-        del pending[future]
-    audit.tell_all((number, future.result()) for future, number in told)
+            told.append((call, answer))
+    audit.take_back(unsent)
+    flight.land([*unsent, *(call for call, _ in told)])
+    audit.tell_all((call.number, answer) for call, answer in told)
+    flight.paid(len(told))
     if wrong:
         raise wrong[0]

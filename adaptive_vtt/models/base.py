@@ -33,10 +33,12 @@ class ConcurrentModel(Protocol):
     """A model that can be asked several things at a time."""
 
     in_flight: int
-    """At most so many calls on their way."""
+    """At most so many calls on their way; may change (see ``ModelDefaults.adapts``)."""
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
-        """Sends one prompt and does not wait; its answer, or what went wrong, comes later."""
+        """Sends one prompt and does not wait; its answer, or what went wrong, comes later.
+
+        In an audit one thread does this, beside that in which the audit computes."""
 
 
 class Record(Protocol):
@@ -112,6 +114,9 @@ class ModelDefaults:
     """Whether P(yes) is known to be always 0 or 1; False: not known."""
     doing: str = ""
     """What it is waiting for, in a few words, where that takes long: shown while an audit runs."""
+    adapts: bool = False
+    """Whether ``in_flight`` changes in the course of an audit, whose draws then say how many calls
+    were in flight."""
     trusted: bool = False
     """Set once answers of the model stand in the audit's journal."""
 

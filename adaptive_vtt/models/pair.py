@@ -136,9 +136,14 @@ class ConcurrentPair(Pair):
 
     def __init__(self, a: ModelUnderTest, b: ModelUnderTest) -> None:
         super().__init__(a, b)
-        several = [m.in_flight for m in (self.a, self.b) if isinstance(m, ConcurrentModel)]
-        self.in_flight = min(several)
+        self._several = [m for m in (self.a, self.b) if isinstance(m, ConcurrentModel)]
+        self.adapts = self.a.adapts or self.b.adapts
         self._threads = {side: ThreadPoolExecutor(1) for side in ("a", "b")}
+
+    @property
+    def in_flight(self) -> int:
+        """No more than either takes."""
+        return min(model.in_flight for model in self._several)
 
     def submit(self, prompt: Prompt) -> "Future[Said]":
         """Sends the prompt to both."""

@@ -43,6 +43,10 @@ _QUERY = (
 )
 
 
+_AtATime = Annotated[int, Field(ge=1)]
+_Bounds = tuple[_AtATime, _AtATime]
+
+
 class ModelSection(Section):
     """What every kind has."""
 
@@ -247,7 +251,11 @@ class _Paid(ModelSection):
 
 
 class _Endpoint(_Paid):
-    in_flight: int | None = Field(None, description="calls on their way at a time (8)", ge=1)
+    in_flight: _AtATime | _Bounds | Literal["auto"] | None = Field(
+        None,
+        description="calls on their way at a time (8); 'auto' lets the server's replies decide, "
+        "between 1 and 64, [least, most] between these",
+    )
     calls_per_minute: float | None = Field(None, description="at most so many calls", gt=0)
     tokens_per_minute: float | None = Field(None, description="at most so many tokens", gt=0)
 

@@ -15,6 +15,7 @@ from ...errors import AvttError, ModelError, one_line
 from ...types import Answer, Prompt, Unanswered
 from ...utils.random_streams import generator
 from .attempts import REPLIED, Reply, Trouble, reading
+from .concurrency import Concurrency, Gate
 from .limits import Clock, Limits, Pace, Sleep
 from .paid import Paid
 from .prices import Usage
@@ -42,7 +43,9 @@ class Endpoint(Paid):
             self._check_bound("a limit per minute")
         self._calls = Pace(self.limits.calls_per_minute, clock=clock, sleep=sleep)
         self._tokens = Pace(self.limits.tokens_per_minute, clock=clock, sleep=sleep)
-        self._slots = asyncio.Semaphore(self.limits.in_flight)
+        self._concurrency = Concurrency(*self.limits.bounds)
+        self._gate = Gate(self._concurrency, clock)
+        self._slots = asyncio.Semaphore(self._concurrency.most)
         self._connecting = asyncio.Lock()
         self._connected = False
         self._silent = 0  # calls in a row that ended without a reply
@@ -70,8 +73,19 @@ class Endpoint(Paid):
 
     @property
     def in_flight(self) -> int:
-        """The most calls at a time."""
-        return self.limits.in_flight
+        """The most calls at a time, as of now."""
+        return self._concurrency.level
+
+    @property
+    def adapts(self) -> bool:  # type: ignore[override]  # follows from the limits
+        """Whether ``in_flight`` follows what the server bears."""
+        return self._concurrency.adapts
+
+    def statistics(self) -> dict[str, Any]:
+        """As of `Paid`; of calls at a time that adapt, how many there may be now, too."""
+        level, halved = self._concurrency.level, self._concurrency.halvings
+        adapted = {"in_flight": {"at the end": level, "halved": halved}} if self.adapts else {}
+        return super().statistics() | adapted
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
         """Starts a call. Its exception, if any, is an AvttError and ends the audit."""
@@ -139,7 +153,9 @@ class Endpoint(Paid):
         self._counts.attempts += 1
         try:
             with reading():
-                reply: Reply = await self._in_time(self.send(request, prompt), billed=True)
+                reply: Reply = await self._gate.attempt(
+                    lambda: self._in_time(self.send(request, prompt), billed=True)
+                )
             with reading(reply.usage):
                 self._check(reply, prompt)
             used = reply.usage or most

@@ -39,7 +39,7 @@ class HttpEndpoint(Endpoint):
         found += written_out([*texts(headers or {}, "", "", "header"), *texts_of_query(url)])
         self._url = url
         super().__init__(host=host, keys=[*keys, *found], **options)
-        most = self.limits.in_flight
+        _, most = self.limits.bounds
         self._client = httpx.AsyncClient(
             **client_options(max_reply_bytes),
             limits=httpx.Limits(max_connections=most, max_keepalive_connections=most),

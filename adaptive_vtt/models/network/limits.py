@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
+from typing import Literal
 
 import numpy as np
 
@@ -13,22 +14,42 @@ Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
 
+AUTO = (1, 64)
+"""Bounds of the calls at a time where the server's replies decide how many."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """At most ``in_flight`` calls at a time; calls and tokens per minute where given.
 
-    Raises InputError for limits that are not above 0.
+    ``in_flight``: a number; the least and the most, between which the server's replies decide (see
+    ``concurrency``); or "auto", which is (1, 64). Raises InputError for limits that are not above
+    0, and for bounds in the wrong order.
     """
 
-    in_flight: int = 8
+    in_flight: int | tuple[int, int] | Literal["auto"] = 8
     calls_per_minute: float | None = None
     tokens_per_minute: float | None = None
 
     def __post_init__(self) -> None:
+        if self.in_flight != "auto" and not isinstance(self.in_flight, int):
+            least, most = self.in_flight
+            if not 0 < least <= most:
+                raise InputError(
+                    "in_flight: expected the least and the most calls at a time, 1 or more and in "
+                    f"this order, got {least} and {most}"
+                )
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None and not value > 0:
+            if isinstance(value, int | float) and not value > 0:
                 raise InputError(f"{field.name}: expected a number above 0, got {value}")
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the most calls at a time."""
+        if isinstance(self.in_flight, int):
+            return self.in_flight, self.in_flight
+        return AUTO if self.in_flight == "auto" else self.in_flight
 
 
 @dataclass(frozen=True)
