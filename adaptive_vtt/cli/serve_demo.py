@@ -12,6 +12,14 @@ def serve_demo(
             "--captions", help="Describe drawn scenes; --error-rate is then what is left out."
         ),
     ] = False,
+    like: Annotated[
+        str,
+        typer.Option(
+            help="Whose protocol the printed spec is for, and whose quirks chat completions have: "
+            "openai, anthropic, gemini, vllm, ollama or ollama-old.",
+            metavar="PROVIDER",
+        ),
+    ] = "openai",
     port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 8008,
     key_env: Annotated[
         str | None,
@@ -57,4 +65,5 @@ def serve_demo(
         count=count,
         size=size,
         captions=captions,
+        like=like,
     )

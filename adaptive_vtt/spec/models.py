@@ -351,7 +351,7 @@ class _Messages(_Talks):
     )
     yes_from: Literal["auto", "structured", "stated", "words"] | None = Field(
         None,
-        description="P(yes): a number that the model gives to a tool, or states in words, or 1 or 0 "
+        description="P(yes): a number that the model gives a tool, or states in words, or 1 or 0 "
         "from Yes or No (auto: the first that works)",
     )
     options: dict[str, Any] | None = Field(
