@@ -351,8 +351,7 @@ class _Messages(_Talks):
     )
     yes_from: Literal["auto", "structured", "stated", "words"] | None = Field(
         None,
-        description="P(yes): a number that the model gives a tool, or states in words, or 1 or 0 "
-        "from Yes or No (auto: the first that works)",
+        description="P(yes): a number given to a tool, or stated, or 1 or 0 (auto: what works)",
     )
     options: dict[str, Any] | None = Field(
         None, description="goes into the request; ${NAME} in a text is read from the environment"
