@@ -1,15 +1,17 @@
 """What a reader of a result has to be told before trusting it, one sentence each."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from .engine.canaries import TOLERANCE, Repeated
+from .models.network.ways import kind
 from .types import SIDES
 
 if TYPE_CHECKING:
+    from .journal.endpoint_facts import WayFacts
     from .journal.facts import Facts, RejudgedFacts
     from .journal.rows import AnswerRow, CallRow
 
@@ -19,6 +21,19 @@ MUTE = 0.5
 """Share of questions without an answer above which the rates are about little else."""
 QUOTED = 120
 """So many characters of a reason are quoted."""
+_IN_VAIN = {"refused": "refuses", "missing": "passes over"}
+_ASKED = {
+    "logprobs": "log-probabilities",
+    "structured": "structured output",
+    "stated": "the wish for a stated probability",
+}
+_SOURCES = {
+    "logprobs": "log-probabilities",
+    "structured": "the number that the model states in an enforced form",
+    "stated": "the number that the model states in its words",
+    "words": "a Yes or No in the reply, and is 0 or 1",
+}
+"""Ways to P(yes), as `models.network.ways` names them."""
 ALIKE = 20
 """Calls after which answers that are all the same are worth a word."""
 
@@ -31,7 +46,7 @@ def cautions(
 ) -> list[str]:
     """The sentences; ``targets`` as in ``results.Result``, ``facts`` and ``calls`` of its
     journal."""
-    found = [*facts.warnings, *_replayed(facts), *_lost_batches(facts)]
+    found = [*facts.warnings, *_replayed(facts), *_lost_batches(facts), *fallen_back(facts.ways)]
     if (said := constant(facts, calls)) is not None:
         found.append(
             f"the model gave the same answer ({said}) in all {len(calls):,} calls, whatever the "
@@ -141,6 +156,24 @@ def _lost_batches(facts: "Facts") -> list[str]:
         f"of {count} {batches} nobody could tell whether the provider took {them}: the cost counts "
         f"all calls of {them} at their worst price"
     ]
+
+
+def fallen_back(ways: "Mapping[str, WayFacts]") -> list[str]:
+    """What was asked of a model's server in vain, and where P(yes) comes from instead."""
+    found = []
+    for side, way in ways.items():
+        server = f"the server of model {side.upper()}" if side else "the server"
+        source = kind(way.yes_from)
+        vain = {kind(one): why for one, why in way.instead.items() if kind(one) != source}
+        tried = [f"{_IN_VAIN[why]} {_ASKED[name]}" for name, why in vain.items()]
+        if tried:
+            found.append(f"{server} {' and '.join(tried)}, so P(yes) comes from {_SOURCES[source]}")
+        if way.partly:
+            found.append(
+                f"{server} left {_ASKED[source]} out of replies although asked for: those were "
+                "read as words, in which P(yes) is 0 or 1"
+            )
+    return found
 
 
 def _why_emptied(facts: "Facts") -> str:

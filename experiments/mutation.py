@@ -100,6 +100,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/failing": ("mutants", "usage_counts", "hostile_server", "hostile_bodies"),
     "engine/journaled_answers": ("rejudging",),
     "engine/flight": ("concurrency", "adaptive_concurrency"),
+    "engine/journaled_ways": ("ways",),
     "engine/judge": ("mutants", "audit", "sources", "outcomes", "concurrency"),
     "engine/law": ("law", "verify_draws"),
     "engine/options": ("audit_settings", "audit", "goals"),
@@ -116,6 +117,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/tensors": ("algorithm1", "mutants"),
     "journal/answer_json": ("journal_chain", "sources", "outcomes", "journal"),
     "journal/chain": ("journal_chain", "journal_writers"),
+    "journal/endpoint_facts": ("ways", "batch_rounds"),
     "journal/facts": ("facts",),
     "journal/files": ("journal_writers", "run_folders", "runs"),
     "journal/halves": ("versus", "versus_attacked", "versus_costs"),
@@ -129,6 +131,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "journal/sqlite": ("mutants", "journal_chain", "journal_writers", "journal", "resuming"),
     "models/network/batches": ("batch_rounds", "openai_batch"),
     "models/network/concurrency": ("adaptive_concurrency",),
+    "models/network/ways": ("ways",),
     "models/network/endpoint": ("endpoints", "mutants", "hostile_server", "hostile_bodies"),
 }
 """The tests that a module's faults are shown to, the quickest first."""

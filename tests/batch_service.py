@@ -79,8 +79,9 @@ class MessageBatches:
         self.batches: list[dict[str, Any]] = []
 
     def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Said:
-        assert headers["x-api-key"] == "sk-ant-secret"
-        assert headers["anthropic-version"] == "2023-06-01"
+        key = headers["x-api-key"] or headers["authorization"]  # versions of the library differ
+        assert key.removeprefix("Bearer ") == "sk-ant-secret"
+        assert headers["anthropic-version"]
         asked = f"{'POST' if body else 'GET'} {path}"
         for start, said in self.instead.items():
             if asked.startswith(start):

@@ -22,6 +22,12 @@ USED, WORST = (300 * 2 + 20) / 200, (1000 * 2 + 50) / 200
 """What a reply costs by its tokens, and at most, at half the prices."""
 
 
+def used(**probabilities: float) -> dict[str, Any]:
+    """A message that uses the tool it was given."""
+    tool = {"type": "tool_use", "id": "t", "name": "give_probability", "input": probabilities}
+    return message("", content=[{"type": "text", "text": "Let me see."}, tool])
+
+
 def message(text: str, **more: Any) -> dict[str, Any]:
     usage = {"input_tokens": 250, "cache_read_input_tokens": 50, "output_tokens": 20}
     told = {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "usage": usage}
@@ -42,6 +48,7 @@ def asked(result: Any, **options: Any) -> Iterator[tuple[AnthropicBatch, Message
         "sleep": no_wait,
         "now": lambda: NOW,
         "retries": Retries(times=1, timeout=10.0, give_up_after=3),
+        "yes_from": "stated",
         **options,
     }
     with serving(service) as url, closing(AnthropicBatch("claude", base_url=url, **given)) as model:
@@ -56,20 +63,20 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        ('{"probability": 0.25}', {}, 0.25),
-        ('I would say:\n```json\n{"probability": 0.25}\n```', {}, 0.25),
-        ("No.", {}, 0.0),
-        ("Yes", {"yes_from": "words"}, 1.0),
+        ('{"probability": 0.25}', "stated", 0.25),
+        ('I would say:\n```json\n{"probability": 0.25}\n```', "stated", 0.25),
+        ("No.", "stated", 0.0),
+        ("Yes", "words", 1.0),
     ],
 )
 def test_a_probability_is_stated_or_follows_from_words(text: str, options: Any, said: float):
-    with asked(message(text), **options) as (model, service):
+    with asked(message(text), yes_from=options) as (model, service):
         assert model.ask([ONE, ONE]) == [Answer((said,), USED)] * 2
     params = service.batches[0]["requests"][0]["params"]
     image, *words = params["messages"][0]["content"]
     assert (params["model"], params["max_tokens"]) == ("claude", 50)
     assert (image["type"], image["source"]["media_type"]) == ("image", "image/png")
-    assert ("probability" in words[-1]["text"]) == (not options)
+    assert ("probability" in words[-1]["text"]) == (options == "stated")
     assert len(service.batches) == 1
 
 
@@ -80,7 +87,7 @@ def test_questions_in_words_are_answered_in_words():
 
 
 def test_all_of_an_image_is_asked_in_one_list():
-    with asked(message('{"1": 0.1, "2": 0.9}'), answers="all") as (model, _):
+    with asked(used(**{"1": 0.1, "2": 0.9}), answers="all", yes_from="auto") as (model, _):
         assert model.ask([TWO]) == [Answer((0.1, 0.9), USED)]
 
 
@@ -185,3 +192,31 @@ def test_a_key_that_is_not_set_is_said_so(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     with pytest.raises(InputError, match="ANTHROPIC_API_KEY, which is not set"):
         AnthropicBatch("claude")
+
+
+@pytest.mark.parametrize("gone", [(404, {}, b"{}"), (410, {}, b"{}"), (200, {}, b"x" * 300_000)])
+def test_a_foreign_batch_without_results_that_can_be_read_is_passed_over(gone: Any):
+    with asked(message("No."), max_file_bytes=200_000) as (model, service):
+        service.create([{"custom_id": "k-1_7", "params": {}}])
+        service.create([{"custom_id": "x_7", "params": {}}])  # the newest, looked at first
+        service.instead["GET /v1/messages/batches/msgbatch_1/results"] = gone
+        record = Unkept()
+        record.write([BatchFacts(key="k-1", calls=(7,), form="stated", at=NOW)])
+        assert model.ask_batch({7: ONE}, record)[7] == Answer((0.0,), USED)
+        assert record.read()[-1].id == "msgbatch_0"
+    assert len(service.batches) == 2
+
+
+def test_a_wrong_address_is_told_at_once():
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    url = "http://127.0.0.1:9"
+    with (
+        closing(AnthropicBatch("claude", base_url=url, sleep=sleep)) as model,
+        pytest.raises(ModelError, match="submitting a batch failed: unreachable"),
+    ):
+        model.ask([ONE])
+    assert sum(slept) == 0

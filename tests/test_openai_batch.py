@@ -73,7 +73,7 @@ def test_a_server_that_refuses_log_probabilities_is_asked_for_words():
     with asked(reply) as (model, service):
         said = model.ask([ONE, ONE])
     assert said == [Answer((0.0,), USED)] * 2  # what was refused cost nothing
-    assert len(service.batches) == 3
+    assert len(service.batches) == 4  # 20 log-probabilities, 5, a schema, words
 
 
 def test_forms_are_those_of_the_journal_where_an_audit_goes_on():
@@ -280,3 +280,19 @@ def test_a_spec_says_all_of_it():
     assert (model.retries.times, model.retries.timeout) == (2, 600.0)
     assert model.most_cost == pytest.approx(3 * 0.25 * (8 * 100 + 16 * 10) / 1e6)
     model.close()
+
+
+def test_a_refused_question_in_words_says_nothing_of_log_probabilities():
+    refused = (400, {"error": {"message": "image too small", "code": None}})
+    with asked(refused, answers="one") as (model, service):
+        with pytest.raises(ModelError, match="http 400: image too small"):
+            model.ask([ASK])
+        assert model.form == "logprobs"  # was never asked for
+    assert len(service.batches) == 1
+
+
+def test_a_file_of_results_that_is_too_long_is_said_to_be_over_its_own_bound():
+    with asked(YES, max_file_bytes=200_000) as (model, service):
+        service.instead["GET /v1/files"] = (200, {}, b"x" * 300_000)
+        model.ask([ONE])
+    assert model.statistics()["first_malformed"] == "over max_file_bytes, 200,000"

@@ -14,7 +14,7 @@ from loopback import Said, serving
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import Answer, Encoding, OpenAIChat, Prices, Prompt, Retries, Unanswered
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.models.network.chat_replies import p_yes, stated, yes_or_no
+from adaptive_vtt.models.network.chat_replies import p_yes, stated_in, yes_or_no
 from adaptive_vtt.models.network.prompt_templates import Template
 from adaptive_vtt.types import Ask
 from adaptive_vtt.utils.random_streams import generator
@@ -111,12 +111,6 @@ def test_p_yes_comes_from_log_probabilities_where_there_are_any() -> None:
     assert model.statistics()["yes_from"] == "logprobs"
 
 
-def test_a_reply_without_log_probabilities_is_read_as_words() -> None:
-    answer, seen, _ = asked(completion("Yes, there is one."), ONE)
-    assert answer == Answer((1.0,))
-    assert len(seen) == 1
-
-
 def fussy(*refused: str) -> Callable[[dict[str, Any]], Any]:
     """A server that refuses requests with certain fields."""
 
@@ -132,7 +126,7 @@ def fussy(*refused: str) -> Callable[[dict[str, Any]], Any]:
 
 @pytest.mark.parametrize(
     ("refused", "value", "requests"),
-    [(("logprobs",), 0.3, 2), (("logprobs", "response_format"), 0.0, 3)],
+    [(("logprobs",), 0.3, 3), (("logprobs", "response_format"), 0.0, 4)],
 )
 def test_a_server_that_refuses_one_way_is_asked_in_the_next(
     refused: tuple[str, ...], value: float, requests: int
@@ -223,7 +217,8 @@ def test_attempts_that_fail_are_repeated(how: Said, kind: str) -> None:
     good: Said = (200, {}, json.dumps(completion("Yes")).encode())
     with serving(lambda *_: steps.pop() if steps else good) as url:
         options: Any = {"retries": Retries(timeout=0.4, first_wait=0.01)}
-        model = OpenAIChat("m", base_url=url, prices=Prices(per_call=1.0), **options)
+        prices = Prices(per_call=1.0)
+        model = OpenAIChat("m", base_url=url, prices=prices, yes_from="words", **options)
         assert checked(model, [ONE]) == [Answer((1.0,), 1.0 if kind == "http 503" else 2.0)]
         assert model.statistics()["failures"] == {kind: 1}
         model.close()
@@ -245,7 +240,7 @@ def test_the_key_of_openai_is_sent_to_openai_alone(monkeypatch: pytest.MonkeyPat
         return 200, {}, json.dumps(completion("Yes")).encode()
 
     with serving(answer) as url:
-        model = OpenAIChat("m", base_url=url)
+        model = OpenAIChat("m", base_url=url, yes_from="words")
         model.ask([ONE])
         model.close()
     assert seen == ["Bearer none"]
@@ -302,6 +297,15 @@ def test_a_refusal_to_say_yes_or_no_is_quoted() -> None:
     assert said.reason.startswith("refused: ")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[0.5]", '{"p": "high"}', '{"p": 1.5}', '{"q": 0.5}'])
+@pytest.mark.parametrize("text", ['{"p": "high"}', '{"p": 1.5}', '{"p": null}'])
 def test_stated_probabilities_that_are_none_are_no_answer(text: str) -> None:
-    assert stated(text, ["p"]) == (Unanswered("no answer"),)
+    assert stated_in(text, ["p"]) == (Unanswered("no answer"),)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[0.5]", '{"q": 0.5}', "[[[{" * 9999])
+def test_where_no_probability_is_stated_there_is_none(text: str) -> None:
+    assert stated_in(text, ["p"]) is None
+
+
+def test_the_last_of_what_is_stated_counts() -> None:
+    assert stated_in('{"p": 0.1}, or rather\n```json\n{"p": 0.4}\n```', ["p"]) == (0.4,)

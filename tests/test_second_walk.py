@@ -242,7 +242,8 @@ def test_verify_counts_the_intervals_once(
 
 @pytest.mark.parametrize("own", [_FRAMES.format(count=4, size=64, seed=0), _SCENES])
 def test_the_spec_that_serve_demo_prints_can_be_read(own: str) -> None:
-    text = _SPEC.format(own=own, url="http://127.0.0.1:1", model="m", key='\nkey = "NAME"')
+    given = {"kind": "openai", "url": "http://127.0.0.1:1/v1", "model": "m"}
+    text = _SPEC.format(own=own, key='\nkey = "NAME"', **given)
     spec = parse_spec(tomllib.loads(text), "printed")
     assert spec.certify.half_width == 0.2
 

@@ -1,6 +1,7 @@
 """The audits under experiments/specs run as they stand, on small data where they look for it."""
 
 import json
+import re
 from pathlib import Path
 
 import cv2
@@ -177,6 +178,58 @@ def served_at(server: DemoServer) -> dict[str, tuple[str, str]]:
         "url": ("http://127.0.0.1:8008/v1", f"{server.url}/v1"),
         "model": ('"demo-endoscopist"', f'"{server.model}"'),
     }
+
+
+ENDPOINTS = [
+    ("endpoint.toml", "openai", "/v1", '"demo-endoscopist"', None),
+    ("anthropic.toml", "openai", "", '"claude-sonnet-4-5"', None),
+    ("gemini.toml", "gemini", "/v1beta/openai", '"gemini-2.5-flash"', "refuses log-probabilities"),
+    ("vllm.toml", "vllm", "/v1", '"Qwen/Qwen2.5-VL-7B-Instruct"', None),
+    ("ollama.toml", "ollama", "/v1", '"qwen2.5vl"', "passes over log-probabilities"),
+    ("ollama.toml", "ollama-old", "/v1", '"qwen2.5vl"', "over structured output, so P(yes) comes"),
+]
+
+
+@pytest.mark.parametrize(("name", "like", "root", "model", "caution"), ENDPOINTS)
+def test_a_spec_of_each_provider_runs_on_a_server_with_its_quirks(
+    tmp_path: Path,
+    name: str,
+    like: str,
+    root: str,
+    model: str,
+    caution: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for variable in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(variable, "planted")
+    key = "planted" if name in ("anthropic.toml", "gemini.toml") else None
+    with demo_server(DemoBrain(phantom(8, size=96), error=0.2), like=like, key=key) as server:
+        text = (SPECS / name).read_text(encoding="utf-8")
+        address = "[model]\n" if name == "anthropic.toml" else re.findall(r'url = ".*"', text)[0]
+        spec = copied(
+            name,
+            tmp_path,
+            count=("count = 200", "count = 8"),
+            size=("size = 256", "size = 96"),
+            url=(
+                address,
+                f'{"[model]" if name == "anthropic.toml" else ""}\nurl = "{server.url}{root}"\n',
+            ),
+            model=(f"model = {model}", f'model = "{server.model}"'),
+            relations=('["identity", "medtest"]', '["identity", "gaussian_noise"]'),
+        )
+        out = audited(spec, budget=10)
+        bill = server.statistics
+    result = json.loads((out / "result.json").read_text())
+    said = [w for w in result["warnings"] if w.startswith("the server")]
+    assert [caution in one for one in said] == ([] if caution is None else [True])
+    told = capsys.readouterr()
+    assert sum((told.out + told.err).count(one) for one in said) >= len(said)
+    vain = {"ollama": 1, "ollama-old": 2}.get(like, 0)  # what is refused costs nothing
+    assert bill.answered == result["calls"] + vain
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert all(one in page for one in said)
 
 
 def test_recorded_captions_spec_runs_on_what_pictures_writes(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from ..engine.belief import Belief
 from ..engine.call_queue import Call as Call
 from ..engine.checks import check_cost, check_model
 from ..engine.estimates import interval_rows
+from ..engine.journaled_ways import JournaledWays
 from ..engine.options import Limits as Limits
 from ..engine.options import Sampling as Sampling
 from ..engine.options import Shorthands, grouped
@@ -99,6 +100,7 @@ class Audit:
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
         self._discovery = Discovery(self.space, self.certify, parts, self._rules)
         with opened(journal) as self.journal:
+            self._ways = JournaledWays(self.journal, self.model)
             self._begin(notes or {})
 
     def _check(self) -> None:
@@ -326,6 +328,7 @@ class Audit:
             raise OrderError("tell: the same call was answered twice")
         answers = {number: self._checked(number, answer) for number, answer in told}
         self._failing.note(answers.values())
+        self._ways.keep()
         self._tell_sources({n: a for n, a in answers.items() if n < 0})
         rest = {n: a for n, a in answers.items() if n >= 0}
         rows, errors = self._judge.rows(rest, self._seconds())
@@ -391,6 +394,7 @@ class Audit:
         begun = {**settings, "certificate": certificate}
         same_audit(facts, self.space, begun, partial(answered, self.journal))
         same_key(facts, key=origin.key)
+        self._ways.recall(facts.ways)
         self._replay()
         changes = {**origin.changes(facts), **self._parts.proxies.changes(facts)}
         told = {**self._stops(), **changes, **self._budget.facts(), **notes}

@@ -32,7 +32,7 @@ CLASSICS = "baselines"
 """Stands for all there is to compare with."""
 WIDE = 92
 """Columns of a terminal that show one half-width more."""
-PAID = ("openai", "openai-batch", "anthropic-batch", "open-inference", "http")
+PAID = ("openai", "openai-batch", "anthropic", "anthropic-batch", "open-inference", "http")
 """Models that may cost money: every audit of a comparison would spend it again."""
 FREE = ("recorded", "simulated")
 """Models that may be asked about everything: it costs nothing."""

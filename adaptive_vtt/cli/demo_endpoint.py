@@ -10,8 +10,18 @@ import typer
 
 from ..datasets import Dataset
 from ..datasets.synthetic.phantom import phantom
-from ..demo_server import FAULTS, MODEL, STATISTICS, Behaviour, Brain, DemoBrain, DemoServer
-from ..errors import InputError
+from ..demo_server import (
+    FAULTS,
+    MODEL,
+    QUIRKS,
+    STATISTICS,
+    Behaviour,
+    Brain,
+    DemoBrain,
+    DemoServer,
+    Quirks,
+)
+from ..errors import InputError, unknown
 
 PORT = 8008
 CAPTIONER = "demo-captioner"
@@ -53,8 +63,8 @@ kind = "captions"
 relations = ["reic"]"""
 _SPEC = """{own}
 [model]
-kind = "openai"
-url = "{url}/v1"
+kind = "{kind}"
+url = "{url}"
 model = "{model}"{key}
 timeout = 5.0         # it hangs now and then
 max_input_tokens = 600
@@ -82,6 +92,7 @@ def serve(
     size: int,
     captions: bool = False,
     questions: Path | None = None,
+    like: str = "openai",
 ) -> None:
     """Answers until Ctrl-C, then says what was asked and billed.
 
@@ -89,7 +100,10 @@ def serve(
     out; it mistakes half and makes up a third as much. What is asked does not matter to it,
     nor do ``worse``, ``refusals``, ``rambling``, ``count`` and ``size``. ``questions``: answers
     those of a table as EndoBench's instead, and errs on each task at a rate of its own.
+    ``like``: "anthropic", or a name of ``demo_server.QUIRKS``.
     """
+    if like not in ("anthropic", *QUIRKS):
+        raise unknown("provider", like, ("anthropic", *QUIRKS), "--like")
     for name, share in (
         ("--error-rate", error_rate),
         ("--worse", worse),
@@ -117,9 +131,12 @@ def serve(
     else:
         typer.echo(f"drawing {count} synthetic frames of {size} x {size} pixels ...")
         offer = _endoscopist(error_rate, worse, refusals, rambling, seed, count, size)
-    with DemoServer(offer.brain, behaviour, port=port, model=offer.model, key=key) as server:
+    quirks = QUIRKS.get(like, Quirks())
+    with DemoServer(
+        offer.brain, behaviour, port=port, model=offer.model, key=key, quirks=quirks
+    ) as server:
         try:
-            typer.echo(_introduction(server, offer, key_env))
+            typer.echo(_introduction(server, offer, key_env, like))
             threading.Event().wait()
         except KeyboardInterrupt:
             typer.echo("\n" + _bill(server))
@@ -204,14 +221,21 @@ def _key(variable: str | None) -> str | None:
     return key
 
 
-def _introduction(server: DemoServer, offer: _Offer, key_env: str | None) -> str:
+def _introduction(server: DemoServer, offer: _Offer, key_env: str | None, like: str) -> str:
+    kind = "anthropic" if like == "anthropic" else "openai"
+    chat = QUIRKS.get(like, Quirks()).root
+    url = server.url if kind == "anthropic" else server.url + chat
     key = f'\nkey = "{key_env}"' if key_env else ""
-    spec = _SPEC.format(own=offer.spec, url=server.url, model=server.model, key=key)
+    spec = _SPEC.format(own=offer.spec, kind=kind, url=url, model=server.model, key=key)
+    needed = f"the value of {key_env}" if key_env else "none is needed"
+    if kind == "anthropic" and not key_env:
+        needed += "; anything will do: export ANTHROPIC_API_KEY=demo"
     return f"""
-serving   {server.url}/v1   (OpenAI's chat completions, and batches of them)
+serving   {server.url}{chat}   (OpenAI's chat completions, and batches of them)
+          {server.url}/v1/messages   (Anthropic's, and batches of them)
           {server.url}/v2   (Open Inference Protocol), {server.url}/predict
 model     {server.model}
-key       {f"the value of {key_env}" if key_env else "none is needed"}
+key       {needed}
 frames    {offer.images}
 errors    {offer.errors}
 bill      {server.url}{STATISTICS}

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from ..audit import Audit
 from ..audit import Progress as Step
+from ..cautions import fallen_back
 from ..certify.plan import Certify
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
@@ -49,6 +50,7 @@ class Live:
         self._since = time.monotonic()
         self._next = FIRST
         self._told = False
+        self._cautioned: list[str] = []  # what was said while it ran
         self._redrawn = self.console.is_terminal and not self.console.is_dumb_terminal
         columns = [BarColumn(bar_width=BAR)] if self.console.width >= WIDE else []
         self._bar = Progress(
@@ -83,7 +85,7 @@ class Live:
 
     def update(self, step: Step) -> None:
         """Takes note of where the audit stands; writes a line where that is due."""
-        self._tell_malformed()
+        self._tell_trouble()
         self._step = step
         share = self._share(step)
         self._began = share if self._began is None else self._began
@@ -136,12 +138,17 @@ class Live:
         half_width = (state.upper[target] - state.lower[target]) / 2
         return f"widest {sign}{half_width:.3f} {self._audit.targets[target]}"
 
-    def _tell_malformed(self) -> None:
-        """What was wrong with the first malformed reply, once: a path may be mistaken."""
+    def _tell_trouble(self) -> None:
+        """What was wrong with the first malformed reply, once: a path may be mistaken. And what the
+        server does not do."""
         statistics: Mapping[str, Any] = self._audit.model.statistics() or {}
         if not self._told and (first := statistics.get("first_malformed")):
             self._told = True
             self.console.print(f"trouble: the first malformed reply: {first}", markup=False)
+        for said in fallen_back(self._audit.model.ways()):
+            if said not in self._cautioned:
+                self._cautioned.append(said)
+                self.console.print(f"warning: {said}", markup=False)
 
     def finish(self, result: Result, out: Path) -> None:
         """Why it stopped, the targets that matter most, and where the report is."""
@@ -167,8 +174,10 @@ class Live:
                 "differ",
                 markup=False,
             )
-        self._tell_malformed()
+        self._tell_trouble()
         for warning in result.warnings:
+            if warning in self._cautioned:
+                continue
             console.print(f"warning: {warning}", markup=False)
         console.print(f"report: {out / 'report.html'}", markup=False)
 

@@ -20,6 +20,14 @@ def serve_demo(
             metavar="QUESTIONS.tsv",
         ),
     ] = None,
+    like: Annotated[
+        str,
+        typer.Option(
+            help="Whose protocol the printed spec is for, and whose quirks chat completions have: "
+            "openai, anthropic, gemini, vllm, ollama or ollama-old.",
+            metavar="PROVIDER",
+        ),
+    ] = "openai",
     port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 8008,
     key_env: Annotated[
         str | None,
@@ -70,4 +78,5 @@ def serve_demo(
         size=size,
         captions=captions,
         questions=questions,
+        like=like,
     )

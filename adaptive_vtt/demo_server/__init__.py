@@ -5,17 +5,20 @@ the images it is asked about, and errs, delays and fails at rates that are set.
 from .behaviour import FAULTS, Behaviour, Statistics
 from .brain import Brain
 from .demo_brain import REFUSAL, DemoBrain, Reply
+from .quirks import QUIRKS, Quirks
 from .server import MODEL, STATISTICS, DemoServer
 
 __all__ = [
     "FAULTS",
     "MODEL",
+    "QUIRKS",
     "REFUSAL",
     "STATISTICS",
     "Behaviour",
     "Brain",
     "DemoBrain",
     "DemoServer",
+    "Quirks",
     "Reply",
     "Statistics",
 ]

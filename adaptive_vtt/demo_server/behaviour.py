@@ -7,6 +7,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..utils.random_streams import generator
+from .http import Usage
 
 Fault = Literal["limited", "broken", "hung", "truncated"]
 
@@ -100,6 +101,25 @@ class Statistics:
     most_at_once: int = 0
     batches: int = 0
     batched: int = 0
+
+    def fail(self, fault: Fault) -> None:
+        """A request that was not answered."""
+        setattr(self, fault, getattr(self, fault) + 1)
+
+    def bill(self, usage: Usage, unseen: Fault | Literal["lost"] | None = None) -> None:
+        """A request that was answered; ``unseen``: why no client sees the answer, which is billed
+        all the same."""
+        if unseen is not None:
+            self.lost += unseen == "lost"
+            self.truncated += unseen == "truncated"
+            self.unseen_prompt_tokens += usage.prompt_tokens
+            self.unseen_completion_tokens += usage.completion_tokens
+            return
+        self.answered += 1
+        self.refused += usage.refused
+        self.rambled += usage.rambled
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
 
     def as_dict(self) -> dict[str, int]:
         """Name -> count."""

@@ -62,13 +62,18 @@ class Response:
         raw = isinstance(self.content, bytes)
         body = self.content if raw else json.dumps(self.content).encode()
         lines = [
-            f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}",
+            f"HTTP/1.1 {self.status} {_phrase(self.status)}",
             f"Content-Type: application/{'octet-stream' if raw else 'json'}",
             f"Content-Length: {len(body)}",
             f"Connection: {'keep-alive' if keep_alive else 'close'}",
             *(f"{name}: {value}" for name, value in self.headers.items()),
         ]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"), body
+
+
+def _phrase(status: int) -> str:
+    """The words of a status; 529, overloaded, is none of HTTP's."""
+    return HTTPStatus(status).phrase if status in set(HTTPStatus) else "Overloaded"
 
 
 class Rejected(Exception):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .batch_work import BatchWork, jsonl
 from .behaviour import Fate, Statistics
 from .http import Rejected, Request, Response
 from .openai_api import OpenAI
@@ -62,16 +63,17 @@ class OpenAIBatches:
     """/v1/files and /v1/batches, by the brain that answers one by one.
 
     A file makes one batch, and is gone then. A batch takes as long as an answer does. The faults of
-    ``fate`` befall its requests: "limited" and "broken" ones fail, a "hung" one makes the batch
-    expire, and the result of a "truncated" one is billed and missing. They also befall every
-    exchange: one whose reply is lost was carried out. A batch whose own fate is "broken" fails as a
-    whole. A cancelled one has done as much as it had time for.
+    ``fate`` befall its requests (see `BatchWork`): a "hung" one makes the batch expire, and the
+    result of a "truncated" one is missing. They also befall every exchange: one whose reply is lost
+    was carried out. A batch whose own fate is "broken" fails as a whole. A cancelled one has done
+    as much as it had time for.
     """
 
     def __init__(
         self, openai: OpenAI, fate: Callable[[bytes], Fate], statistics: Statistics
     ) -> None:
         self.error = openai.error
+        self._work = BatchWork(self._chat, self.error, fate, statistics)
         self._openai, self._fate, self._statistics = openai, fate, statistics
         self._files: dict[str, bytes] = {}
         self._batches: dict[str, _Batch] = {}
@@ -84,6 +86,9 @@ class OpenAIBatches:
             Route("GET", of, self._look, fails=True),
             Route("POST", rf"{of}/cancel", self._cancel, fails=True),
         )
+
+    def _chat(self, body: bytes) -> Response:
+        return self._openai.answer(Request("POST", _CHAT, {}, body))
 
     # -- files -----------------------------------------------------------------------------
 
@@ -158,7 +163,7 @@ class OpenAIBatches:
         batch = self._now(self._batch(name))
         if batch.status == "in_progress":
             done = (time.monotonic() - batch.began) / max(batch.seconds, 1e-9)
-            self._work(batch, int(done * len(batch.requests)), "batch_cancelled")
+            self._answer(batch, int(done * len(batch.requests)), "batch_cancelled")
             batch.status = "cancelled"
         return Response(200, batch.as_dict())
 
@@ -171,18 +176,18 @@ class OpenAIBatches:
         """The batch as it stands by now."""
         due = time.monotonic() - batch.began >= batch.seconds
         if batch.status == "in_progress" and due:
-            expired = self._work(batch, len(batch.requests), "batch_expired")
+            expired = self._answer(batch, len(batch.requests), "batch_expired")
             batch.status = "expired" if expired else "completed"
         return batch
 
-    def _work(self, batch: _Batch, many: int, code: str) -> bool:
+    def _answer(self, batch: _Batch, many: int, code: str) -> bool:
         """Answers the first ``many`` requests; the others end with ``code``, and whether any of
         the first hung."""
         output: list[dict[str, Any]] = []
         failures: list[dict[str, Any]] = []
         hung = False
         for place, (name, body) in enumerate(batch.requests.items()):
-            fault, response = self._answered(body) if place < many else ("hung", None)
+            fault, response = self._work.answered(body) if place < many else ("hung", None)
             hung = hung or (fault == "hung" and place < many)
             line = {"id": f"batch_req_{place}", "custom_id": name, "response": None, "error": None}
             if response is None:
@@ -192,38 +197,10 @@ class OpenAIBatches:
             if fault != "truncated":
                 kept = output if response.usage is not None else failures
                 kept.append({**line, "response": reply})
-        batch.output = self._store(_jsonl(output)) if output else None
-        batch.failures = self._store(_jsonl(failures)) if failures else None
+        batch.output = self._store(jsonl(output)) if output else None
+        batch.failures = self._store(jsonl(failures)) if failures else None
         batch.counts = {"completed": len(output), "failed": len(failures)}
         return hung
-
-    def _answered(self, body: bytes) -> tuple[str | None, Response | None]:
-        """What befalls one request, and its reply, if there is one; on the bill."""
-        counts, fate = self._statistics, self._fate(body)
-        counts.requests += 1
-        counts.batched += 1
-        if fate.fault == "hung":
-            counts.hung += 1
-            return "hung", None
-        if fate.fault in ("limited", "broken"):
-            counts.limited += fate.fault == "limited"
-            counts.broken += fate.fault == "broken"
-            status = 429 if fate.fault == "limited" else fate.status
-            return fate.fault, self.error(Rejected(status, "It failed; try again."))
-        response = self._openai.answer(Request("POST", _CHAT, {}, body))
-        if response.usage is None:
-            counts.rejected += 1
-        elif fate.fault == "truncated":
-            counts.truncated += 1
-            counts.unseen_prompt_tokens += response.usage.prompt_tokens
-            counts.unseen_completion_tokens += response.usage.completion_tokens
-        else:
-            counts.answered += 1
-            counts.refused += response.usage.refused
-            counts.rambled += response.usage.rambled
-            counts.prompt_tokens += response.usage.prompt_tokens
-            counts.completion_tokens += response.usage.completion_tokens
-        return fate.fault, response
 
 
 def _lines(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -238,10 +215,6 @@ def _lines(data: bytes) -> Iterator[tuple[str, bytes]]:
             raise Rejected(400, f"line {number}: expected POST {_CHAT}")
         seen.add(name)
         yield name, json.dumps(body).encode()
-
-
-def _jsonl(lines: list[dict[str, Any]]) -> bytes:
-    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
 def _parts(request: Request) -> Iterator[tuple[str, bytes]]:

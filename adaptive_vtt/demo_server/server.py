@@ -13,6 +13,8 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import InputError, one_line
+from .anthropic_api import Anthropic
+from .anthropic_batches import AnthropicBatches
 from .behaviour import Behaviour, Fate, Statistics
 from .brain import Brain
 from .http import Rejected, Request, Response, Usage, read_request
@@ -21,6 +23,7 @@ from .open_inference_api import OpenInference
 from .openai_api import OpenAI
 from .openai_batches import OpenAIBatches
 from .plain_api import Plain
+from .quirks import Quirks
 from .routes import Api, Route
 
 MODEL = "demo-endoscopist"
@@ -32,13 +35,14 @@ STATISTICS = "/demo/statistics"
 class DemoServer:
     """Serves a ``Brain`` on loopback, in a thread of its own, from ``start`` to ``close``.
 
-    Speaks OpenAI's chat completions and batches of them (/v1), the Open Inference Protocol (/v2)
-    and plain JSON (/predict); GET /demo/statistics tells what was answered and billed. ``port`` 0
-    takes a free one. With ``key``, all but health and statistics need it, as "Authorization: Bearer
-    KEY". Bodies above ``most_bytes`` and images above ``most_pixels`` get 413, and a Host other
-    than this machine's own names 421. A client is dropped that takes more than ``patience``
-    seconds to begin its first request, to send the head of one, to send its body, or to take
-    the answer; between requests, after ``idle`` seconds.
+    Speaks OpenAI's chat completions and Anthropic's messages, and batches of both (/v1), the Open
+    Inference Protocol (/v2) and plain JSON (/predict); GET /demo/statistics tells what was answered
+    and billed. ``quirks``: how chat completions differ from OpenAI's. ``port`` 0 takes a free one.
+    With ``key``, all but health and statistics need it, as "Authorization: Bearer KEY" or
+    "X-Api-Key: KEY". Bodies above ``most_bytes`` and images above ``most_pixels`` get 413, and a
+    Host other than this machine's own names 421. A client is dropped that takes more than
+    ``patience`` seconds to begin its first request, to send the head of one, to send its body, or
+    to take the answer; between requests, after ``idle`` seconds.
     Also a context manager. Raises InputError where the port cannot be had.
     """
 
@@ -54,16 +58,20 @@ class DemoServer:
         most_pixels: int = MOST_PIXELS,
         patience: float = 5.0,
         idle: float = 60.0,
+        quirks: Quirks | None = None,
     ) -> None:
         self.brain, self.behaviour, self.model = brain, behaviour or Behaviour(), model
         self.statistics = Statistics()
         self.port = port
         self._key, self._most_bytes = key, most_bytes
         self._patience, self._idle = patience, idle
-        self._openai = OpenAI(brain, model, most_pixels)
+        self._openai = OpenAI(brain, model, most_pixels, quirks)
+        messages = Anthropic(brain, model, most_pixels)
         self._apis: tuple[Api, ...] = (
             self._openai,
             OpenAIBatches(self._openai, self._fate, self.statistics),
+            messages,
+            AnthropicBatches(messages, self._fate, self.statistics),
             OpenInference(brain, model, most_pixels),
             Plain(brain, most_pixels),
         )
@@ -201,7 +209,8 @@ class DemoServer:
             return api.error(Rejected(500, sentence))
 
     def _check_key(self, request: Request) -> None:
-        given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+        sent = request.headers.get("x-api-key") or request.headers.get("authorization", "")
+        given = sent.removeprefix("Bearer ").strip()
         if self._key and not hmac.compare_digest(given.encode(), self._key.encode()):
             raise Rejected(401, "Incorrect or missing API key.", "invalid_api_key")
 
@@ -219,7 +228,7 @@ class DemoServer:
                 return True
             fate = self._fate(call.request.body)
             if fate.fault == "hung":
-                counts.hung += 1
+                counts.fail("hung")
                 await call.until_gone()
                 return False
             if fate.fault in ("limited", "broken"):
@@ -258,8 +267,8 @@ class DemoServer:
         return fate
 
     def _failed(self, api: Api, fate: Fate) -> Response:
-        self.statistics.broken += fate.fault == "broken"
-        self.statistics.limited += fate.fault == "limited"
+        if fate.fault is not None:
+            self.statistics.fail(fate.fault)
         return self._refused(api, fate)
 
     def _refused(self, api: Api, fate: Fate) -> Response:
@@ -271,19 +280,11 @@ class DemoServer:
 
     async def _answered(self, call: "_Call", response: Response, usage: Usage, fate: Fate) -> bool:
         """Sends the answer, or half of it, and writes the bill."""
-        counts = self.statistics
-        if call.gone or fate.fault == "truncated":
-            counts.lost += call.gone
-            counts.truncated += not call.gone
-            counts.unseen_prompt_tokens += usage.prompt_tokens
-            counts.unseen_completion_tokens += usage.completion_tokens
+        unseen = "lost" if call.gone else fate.fault
+        self.statistics.bill(usage, unseen)
+        if unseen is not None:
             call.send_half(response)
             return False
-        counts.answered += 1
-        counts.refused += usage.refused
-        counts.rambled += usage.rambled
-        counts.prompt_tokens += usage.prompt_tokens
-        counts.completion_tokens += usage.completion_tokens
         await call.send(response)
         return True
 

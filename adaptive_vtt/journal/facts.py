@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ..errors import JournalError
 from ..types import SIDES, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
+from .endpoint_facts import BatchFacts as BatchFacts
+from .endpoint_facts import Fact
+from .endpoint_facts import WayFacts as WayFacts
 from .old_facts import (
     CERTIFY,
     concepts_of_oracle,
@@ -23,7 +26,7 @@ from .old_facts import (
 
 
 class _Fact(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+    model_config = Fact.model_config
 
 
 AnyFact = TypeVar("AnyFact", bound=_Fact)
@@ -277,23 +280,6 @@ class ReplayFacts(_Fact):
     head: str
 
 
-class BatchFacts(_Fact):
-    """Calls that were submitted together to a provider's batch service.
-
-    ``key``: what the batch is marked with there; ``id``: what the provider calls it, None while
-    it is not known whether it arrived; ``calls``: their numbers; ``form``: how they were worded;
-    ``at``: when, in seconds since 1970; ``lost``: nobody can tell whether it arrived, so that it
-    counts as billed at its worst price.
-    """
-
-    key: str
-    id: str | None = None
-    calls: tuple[int, ...]
-    form: str = ""
-    at: int
-    lost: bool = False
-
-
 class Facts(LostFacts):
     """All that is read of a journal in which an audit was begun.
 
@@ -310,7 +296,7 @@ class Facts(LostFacts):
     all are its own; ``discover``: how slices are looked for, None where they are not;
     ``begun_by``: the command that began it; ``rejudged``: see ``rejudging``, None where the model
     was asked; ``batches``: those of which answers were still awaited when it was last said, and
-    those lost.
+    those lost; ``ways``: where P(yes) comes from, of two models by "a" and "b", else by "".
     """
 
     space: SpaceFacts
@@ -340,6 +326,7 @@ class Facts(LostFacts):
     replay: ReplayFacts | None = None
     begun_by: str | None = None
     batches: tuple[BatchFacts, ...] = ()
+    ways: dict[str, WayFacts] = {}
     rejudged: RejudgedFacts | None = None
 
     @property

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .local.self_taught import SelfTaught
     from .local.subprocess_lines import SubprocessModel
     from .network.anthropic_batch import AnthropicBatch
+    from .network.anthropic_messages import AnthropicMessages
     from .network.batches import BatchEndpoint, Polling
     from .network.endpoint import Endpoint
     from .network.http_json import HttpJson
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AnthropicBatch": "network.anthropic_batch",
+    "AnthropicMessages": "network.anthropic_messages",
     "BatchEndpoint": "network.batches",
     "Encoding": "network.image_encoding",
     "Endpoint": "network.endpoint",
@@ -57,6 +59,7 @@ REGISTRY = Registry(
         "recorded": f"{__name__}.local.recorded:Recorded",
         "simulated": f"{__name__}.demo.simulated:Simulated",
         "openai": f"{__name__}.network.openai_chat:OpenAIChat",
+        "anthropic": f"{__name__}.network.anthropic_messages:AnthropicMessages",
         "anthropic-batch": f"{__name__}.network.anthropic_batch:AnthropicBatch",
         "openai-batch": f"{__name__}.network.openai_batch:OpenAIBatch",
         "open-inference": f"{__name__}.network.open_inference:OpenInference",
@@ -72,6 +75,7 @@ __all__ = [
     "REGISTRY",
     "Answer",
     "AnthropicBatch",
+    "AnthropicMessages",
     "BatchEndpoint",
     "BatchModel",
     "ConcurrentModel",

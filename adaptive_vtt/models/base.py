@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from ..journal.facts import BatchFacts
+    from ..journal.endpoint_facts import BatchFacts, WayFacts
 
 
 @runtime_checkable
@@ -127,6 +127,14 @@ class ModelDefaults:
     def prices_known(self) -> bool:
         """Whether it is known what a call may cost at most."""
         return self.most_cost is not None
+
+    def ways(self) -> "dict[str, WayFacts]":
+        """What was found out about how to ask, which must stay so: journaled before any answer that
+        was asked for so. Of a pair by "a" and "b", else by ""."""
+        return {}
+
+    def keep_to(self, ways: "Mapping[str, WayFacts]") -> None:
+        """The ``ways`` of the audit's journal, where it goes on."""
 
     def content(self) -> str | None:
         """A hash of what the model is made of, its version if it states none; None: not known."""

@@ -1,12 +1,13 @@
 """Two models asked the same: every prompt goes to both, and both answers come back as one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Lock
 from typing import Any, Literal, Protocol
 
 from ..errors import InputError
+from ..journal.endpoint_facts import WayFacts
 from ..types import Answer, Both, Prompt, Unanswered, Value
 from .base import (
     BatchModel,
@@ -95,6 +96,14 @@ class Pair(ModelDefaults):
     def statistics(self) -> dict[str, Any] | None:
         told = {"a": self.a.statistics(), "b": self.b.statistics()}
         return told if any(told.values()) else None
+
+    def ways(self) -> dict[str, WayFacts]:
+        sides = {"a": self.a.ways(), "b": self.b.ways()}
+        return {side: ways[""] for side, ways in sides.items() if "" in ways}
+
+    def keep_to(self, ways: Mapping[str, WayFacts]) -> None:
+        for side, model in (("a", self.a), ("b", self.b)):
+            model.keep_to({"": ways[side]} if side in ways else {})
 
     def close(self) -> None:
         try:

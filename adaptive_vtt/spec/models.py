@@ -352,20 +352,30 @@ class OpenAIBatchSection(_Batched, _Chat):
     kind: Literal["openai-batch"] = "openai-batch"
 
 
-class AnthropicBatchSection(_Batched, _Talks):
-    """A model that sees at Anthropic, asked in batches, at half the price."""
-
-    kind: Literal["anthropic-batch"] = "anthropic-batch"
+class _Messages(_Talks):
     url: str | None = Field(None, description=f"another address than Anthropic's; {_QUERY}")
     key: str | None = Field(
         None, description="the environment variable that holds the key (ANTHROPIC_API_KEY)"
     )
-    yes_from: Literal["stated", "words"] | None = Field(
-        None, description="P(yes) as a number that the model states, or from Yes and No (stated)"
+    yes_from: Literal["auto", "structured", "stated", "words"] | None = Field(
+        None,
+        description="P(yes): a number given to a tool, or stated, or 1 or 0 (auto: what works)",
     )
     options: dict[str, Any] | None = Field(
         None, description="goes into the request; ${NAME} in a text is read from the environment"
     )
+
+
+class AnthropicSection(_Endpoint, _Messages):
+    """A model that sees at Anthropic."""
+
+    kind: Literal["anthropic"] = "anthropic"
+
+
+class AnthropicBatchSection(_Batched, _Messages):
+    """The same, asked in batches that are answered within a day, at half the price."""
+
+    kind: Literal["anthropic-batch"] = "anthropic-batch"
 
 
 class OpenInferenceSection(_Endpoint, _Tensors):
@@ -435,6 +445,7 @@ ModelSpec = Annotated[
     | Annotated[SimulatedSection, Tag("simulated")]
     | Annotated[OpenAISection, Tag("openai")]
     | Annotated[OpenAIBatchSection, Tag("openai-batch")]
+    | Annotated[AnthropicSection, Tag("anthropic")]
     | Annotated[AnthropicBatchSection, Tag("anthropic-batch")]
     | Annotated[OpenInferenceSection, Tag("open-inference")]
     | Annotated[HttpSection, Tag("http")]

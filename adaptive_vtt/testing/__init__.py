@@ -130,6 +130,7 @@ def demo_server(
     *,
     key: str | None = None,
     port: int = 0,
+    like: str = "openai",
 ) -> "Iterator[DemoServer]":
     """A model endpoint on loopback that knows the truth, really served over HTTP.
 
@@ -137,11 +138,13 @@ def demo_server(
     wrong. ``behaviour``: its latency and faults (none by default). Yields the server: its
     ``url``, ``model``, ``brain`` (whose ``answer`` says what is answered, without HTTP) and
     ``statistics``. Clients of OpenAI's API take ``url + "/v1"``. With ``key``, requests
-    must carry it.
+    must carry it. ``like``: whose chat completions it serves, a name of ``demo_server.QUIRKS``.
     """
-    from ..demo_server import DemoBrain, DemoServer
+    from ..demo_server import QUIRKS, DemoBrain, DemoServer
 
     if isinstance(brain, Dataset):
         brain = DemoBrain(brain, error=0.0, worse=0.0)
-    with DemoServer(brain, behaviour, key=key, port=port) as server:
+    if like not in QUIRKS:
+        raise unknown("server", like, QUIRKS)
+    with DemoServer(brain, behaviour, key=key, port=port, quirks=QUIRKS[like]) as server:
         yield server

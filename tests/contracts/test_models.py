@@ -23,6 +23,7 @@ from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import (
     Answer,
     AnthropicBatch,
+    AnthropicMessages,
     HttpJson,
     ModelUnderTest,
     OnnxModel,
@@ -186,10 +187,11 @@ def batches(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnde
 
 
 def messages(params: dict[str, Any]) -> dict[str, Any]:
-    """States a probability that follows from what was asked."""
-    text = json.dumps({"probability": share(params["messages"])})
+    """Gives the tool a probability that follows from what was asked."""
+    given = {"probability": share(params["messages"])}
     usage = {"input_tokens": 300, "output_tokens": 20}
-    message = {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn"}
+    tool = {"type": "tool_use", "name": params["tools"][0]["name"], "input": given}
+    message = {"content": [tool], "stop_reason": "tool_use"}
     return {"type": "succeeded", "message": {**message, "usage": usage}}
 
 
@@ -200,6 +202,20 @@ def message_batches(folder: Path, serve: Callable[[Any], str]) -> Callable[[], M
             return AnthropicBatch("m", base_url=url, prices=prices, polling=Polling(0.001))
 
     url, prices = serve(MessageBatches(messages)), Prices(input=1.0, output=2.0)
+    return make
+
+
+def message_api(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+    return 200, {}, json.dumps(messages(json.loads(body))["message"]).encode()
+
+
+def one_by_one(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
+    def make() -> ModelUnderTest:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
+            return AnthropicMessages("m", base_url=url, prices=Prices(input=1.0, output=2.0))
+
+    url = serve(message_api)
     return make
 
 
@@ -228,6 +244,7 @@ CASES: dict[str, Making] = {
     "openai, one": partial(chat, "one"),
     "openai, all": partial(chat, "all"),
     "openai-batch": batches,
+    "anthropic": one_by_one,
     "anthropic-batch": message_batches,
     "open-inference": inference,
     "scripted, all": plain(lambda: ScriptedModel(answers="all")),

@@ -49,7 +49,8 @@ class Trouble(Exception):
 
     ``kind`` is counted and reported ("http 503", "timeout"); ``detail`` is for an error's
     sentence; ``asked`` is the Retry-After in seconds; ``billed``: the server may have charged
-    for the attempt, and nobody told us: ``usage`` where it did tell.
+    for the attempt, and nobody told us: ``usage`` where it did tell; ``reply``: what was said all
+    the same, though not as it was asked for: it is taken where no attempt is left.
     """
 
     def __init__(
@@ -61,10 +62,11 @@ class Trouble(Exception):
         asked: float | None = None,
         billed: bool = False,
         usage: Usage | None = None,
+        reply: Reply | None = None,
     ) -> None:
         super().__init__()
         self.kind, self.detail, self.then = kind, detail, then
-        self.asked, self.billed, self.usage = asked, billed, usage
+        self.asked, self.billed, self.usage, self.reply = asked, billed, usage, reply
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.detail}" if self.detail else self.kind

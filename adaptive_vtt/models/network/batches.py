@@ -19,7 +19,7 @@ from io import BytesIO
 from typing import Any
 
 from ...errors import AvttError, InputError, ModelError
-from ...journal.facts import BatchFacts
+from ...journal.endpoint_facts import BatchFacts
 from ...types import Answer, Prompt, Unanswered
 from ...utils.random_streams import generator
 from ..base import Record
@@ -37,7 +37,7 @@ MAX_FILE_BYTES = 64_000_000
 """The longest file of results that is read."""
 UNLISTED = "no list of batches"
 """The kind of trouble with a provider that does not say which batches it was given."""
-_GONE = (TOO_LONG, "http 404", "http 410")
+GONE = (TOO_LONG, "http 404", "http 410")
 """Results that cannot be had, however often they are asked for."""
 
 
@@ -150,7 +150,7 @@ class BatchEndpoint(Exchanging):
         """What one line says; raises Trouble for a request that failed."""
         raise TypeError(f"{type(self).__name__} defines no read")
 
-    def falls_back(self, form: str, trouble: Trouble) -> bool:
+    def falls_back(self, form: str, trouble: Trouble, prompt: Prompt) -> bool:
         """Whether a request that failed is to be worded in another way."""
         return False
 
@@ -295,7 +295,7 @@ class BatchEndpoint(Exchanging):
         None where there are several."""
         try:
             bodies = self._awaited(
-                self._again("reading the results of a batch", lambda: self.results(job), _GONE)
+                self._again("reading the results of a batch", lambda: self.results(job), GONE)
             )
         except Trouble as trouble:
             self._note(trouble)
@@ -342,9 +342,12 @@ class BatchEndpoint(Exchanging):
             except Trouble as trouble:
                 failed[number] = trouble
             else:
-                said = self._priced(reply, call.cost)
-                call.cost, call.said = said.cost, call.said or said
+                self._answer(call, reply)
         self._fail(calls, failed, batch)
+
+    def _answer(self, call: _Call, reply: Reply) -> None:
+        said = self._priced(reply, call.cost)
+        call.cost, call.said = said.cost, call.said or said
 
     def _reply_to(
         self,
@@ -371,7 +374,10 @@ class BatchEndpoint(Exchanging):
         where no other is left."""
         for number, trouble in failed.items():
             call = calls[number]
-            if self.falls_back(batch.form, trouble):
+            if self.falls_back(batch.form, trouble, call.prompt):
+                continue
+            if trouble.reply is not None and call.failures == self.retries.times:
+                self._answer(call, trouble.reply)
                 continue
             trouble.detail = self._shown(trouble.detail)
             call.cost += self._charge(trouble)

@@ -8,6 +8,9 @@ from typing import Any
 
 from ...types import Prompt, Unanswered, Value
 from ..replies import NO_ANSWER, REFUSED, conclusion, refused
+from .prompt_templates import Template
+
+_OBJECT = re.compile(r"\{[^{}]*\}")
 
 
 def p_yes(tokens: Iterable[Mapping[str, Any]]) -> float | None:
@@ -44,17 +47,39 @@ def yes_or_no(text: str) -> Value:
     return Unanswered(REFUSED + refusal if refusal else NO_ANSWER)
 
 
-def stated(text: str, names: Sequence[str]) -> tuple[Value, ...]:
-    """The probabilities under ``names`` of a reply in JSON."""
-    try:
-        said = json.loads(text)
-        found = [said.get(name) for name in names]
-    except (ValueError, AttributeError, RecursionError):
-        found = [None] * len(names)
+def are_weighed(tokens: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the log-probabilities of alternatives stand beside the tokens."""
+    return any(token.get("top_logprobs") for token in tokens)
+
+
+def stated_in(text: str, names: Sequence[str]) -> tuple[Value, ...] | None:
+    """The probabilities under ``names`` in the JSON of a reply, or the last of it in its words;
+    None where there is none with such a name."""
+    for found in (text, *_OBJECT.findall(text)[-1:]):
+        try:
+            said = json.loads(found)
+        except (ValueError, RecursionError):
+            continue
+        if (values := stated(said, names)) is not None:
+            return values
+    return None
+
+
+def stated(said: object, names: Sequence[str]) -> tuple[Value, ...] | None:
+    """The probabilities under ``names`` of an object; None where it has none of the names."""
+    if not isinstance(said, Mapping) or said.keys().isdisjoint(names):
+        return None
+    found = [said.get(name) for name in names]
     return tuple(
         float(p) if isinstance(p, int | float) and 0 <= p <= 1 else Unanswered(NO_ANSWER)
         for p in found
     )
+
+
+def words_in(text: str, prompt: Prompt, template: Template) -> tuple[Value, ...]:
+    """A reply in words, a value per concept."""
+    parts = template.split(text, len(prompt.concepts))
+    return tuple(value_of(part, prompt, place) for place, part in enumerate(parts))
 
 
 def in_words(prompt: Prompt) -> bool:
@@ -69,6 +94,17 @@ def value_of(part: str | Unanswered, prompt: Prompt, place: int) -> Value:
     if prompt.asks and prompt.asks[place].text:
         return part.strip() or Unanswered(NO_ANSWER)
     return yes_or_no(part)
+
+
+def schema_of(prompt: Prompt) -> dict[str, Any]:
+    """The JSON schema of an object with a probability per concept."""
+    names = names_in(prompt)
+    return {
+        "type": "object",
+        "properties": {name: {"type": "number"} for name in names},
+        "required": names,
+        "additionalProperties": False,
+    }
 
 
 def names_in(prompt: Prompt) -> list[str]:

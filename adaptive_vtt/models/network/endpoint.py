@@ -7,8 +7,9 @@ the audit can go on choosing questions while answers are awaited.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
+from contextlib import asynccontextmanager
 from typing import Any
 
 from ...errors import AvttError, ModelError, one_line
@@ -49,6 +50,7 @@ class Endpoint(Paid):
         self._connecting = asyncio.Lock()
         self._connected = False
         self._silent = 0  # calls in a row that ended without a reply
+        self._found_out: asyncio.Event | None = None  # set once the first call that does so ended
 
     # -- what a subclass says --------------------------------------------------------------
 
@@ -65,6 +67,11 @@ class Endpoint(Paid):
         Any other exception but InputError says that the reply was malformed.
         """
         raise TypeError(f"{type(self).__name__} defines no send")
+
+    def finds_out(self, prompt: Prompt) -> bool:
+        """Whether what comes of a call decides how others are made, which then wait for the first
+        such call."""
+        return False
 
     async def disconnect(self) -> None:
         """Closes what ``connect`` or ``send`` opened."""
@@ -104,13 +111,27 @@ class Endpoint(Paid):
 
     async def _call(self, prompt: Prompt) -> Answer | Unanswered:
         try:
-            async with self._slots:
+            async with self._slots, self._after_the_first(prompt):
                 self._counts.calls += 1
                 return await self._attempts(prompt)
         except AvttError:
             raise
         except Exception as error:
             raise self._unforeseen(error) from self._cause(error)
+
+    @asynccontextmanager
+    async def _after_the_first(self, prompt: Prompt) -> AsyncIterator[None]:
+        """Until it is known how calls are to be made, one call alone is under way."""
+        if self._found_out is None and self.finds_out(prompt):
+            self._found_out = asyncio.Event()
+            try:
+                yield
+            finally:
+                self._found_out.set()
+            return
+        if self._found_out is not None and self.finds_out(prompt):
+            await self._found_out.wait()
+        yield
 
     async def _attempts(self, prompt: Prompt) -> Answer | Unanswered:
         """Attempts until one is answered or none is left; the cost of all of them."""
@@ -124,12 +145,16 @@ class Endpoint(Paid):
                     request = await asyncio.to_thread(self.prepare, prompt)
                 reply = await self._attempt(request, prompt)
             except Trouble as trouble:
+                last = attempt == self.retries.times
+                if last and trouble.reply is not None:
+                    return self._priced(trouble.reply, spent)
                 trouble.detail = self._shown(trouble.detail)
                 spent += self._charge(trouble)
                 self._stop_if_hopeless(trouble)
-                if trouble.then == "leave" or attempt == self.retries.times:
+                if trouble.then == "leave" or last:
                     return self._left(trouble, spent)
-                await self._back_off(prompt, attempt, trouble)
+                if trouble.reply is None:
+                    await self._back_off(prompt, attempt, trouble)
                 attempt += 1
             else:
                 return self._priced(reply, spent)

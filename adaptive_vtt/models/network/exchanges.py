@@ -18,7 +18,7 @@ class Exchanging(Paid):
 
     def __init__(self, **paid: Any) -> None:
         super().__init__(**paid)
-        self._reached = False
+        self._reached = False  # until the server replied to anything
 
     async def _again(
         self, what: str, doing: Callable[[], Awaitable[T]], final: tuple[str, ...] = ()
@@ -29,9 +29,7 @@ class Exchanging(Paid):
         while True:
             try:
                 with reading():
-                    found: T = await self._in_time(doing())
-                self._reached = True
-                return found
+                    return await self._in_time(doing())
             except Trouble as trouble:
                 if trouble.kind in final:
                     raise

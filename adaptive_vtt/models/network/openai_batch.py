@@ -6,17 +6,18 @@ Documented at https://platform.openai.com/docs/guides/batch; servers that speak 
 
 import json
 from collections.abc import Awaitable, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from ...errors import InputError
 from ...types import Prompt
 from .attempts import Reply, Trouble
 from .batches import MAX_FILE_BYTES, UNLISTED, BatchEndpoint, Job
+from .chat import WORDS, parted
 from .chat_replies import in_words
 from .exchanges import checked_id
-from .openai_chat import OpenAIProtocol, YesFrom, lost_in, refusal, refused, worded
+from .openai_chat import WAYS, OpenAIProtocol, refusal, refused, worded
 from .prices import whole
-from .wire import parsed, words_of
+from .wire import client_options, lost_in, parsed, words_of
 
 MARK = "adaptive_vtt"
 """The batch's metadata of this name is our key."""
@@ -28,8 +29,6 @@ _DAY = 86_400  # seconds by which two clocks may differ
 _ENDED = ("completed", "expired", "cancelled")
 _RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
 _NO_LIST = ("http 404", "http 405", "http 501")
-_APART = ("extra_headers", "extra_query")
-"""Options that are sent with each exchange, and are no part of a request."""
 
 
 class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
@@ -39,16 +38,15 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
     """
 
     def __init__(self, model: str, *, max_file_bytes: int = MAX_FILE_BYTES, **options: Any) -> None:
-        super().__init__(model, longest_body=max_file_bytes, **options)
-        self._apart = {name: self._options.pop(name) for name in _APART if name in self._options}
-        self._options |= self._options.pop("extra_body", {})
+        super().__init__(model, wire=client_options(max_file_bytes, "max_file_bytes"), **options)
+        self._options, self._apart = parted(self._options)
 
     @property
     def form(self) -> str:
-        return self._modes[0]
+        return self._ways.now
 
     def request(self, prompt: Prompt, form: str) -> dict[str, Any]:
-        return worded(self._mode(prompt), self.prepare(prompt), prompt)
+        return worded(WORDS if in_words(prompt) else form, self.prepare(prompt), prompt)
 
     async def upload(self, requests: Mapping[str, Any]) -> str:
         lines = (
@@ -122,13 +120,12 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
             told = body.get("error") if isinstance(body, dict) else None
             code = told.get("code") if isinstance(told, dict) else None
             return refusal(status, code, words_of(json.dumps(body).encode()), {})
-        mode: YesFrom = "words" if in_words(prompt) else _mode_named(form)
-        return self._reply(body, prompt, mode)
+        if form not in WAYS:
+            raise ValueError(f"expected a way to P(yes), got {form[:40]!r}")
+        return self._reply(body, prompt, WORDS if in_words(prompt) else form)
 
-    def falls_back(self, form: str, trouble: Trouble) -> bool:
-        kind, _, status = trouble.kind.partition(" ")
-        refused = kind == "http" and status.isdigit()
-        return refused and self._falls_back(_mode_named(form), int(status))
+    def falls_back(self, form: str, trouble: Trouble, prompt: Prompt) -> bool:
+        return self._refuses(WORDS if in_words(prompt) else form, trouble)
 
     async def _said(self, exchange: Awaitable[Any]) -> dict[str, Any]:
         said = parsed(await self._body(exchange))
@@ -141,22 +138,15 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
 
         try:
             raw = await exchange
+            self._reached = True
         except openai.APIStatusError as error:
+            self._reached = True
             words, headers = words_of(error.response.content), error.response.headers
             raise refused(error.status_code, error.code, words, headers) from None
         except openai.APIConnectionError as error:
             raise lost_in(error) from None
         found: bytes = raw.http_response.content
         return found
-
-
-def _mode_named(form: str) -> YesFrom:
-    """The form of a batch, as the journal has it; raises ValueError for another."""
-    for mode in get_args(YesFrom):
-        if mode == form:
-            found: YesFrom = mode
-            return found
-    raise ValueError(f"expected a way to P(yes), got {form[:40]!r}")
 
 
 def _done(counts: Any) -> int:

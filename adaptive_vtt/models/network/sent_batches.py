@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...journal.facts import BatchFacts
+from ...journal.endpoint_facts import BatchFacts
 from ..base import Record
 
 

@@ -24,23 +24,24 @@ _INFLATED = {"gzip": 47, "x-gzip": 47, "deflate": 47}
 (15) and for telling gzip from zlib by the header (32)."""
 
 
-def client_options(most: int) -> dict[str, Any]:
+def client_options(most: int, bound: str = "max_reply_bytes") -> dict[str, Any]:
     """Options of an asynchronous client (of httpx, or whichever library openai builds on).
 
-    Bodies of more than ``most`` bytes raise Trouble; no redirect is followed; no time limit,
-    since the endpoint's own covers the whole attempt. Raises InputError for ``most`` below 1.
+    Bodies of more than ``most`` bytes raise Trouble that names the ``bound``; no redirect is
+    followed; no time limit, since the endpoint's own covers the whole attempt. Raises InputError
+    for ``most`` below 1.
     """
     if most < 1:
-        raise InputError(f"max_reply_bytes: expected at least 1, got {most}")
+        raise InputError(f"{bound}: expected at least 1, got {most}")
     return {
-        "event_hooks": {"response": [_bounded(most)]},
+        "event_hooks": {"response": [_bounded(most, bound)]},
         "follow_redirects": False,
         "headers": {"accept-encoding": "identity"},  # what is not packed cannot unpack to more
         "timeout": None,
     }
 
 
-def _bounded(most: int) -> Callable[[Any], Awaitable[None]]:
+def _bounded(most: int, bound: str) -> Callable[[Any], Awaitable[None]]:
     """A hook that reads a response's body, before anyone else does, up to ``most`` bytes."""
 
     async def read(response: Any) -> None:
@@ -51,7 +52,7 @@ def _bounded(most: int) -> Callable[[Any], Awaitable[None]]:
             for piece in unpack(chunk):
                 body += piece
                 if max(came, len(body)) > most:
-                    raise Trouble(TOO_LONG, f"over max_reply_bytes, {most:,}", billed=True)
+                    raise Trouble(TOO_LONG, f"over {bound}, {most:,}", billed=True)
         await response.stream.aclose()
         # httpx, or its successor: each takes only streams of its own
         library = sys.modules[type(response).__module__.partition(".")[0]]
@@ -99,6 +100,8 @@ def words_of(body: bytes) -> str:
     text = body[:_PIECE].decode(errors="replace")
     try:
         said = json.loads(text)
+        if isinstance(said, list) and len(said) == 1:  # as Gemini's errors come
+            said = said[0]
         while isinstance(said, dict) and (inner := said.get("error", said.get("message"))):
             said = inner
         text = said if isinstance(said, str) else text
@@ -116,3 +119,10 @@ def lost(error: BaseException) -> Trouble:
         )
     kind = "truncated" if "body" in said else "connection lost"
     return Trouble(kind, said, billed=True)
+
+
+def lost_in(error: Any) -> Trouble:
+    """The trouble with the connection that an APIConnectionError of openai, or anthropic, is
+    about."""
+    cause = error.__cause__
+    return cause if isinstance(cause, Trouble) else lost(cause or error)

@@ -1,0 +1,210 @@
+"""Anthropic's messages: models that see, asked through the anthropic library.
+
+Documented at https://docs.anthropic.com/en/api/messages. Messages carry no log-probabilities, so
+the model states P(yes) itself. In the order in which ``yes_from = "auto"`` tries them:
+
+- "structured": as the input of a tool that the reply must use, whose schema asks for a number
+  per question, from 0 to 1;
+- "stated": as JSON among its words;
+- "words": 1 or 0 from a Yes or No in the reply.
+
+A number that is none from 0 to 1 is no answer. Ways that are refused, as a forced tool is beside
+extended thinking, or that are passed over, give place to the next (`ways.py`). Questions in words
+are answered in words.
+"""
+
+import base64
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Literal
+
+from ...errors import InputError
+from ...types import CallMode, Prompt, Unanswered
+from ...utils.extras import pip_install
+from ..replies import REFUSED
+from .attempts import Reply, Trouble, of_status, reading
+from .chat import WORDS, Chat, Heard, lacks
+from .chat_replies import in_words, names_in, schema_of, stated, stated_in, words_in
+from .endpoint import Endpoint
+from .http import host_of
+from .image_encoding import Encoding
+from .key_signs import texts_of_options, texts_of_query, written_out
+from .keys import Key, from_environment
+from .prices import Usage, whole
+from .prompt_templates import TEMPLATES, Template
+from .ways import Ways
+from .wire import MAX_REPLY_BYTES, client_options, lost_in, parsed, words_of
+
+ADDRESS = "https://api.anthropic.com"
+WAYS = ("structured", "stated", WORDS)
+"""In which P(yes) is asked for; see `ways.py`."""
+Stating = Literal["auto", "structured", "stated", "words"]
+_TOOL = "give_probability"
+_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_NO_FUNDS = "credit balance"
+"""In the words of a 400 that no waiting helps."""
+
+
+class AnthropicProtocol(Chat):
+    """``model`` at Anthropic, or at ``base_url``, through the anthropic library.
+
+    ``key``: the environment variable that holds the key. ``answers``: one question per call, or
+    "all" of an image in one numbered list. ``template``: the words of a prompt. ``yes_from``: see
+    the module. ``max_tokens`` bounds the reply, ``max_input_tokens`` text and image: a bound for
+    the money, since no protocol enforces it. ``wire``: what bounds the bodies that come back, from
+    `client_options`. ``options`` go into the request as they are. Raises InputError for a key that
+    is not set. Needs anthropic (the extra ``anthropic``).
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str = ADDRESS,
+        key: str = "ANTHROPIC_API_KEY",
+        template: Template = TEMPLATES["zero-shot"],
+        answers: CallMode = "one",
+        yes_from: Stating = "auto",
+        encoding: Encoding | None = None,
+        max_tokens: int = 512,
+        max_input_tokens: int = 4096,
+        wire: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        keys: Sequence[Key] = (),
+        **paid: Any,
+    ) -> None:
+        secret = from_environment(key, "model.key")
+        found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url)])
+        paid.setdefault("name", model)
+        super().__init__(
+            template=template,
+            encoding=encoding,
+            ways=Ways(WAYS if yes_from == "auto" else (yes_from,)),
+            host=host_of(base_url),
+            answers=answers,
+            bound=Usage(max_input_tokens, max_tokens),
+            keys=[secret, *keys, *found],
+            **paid,
+        )
+        address = base_url.rstrip("/").removesuffix("/v1")  # the library adds it
+        self._client = _client(address, secret, wire or client_options(MAX_REPLY_BYTES))
+        self._options = {"model": model, "max_tokens": max_tokens, **(options or {})}
+
+    def prepare(self, prompt: Prompt) -> dict[str, Any]:
+        content: list[dict[str, Any]] = []
+        if prompt.image is not None:
+            data = self._encoding(prompt.image, f"sample {prompt.sample_id!r}")
+            source = {"media_type": self._encoding.media_type, "type": "base64"}
+            source["data"] = base64.b64encode(data).decode()
+            content.append({"type": "image", "source": source})
+        content.append({"type": "text", "text": self.template.render(prompt)})
+        system = {"system": self.template.system} if self.template.system else {}
+        return {**self._options, **system, "messages": [{"role": "user", "content": content}]}
+
+    async def disconnect(self) -> None:
+        await self._client.close()
+
+    async def _body(self, exchange: Awaitable[Any]) -> bytes:
+        import anthropic
+
+        try:
+            found: bytes = (await exchange).http_response.content
+            return found
+        except anthropic.APIStatusError as error:
+            reply = error.response
+            raise _refused(reply.status_code, words_of(reply.content), reply.headers) from None
+        except anthropic.APIConnectionError as error:
+            raise lost_in(error) from None
+
+    def _reply(self, message: Mapping[str, Any], prompt: Prompt, way: str) -> Reply:
+        counts = message.get("usage")
+        counts = counts if isinstance(counts, dict) else {}
+        sent = [whole(counts.get(name)) for name in _TOKENS]
+        total = None if sent[0] is None else sum(count or 0 for count in sent)
+        usage = self.counted(total, counts.get("output_tokens"))
+        with reading(usage):
+            return self._replied(_heard(message, prompt, way, self.template), prompt, way, usage)
+
+
+class AnthropicMessages(AnthropicProtocol, Endpoint):
+    """Messages, one call each; the options are those of `AnthropicProtocol` and `Endpoint`.
+
+    ``max_reply_bytes``: a longer reply is a failed attempt.
+    """
+
+    def __init__(
+        self, model: str, *, max_reply_bytes: int = MAX_REPLY_BYTES, **options: Any
+    ) -> None:
+        super().__init__(model, wire=client_options(max_reply_bytes), **options)
+
+    async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
+        while True:
+            way = self._way(prompt)
+            worded_so = worded(way, request, prompt)
+            try:
+                body = await self._body(self._client.messages.with_raw_response.create(**worded_so))
+            except Trouble as trouble:
+                if not self._refuses(way, trouble):
+                    raise
+            else:
+                return self._reply(parsed(body), prompt, way)
+
+
+def worded(way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+    """The request, asking for P(yes) in a certain way."""
+    if way == WORDS:
+        return request
+    if way == "structured":
+        about = "Takes the probability, from 0 to 1, that the answer is Yes."
+        tool = {"name": _TOOL, "description": about, "input_schema": schema_of(prompt)}
+        return {**request, "tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
+    (message,) = request["messages"]
+    content = [*message["content"], {"type": "text", "text": _wanted(prompt)}]
+    return {**request, "messages": [{**message, "content": content}]}
+
+
+def _wanted(prompt: Prompt) -> str:
+    example = ", ".join(f'"{name}": 0.5' for name in names_in(prompt))
+    return (
+        "Instead of the words Yes and No, give the probability, from 0 to 1, that the answer is "
+        f"Yes, as JSON alone, like this: {{{example}}}"
+    )
+
+
+def _heard(message: Mapping[str, Any], prompt: Prompt, way: str, template: Template) -> Heard:
+    """What a message says; any exception means that it is malformed."""
+    text = "".join(part["text"] for part in message["content"] if part["type"] == "text")
+    if message.get("stop_reason") == "refusal":
+        return Heard(Unanswered(f"{REFUSED}{text or 'the model declined'}"), None)
+    words, names = words_in(text, prompt, template), names_in(prompt)
+    if way == WORDS or in_words(prompt):
+        return Heard(words, True)
+    if way == "structured":
+        used = [part["input"] for part in message["content"] if part["type"] == "tool_use"]
+        said = stated(used[0], names) if used else None
+    else:
+        said = stated_in(text, names)
+    if said is not None:
+        return Heard(said, True)
+    return Heard(words, lacks(text, cut=message.get("stop_reason") == "max_tokens"))
+
+
+def _refused(status: int, words: str, headers: Mapping[str, str]) -> Trouble:
+    """The trouble with a status that is no success."""
+    if status == 400 and _NO_FUNDS in words.lower():
+        return Trouble("http 400", words, then="stop")
+    return of_status(status, headers, words)
+
+
+def _client(base_url: str, key: Key, options: Mapping[str, Any]) -> Any:
+    try:
+        import anthropic
+    except ImportError:
+        raise InputError(f"Anthropic needs anthropic: {pip_install('anthropic')}") from None
+    # retries and timeouts are the endpoint's, which counts and pays for them
+    return anthropic.AsyncAnthropic(
+        base_url=base_url,
+        api_key=key.reveal(),
+        max_retries=0,
+        timeout=None,
+        http_client=anthropic.DefaultAsyncHttpxClient(**options),
+    )

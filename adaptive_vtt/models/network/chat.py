@@ -1,0 +1,101 @@
+"""What the chat models of all providers share: the words of prompts, and the way to P(yes)."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from ...journal.endpoint_facts import WayFacts
+from ...types import Prompt, Unanswered, Value
+from ..replies import refused
+from .attempts import Reply, Trouble
+from .chat_replies import in_words
+from .image_encoding import Encoding
+from .paid import Paid
+from .prices import Usage
+from .prompt_templates import Template
+from .ways import Ways, kind
+
+WORDS = "words"
+"""The way in which questions in words are asked, and P(yes) where nothing else works."""
+_MISSING = {
+    "logprobs": "no log-probabilities",
+    "structured": "no structured output",
+    "stated": "no stated probability",
+}
+"""The kinds of trouble with a reply that lacks what was asked for."""
+_REFUSED = ("http 400", "http 422")
+_APART = ("extra_headers", "extra_query")
+
+
+class Heard(NamedTuple):
+    """What a reply says, and whether ``wanted``, what was asked for, is in it; None: the reply
+    cannot tell, since it was refused, say, or cut."""
+
+    said: tuple[Value, ...] | Unanswered
+    wanted: bool | None
+
+
+class Chat(Paid):
+    """A chat model; ``paid`` are the options of `Paid`."""
+
+    def __init__(
+        self, *, template: Template, encoding: Encoding | None, ways: Ways, **paid: Any
+    ) -> None:
+        super().__init__(**paid)
+        self.template, self._encoding, self._ways = template, encoding or Encoding(), ways
+        self.hard_answers = ways.now == WORDS
+
+    @property
+    def template_hash(self) -> str:  # type: ignore[override]  # follows from the template
+        return self.template.hash
+
+    def statistics(self) -> dict[str, Any]:
+        found = kind(self._ways.now) if self._ways.settled else None
+        return {**super().statistics(), "yes_from": found}
+
+    def ways(self) -> dict[str, WayFacts]:
+        found = self._ways.facts()
+        return {} if found is None else {"": found}
+
+    def keep_to(self, ways: Mapping[str, WayFacts]) -> None:
+        if "" in ways:
+            self._ways.keep_to(ways[""])
+
+    def finds_out(self, prompt: Prompt) -> bool:
+        """Whether this call would find out in which way to ask."""
+        return not (self._ways.settled or in_words(prompt))
+
+    def _way(self, prompt: Prompt) -> str:
+        """Where P(yes) is to come from now; questions in words are answered in words."""
+        return WORDS if in_words(prompt) else self._ways.now
+
+    def _replied(self, heard: Heard, prompt: Prompt, way: str, usage: Usage | None) -> Reply:
+        """The reply; raises Trouble where it lacks what was asked for and there is another way."""
+        reply = Reply(heard.said, usage)
+        if in_words(prompt) or heard.wanted is None:
+            return reply
+        if heard.wanted:
+            self._ways.works(way)
+        elif self._ways.gives_way(way, "missing"):
+            detail = f"the server passes over what it was asked for; next: {kind(self._ways.now)}"
+            raise Trouble(_MISSING[kind(way)], detail, billed=True, usage=usage, reply=reply)
+        return reply
+
+    def _refuses(self, way: str, trouble: Trouble) -> bool:
+        """Whether a request is to be sent again for P(yes) in another way, as this was refused."""
+        if trouble.kind not in _REFUSED or trouble.then == "stop" or way == WORDS:
+            return False
+        return self._ways.gives_way(way, "refused")
+
+
+def lacks(text: str, *, cut: bool) -> Literal[False] | None:
+    """`Heard.wanted` of a reply without what was asked for. One that is ``cut``, empty or a refusal
+    tells nothing about what the server can do."""
+    return None if cut or not text.strip() or refused(text) else False
+
+
+def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of a client library: what belongs into each request, and what is sent with each
+    exchange."""
+    apart = {name: options[name] for name in _APART if name in options}
+    inner = {n: v for n, v in options.items() if n not in _APART and n != "extra_body"}
+    return {**inner, **options.get("extra_body", {})}, apart

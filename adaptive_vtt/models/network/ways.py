@@ -1,0 +1,71 @@
+"""In which way P(yes) is asked for, where not every server takes every way.
+
+The first call that wants P(yes) finds out. A way that the server refuses gives place to the next;
+so does one that the server passes over in silence, so that the reply lacks what was asked for.
+The first way that works is kept for good, and journaled: answers got in two ways would be those of
+two models. A name may have a variant, "logprobs-5": the same way, asked for with less.
+"""
+
+from collections.abc import Sequence
+
+from ...errors import InputError
+from ...journal.endpoint_facts import WayFacts, Why
+
+
+class Ways:
+    """The ways ``names``, the best first; the last is tried where all others failed."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names, self._left = tuple(names), list(names)
+        self._instead: dict[str, Why] = {}
+        self.settled = self._partly = False
+
+    @property
+    def now(self) -> str:
+        """The way in which to ask."""
+        return self._left[0]
+
+    def works(self, way: str) -> None:
+        """A reply had what was asked for in this way."""
+        if not self.settled and way in self._instead:  # though another reply had not
+            del self._instead[way]
+            self._left.insert(0, way)
+        self.settled = True
+
+    def gives_way(self, way: str, why: Why) -> bool:
+        """Whether what was asked for in ``way`` in vain is to be asked in the way that is ``now``.
+
+        ``missing``: the reply had not what was asked for.
+        """
+        if way != self.now:  # sent before another way was found, or read of an earlier run
+            return way in self._instead
+        rest = [one for one in self._left[1:] if why == "refused" or kind(one) != kind(way)]
+        if self.settled or not rest:
+            self._partly = self._partly or why == "missing"
+            return False
+        self._instead[way], self._left = why, rest
+        return True
+
+    def facts(self) -> WayFacts | None:
+        """For the journal; None while nothing is settled."""
+        if not (self.settled or self._partly):
+            return None
+        return WayFacts(yes_from=self.now, instead=self._instead, partly=self._partly)
+
+    def keep_to(self, found: WayFacts) -> None:
+        """The way in which an audit that goes on was asked before. Raises InputError where that is
+        none of these."""
+        if found.yes_from not in self._names:
+            raise InputError(
+                f"model.yes_from: expected the way in which this audit was asked before, "
+                f"{kind(found.yes_from)!r}, got {kind(self._names[0])!r}; begin a new audit to ask "
+                "otherwise"
+            )
+        self._left = list(self._names[self._names.index(found.yes_from) :])
+        self._instead = {w: why for w, why in found.instead.items() if w in self._names}
+        self.settled, self._partly = True, found.partly
+
+
+def kind(way: str) -> str:
+    """The way of which this is a variant, or itself."""
+    return way.partition("-")[0]
