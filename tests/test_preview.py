@@ -9,7 +9,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from command_line import run
+from command_line import run as command
 
 from adaptive_vtt.relations import families, names, resolve
 from adaptive_vtt.utils.image_codec import png
@@ -17,6 +17,10 @@ from adaptive_vtt.utils.image_codec import png
 IMAGE = np.random.default_rng(0).integers(0, 256, (120, 100, 3), dtype=np.uint8)
 MASK = np.zeros((120, 100), np.uint8)
 MASK[30:60, 40:80] = 255
+
+
+def run(*arguments: str) -> int:
+    return command("relations", *arguments)
 
 
 @pytest.fixture
