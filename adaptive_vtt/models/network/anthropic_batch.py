@@ -91,6 +91,13 @@ class AnthropicBatch(BatchEndpoint):
         return self.template.hash
 
     @property
+    def takes_words(self) -> bool:  # type: ignore[override]  # follows from the template
+        return self.template.takes_words
+
+    def protocol(self) -> dict[str, Any]:
+        return self.template.protocol(self._options)
+
+    @property
     def form(self) -> str:
         return "stated" if self._stated else "words"
 

@@ -100,6 +100,13 @@ class OpenAIProtocol(Paid):
     def template_hash(self) -> str:  # type: ignore[override]  # follows from the template
         return self.template.hash
 
+    @property
+    def takes_words(self) -> bool:  # type: ignore[override]  # follows from the template
+        return self.template.takes_words
+
+    def protocol(self) -> dict[str, Any]:
+        return self.template.protocol(self._options)
+
     def statistics(self) -> dict[str, Any]:
         return {**super().statistics(), "yes_from": self._modes[0] if self._settled else None}
 
