@@ -46,7 +46,8 @@ def cautions(
 ) -> list[str]:
     """The sentences; ``targets`` as in ``results.Result``, ``facts`` and ``calls`` of its
     journal."""
-    found = [*facts.warnings, *_replayed(facts), *_lost_batches(facts), *fallen_back(facts.ways)]
+    found = [*facts.warnings, *_replayed(facts), *_lost_batches(facts), *_left_out(facts)]
+    found += fallen_back(facts.ways)
     if (said := constant(facts, calls)) is not None:
         found.append(
             f"the model gave the same answer ({said}) in all {len(calls):,} calls, whatever the "
@@ -80,6 +81,17 @@ def cautions(
     if excluded := _excluded(targets):
         found.append(f"questions that turned out not to count: {excluded}; " + _treated(facts))
     return found
+
+
+def _left_out(facts: "Facts") -> list[str]:
+    """A sentence where images without a region were not asked about."""
+    count = facts.protocol.left_out
+    if not count:
+        return []
+    return [
+        f"{count:,} of {count + facts.space.samples:,} images were left out, as nothing is marked "
+        "in their masks: every rate, that of unchanged images, too, is of images with a region"
+    ]
 
 
 def constant(facts: "Facts", calls: Sequence["CallRow"]) -> str | None:

@@ -108,6 +108,18 @@ class CanaryEntry(_Part):
     share: Share
 
 
+class ProtocolEntry(_Part):
+    """How the model was asked."""
+
+    template: str | None = Field(description="what the prompts' template is called")
+    template_hash: str | None = Field(description="of its words")
+    temperature: float | None = Field(description="of the replies")
+    per_call: str | None = Field(description="one question, or all of an image")
+    regime: str | None = Field(description="how replies in words were read")
+    judge: str | None = Field(description="the model that read those the rule was not sure of")
+    left_out: Count = Field(description="images not asked about: no region of them is marked")
+
+
 class ResultFile(_Part):
     """The result of an audit: result.json, ``Result.to_dict()`` and ``avtt audit --json``."""
 
@@ -120,6 +132,7 @@ class ResultFile(_Part):
     stop_reason: str | None = Field(description="null while the audit has not ended")
     waiting: Count = Field(description="calls without an answer")
     scoring: str | None = Field(description="how replies in words were read")
+    protocol: ProtocolEntry | None = Field(None, description="how the model was asked")
     lost: Count = Field(description="calls that were on their way when it was interrupted")
     captions: CaptionEntry | None
     journal_head: str = Field(description="follows from every row of the journal")

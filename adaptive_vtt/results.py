@@ -19,6 +19,7 @@ from .engine.canaries import Repeated, repeated
 from .errors import InputError, unknown
 from .journal import Journal
 from .journal.facts import CertificateFacts, Facts, read_facts
+from .journal.protocol_facts import ProtocolFacts
 from .journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
 from .oracles.caption_findings import Findings, found
 from .types import TargetId
@@ -68,7 +69,8 @@ class Result:
     The columns kind, concept, side, rate, relation, severity, group, value and filter say what a
     target is about, see ``types.TargetId``; ``target`` is its name for people.
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
-    read, None where there are none. ``lost``: calls that were on their way when the audit was
+    read, None where there are none; ``protocol``: how the model was asked, see
+    ``journal.protocol_facts``. ``lost``: calls that were on their way when the audit was
     interrupted, and may have been paid for twice. ``captions``: what was found in captions.
     ``head``: the journal's, which follows from every row of it (journal/chain.py).
     ``canaries``: how many answers asked again differ. ``warnings``: what to know before
@@ -89,6 +91,7 @@ class Result:
     waiting: int
     derived: pd.DataFrame
     scoring: str | None = None
+    protocol: ProtocolFacts | None = None
     lost: int = 0
     captions: Findings | None = None
     head: str = ""
@@ -164,6 +167,7 @@ class Result:
             "stop_reason": self.reason,
             "waiting": self.waiting,
             "scoring": self.scoring,
+            "protocol": None if self.protocol is None else self.protocol.as_dict(),
             "lost": self.lost,
             "captions": None if self.captions is None else self.captions.as_dict(),
             "journal_head": self.head,
@@ -341,6 +345,7 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         canaries=canaries,
         warnings=tuple(cautions(facts, targets, canaries, calls)),
         scoring=facts.settings.oracle.regime,
+        protocol=facts.protocol,
         head=journal.head,
         guarantee=None if facts.certificate is None else facts.certificate.promise,
         versus=tuple(compared(facts.certificate, _rows(targets), draws, calls, facts.known_a)),

@@ -8,24 +8,27 @@ sampling is uniform without ever listing anything.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from .datasets import as_dataset
-from .datasets.base import adapted_dataset
-from .errors import InputError, listed
+from .datasets.base import CompleteDataset, adapted_dataset
+from .datasets.subset import Subset
+from .errors import InputError, listed, unknown
 from .oracles import Correctness, Oracle, OracleDefaults, adapted
-from .relations import FollowUp, Relation, resolve
+from .relations import FollowUp, Relation, RelationDefaults, resolve
 from .relations.base import Variant as Variant
 from .types import IDENTITY, UNKNOWN, Indices, Numbering, Sample, Truths
 from .types import Question as Question
 from .utils.random_streams import generator
 
+WithoutRegion = Literal["refuse", "leave out"]
+"""What becomes of samples without a region, where relations point at one."""
 MAX_NUMBER = 2**62
 """Question numbers are 64-bit; a larger space is refused."""
 
@@ -37,9 +40,12 @@ class QuestionSpace:
     ``relations`` are names or Relation objects (default: identity alone); ``severities``
     restricts every graded relation to these levels; ``oracle`` turns answers into outcomes
     (default: Correctness); ``seed`` decides how follow-ups are rendered, so that every audit
-    of a space, whatever its own seed, asks about the same images. Raises InputError where
-    nothing can be asked. ``concepts`` are those that are judged, ``asked`` those a model is
-    asked about; concept k is judged by the answer to ``asked[asked_by[k]]``.
+    of a space, whatever its own seed, asks about the same images. ``without_region``: where a
+    relation points at a region (``needs_region``), samples in whose masks nothing is marked raise
+    InputError ("refuse"), or no relation is asked about them ("leave out"), so that all relations
+    have the same samples; ``left_out`` is how many. Raises InputError where nothing can be asked.
+    ``concepts`` are those that are judged, ``asked`` those a model is asked about; concept k is
+    judged by the answer to ``asked[asked_by[k]]``.
     """
 
     def __init__(
@@ -50,13 +56,17 @@ class QuestionSpace:
         severities: Iterable[int] | None = None,
         oracle: Oracle | None = None,
         seed: int = 0,
+        without_region: WithoutRegion = "refuse",
     ) -> None:
         self.seed = seed
         self.oracle = adapted(oracle if oracle is not None else Correctness())
-        self.dataset = adapted_dataset(self.oracle.view(adapted_dataset(as_dataset(dataset))))
+        chosen = resolve(relations)
+        given = adapted_dataset(as_dataset(dataset))
+        pointed_at = _with_regions(given, chosen, without_region)
+        self.left_out = len(given) - len(pointed_at)
+        self.dataset = adapted_dataset(self.oracle.view(pointed_at))
         self.concepts = self.dataset.concepts
         self.asked, self.asked_by = self.oracle.asked(self.dataset)
-        chosen = resolve(relations)
         wanted = None if severities is None else set(severities)
         self.variants = tuple(
             Variant(relation, severity)
@@ -281,3 +291,34 @@ class QuestionSpace:
             f"{len(self.variants)} variants x {len(self.concepts)} concepts, "
             f"{self.size} questions)"
         )
+
+
+def _with_regions(
+    dataset: CompleteDataset, relations: Sequence[RelationDefaults], without: WithoutRegion
+) -> CompleteDataset:
+    """The samples that all relations can be applied to; raises InputError where some are lacking
+    and are not to be left out."""
+    if without not in ("refuse", "leave out"):
+        raise unknown("value", without, ("refuse", "leave out"), "without_region")
+    pointing = [relation.name for relation in relations if relation.needs_region]
+    if not pointing or not dataset.has_images:
+        return dataset
+    masks = (dataset.sample(index).masks.values() for index in range(len(dataset)))
+    marked = [index for index, of in enumerate(masks) if any(mask.any() for mask in of)]
+    lacking = len(dataset) - len(marked)
+    if lacking == 0:
+        return dataset
+    first = next(k for k in range(len(dataset)) if k >= len(marked) or marked[k] != k)
+    got = (
+        f"relation {pointing[0]!r}: expected a region to point at in every image, a mask in which "
+        f"something is marked, got none in {lacking} of {len(dataset)} images, first of sample "
+        f"{dataset.sample_id(first)!r}"
+    )
+    if not marked:
+        raise InputError(f"{got}; give the dataset masks, or leave the relation out")
+    if without == "refuse":
+        raise InputError(
+            f'{got}; without_region = "leave out" in [space] asks, of all relations, about the '
+            f"other {len(marked)} alone"
+        )
+    return adapted_dataset(Subset(dataset, np.array(marked)))

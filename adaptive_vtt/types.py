@@ -145,7 +145,8 @@ class Prompt:
     """What is sent to the model: one image and the concepts asked about.
 
     ``image`` is H x W x C uint8, or None where the dataset has none. ``asks``: one per
-    concept where the questions are in words, else empty. Truths are not here, on purpose.
+    concept where the questions are in words, else empty. ``words``: what to say of the image
+    beside the questions, such as where to look; "" for nothing. Truths are not here, on purpose.
     """
 
     image: Image | None
@@ -154,6 +155,7 @@ class Prompt:
     relation: str
     severity: int
     asks: tuple[Ask, ...] = ()
+    words: str = ""
 
     def __repr__(self) -> str:
         concepts = ", ".join(self.concepts[:3]) + (" ..." if len(self.concepts) > 3 else "")
@@ -201,10 +203,14 @@ class Answer:
 
 @dataclass(frozen=True, repr=False)
 class FollowUp:
-    """The image a relation made: H x W x C uint8, and whatever the oracle needs to know of it."""
+    """The image a relation made: H x W x C uint8, and whatever the oracle needs to know of it.
+
+    ``words``: what the model is told beside its questions, a sentence or more; "" for nothing.
+    """
 
     image: Image | None
     details: Mapping[str, Any] = field(default_factory=dict)
+    words: str = ""
 
     def require_image(self) -> Image:
         """The image, H x W x C uint8. Raises InputError for a follow-up without one."""

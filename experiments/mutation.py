@@ -128,6 +128,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "journal/opening": ("journal_writers", "journal", "run_folders"),
     "journal/packed_law": ("law", "verify_draws", "hostile_files"),
     "journal/prior": ("shared_draws", "audit_settings"),
+    "journal/protocol_facts": ("prompts", "result_file"),
     "journal/sqlite": ("mutants", "journal_chain", "journal_writers", "journal", "resuming"),
     "models/network/batches": ("batch_rounds", "openai_batch"),
     "models/network/concurrency": ("adaptive_concurrency",),

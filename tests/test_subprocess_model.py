@@ -68,6 +68,7 @@ def test_a_program_is_told_image_concepts_and_questions_alone(program: Make) -> 
         "image": None,
         "concepts": ["organ"],
         "asks": [{"text": "Which?", "options": ["x", "y"]}],
+        "words": "",
     }
     assert model.answers == "one"
 

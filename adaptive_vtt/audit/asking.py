@@ -381,6 +381,7 @@ class Audit:
                 certificate=certificate,
                 population=describe_population(certifier),
                 names=NAMES,
+                protocol=self.model.protocol(),
                 **origin.facts(),
                 **self._parts.proxies.facts(),
                 **self._budget.facts(),

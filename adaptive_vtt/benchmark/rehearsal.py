@@ -88,7 +88,7 @@ class _Nobody(ModelDefaults):
     most_cost: float
 
     def __init__(self, model: ModelDefaults) -> None:
-        self.answers = model.answers
+        self.answers, self.takes_words = model.answers, model.takes_words
         self.most_cost = float(model.most_cost or 0.0)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:

@@ -138,6 +138,7 @@ _EXAMPLES: dict[str, Any] = {
     "tagger": "en_core_web_sm",
     "target": "model.py:predict",
     "model.simulated.target": "biased",
+    "takes_words": False,
     "tasks": ["Lesion quantification"],
     "template": "zero-shot",
     "oracle.captions.threshold": 0.8,

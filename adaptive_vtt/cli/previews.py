@@ -71,6 +71,8 @@ def _cell(source: Sample, relation: RelationDefaults, severity: int, seed: int) 
         return Cell(severity, None, UNMARKED)
     if "coordinates" in details:
         return Cell(severity, image, str(details["coordinates"]))
+    if follow_up.words:
+        return Cell(severity, image, follow_up.words)
     same = relation.name != Identity().name and np.array_equal(image, before)
     return Cell(severity, image, "unchanged" if same else "")
 

@@ -100,6 +100,8 @@ def _say_as_before(journal: Journal, found: dict[str, Any], stated: dict[str, An
     told = journal.facts().get("certificate")
     if "guarantee" not in stated and "guarantee" not in (told or {}):
         del found["guarantee"]
+    if "protocol" not in stated and "protocol" not in journal.facts():
+        del found["protocol"]
     if "versus" not in stated and found["versus"] is None:
         del found["versus"]
 

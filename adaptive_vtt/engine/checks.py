@@ -15,6 +15,26 @@ def check_model(model: ModelDefaults, space: QuestionSpace) -> None:
             f"model {name_of(model)!r} looks at images, but dataset {space.dataset.name!r} has "
             "none; name their folder by images = ... in [dataset]"
         )
+    if not model.takes_words:
+        _check_words(model, space)
+
+
+def _check_words(model: ModelDefaults, space: QuestionSpace) -> None:
+    """Raises InputError for a relation whose words would not reach the model."""
+    for relation in {v.relation.name: v.relation for v in space.variants}.values():
+        who = f"relation {relation.name!r} and model {name_of(model)!r}: expected"
+        if model.template_hash is not None and relation.in_words != "nothing":
+            raise InputError(
+                f"{who} a prompt that says what is marked in the image, got a template without "
+                "{words}; put {words} where that is to stand"
+            )
+        if relation.in_words == "only":
+            raise InputError(
+                f"{who} a model that takes words, as this relation tells where to look and "
+                "changes no pixel, got one that does not; leave the relation out, or, if the "
+                "model goes by Prompt.words, say takes_words = True of it (in [model] of a "
+                "program takes_words = true; of an http request {words})"
+            )
 
 
 def check_cost(model: ModelDefaults, max_cost: float | None) -> None:

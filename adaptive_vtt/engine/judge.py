@@ -79,7 +79,8 @@ class Judge:
         mine = self.space.asked[self.space.asked_by[place]]
         concepts = (mine,) if self.answers == "one" else self.space.asked
         where = (question.sample_id, question.relation, question.severity)
-        return Prompt(follow_up.image, concepts, *where, asks_of(sample, concepts))
+        asks = asks_of(sample, concepts)
+        return Prompt(follow_up.image, concepts, *where, asks, follow_up.words)
 
     def judged(self, call: int, answer: Answer | Unanswered) -> tuple[AnswerRow, ...]:
         """Every question that the call answers, with what the answer says and is worth."""

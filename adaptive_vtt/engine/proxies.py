@@ -182,10 +182,14 @@ class _Asked:
 
     def _prompt(self, image: int) -> Prompt:
         question = self._space.question(image * len(self._space.concepts))
-        needed = self._model.needs_image
-        picture = self._space.follow_up(image, self._seed).image if needed else None
+        made = self._space.follow_up(image, self._seed) if self._model.needs_image else None
         return Prompt(
-            picture, self._space.concepts, question.sample_id, question.relation, question.severity
+            None if made is None else made.image,
+            self._space.concepts,
+            question.sample_id,
+            question.relation,
+            question.severity,
+            words="" if made is None else made.words,
         )
 
 

@@ -76,6 +76,7 @@ def describe_space(space: QuestionSpace) -> dict[str, Any]:
         "cell_counts": space.cell_counts.tolist(),
         "seed": space.seed,
         "concepts_are": space.oracle.concepts_are,
+        "left_out": space.left_out,
     }
 
 
@@ -114,9 +115,20 @@ def _other_audit(facts: Facts, space: QuestionSpace, settings: Mapping[str, Any]
         )
     for name, value in settings.items():
         before, now = facts.begun_with.get(name), without_ids(value)
+        if before != now and name == "template":
+            return _other_template(facts, before, now)
         if before != now:
             return f"journal: was begun with {_difference(name, before, now)}"
     return None
+
+
+def _other_template(facts: Facts, before: Any, now: Any) -> str:
+    called = facts.protocol.template
+    whose = "" if called is None else f" of {called!r}"
+    return (
+        f"journal: was begun with other words of the prompt, those{whose} with the hash {before}, "
+        f"and the template's hash is {now} now; restore the template, or begin a new audit"
+    )
 
 
 def _difference(name: str, before: Any, value: Any) -> str:

@@ -20,7 +20,8 @@ MOST = 100_000
 """Most pictures that are written; more are refused with InputError before any is."""
 TABLE = "answers.csv"
 
-Shown = tuple[str, str, int, Image]
+Shown = tuple[str, str, int, Image, str]
+"""Sample, relation, severity, picture, and what is said of it beside the questions."""
 
 
 def count_pictures(space: QuestionSpace) -> int:
@@ -36,7 +37,8 @@ def write_pictures(
     space: QuestionSpace, out: Path, advance: Callable[[], object] = lambda: None
 ) -> int:
     """Writes every picture into ``out``/images, and ``out``/answers.csv with a row for each:
-    sample, relation, severity, file, and an empty column per concept. How many were written.
+    sample, relation, severity, file, words (what is to be said of it beside the questions, where
+    anything is), and an empty column per concept. How many were written.
 
     ``out`` must be new, or empty; it is there whole or
     not at all. Raises InputError for more than MOST pictures, and samples without images.
@@ -46,16 +48,19 @@ def write_pictures(
     if count_pictures(space) > MOST:
         raise InputError(f"pictures: expected at most {MOST}, got {count_pictures(space)}")
     rows: list[tuple[str, str, int]] = []
+    words: list[str] = []
     with whole_folder(out) as folder:
-        for sample, relation, severity, image in _every(space):
+        for sample, relation, severity, image, said in _every(space):
             rows.append((sample, relation, severity))
+            words.append(said)
             write_bytes(folder / "images" / f"{len(rows)}.png", png(image))
             advance()
         names = [f"{n}.png" for n in file_names(f"{s}--{r}-{v}" for s, r, v in rows)]
         for number, name in enumerate(names, start=1):
             (folder / "images" / f"{number}.png").rename(folder / "images" / name)
         table = pd.DataFrame(rows, columns=["sample", "relation", "severity"])
-        table = table.assign(file=names, **dict.fromkeys(space.asked, ""))
+        table = table.assign(file=names, **({"words": words} if any(words) else {}))
+        table = table.assign(**dict.fromkeys(space.asked, ""))
         write_text(folder / TABLE, csv_text(table))
     return len(rows)
 
@@ -67,11 +72,12 @@ def _every(space: QuestionSpace) -> Iterator[Shown]:
         if sample.image is None:
             continue
         if oracle.needs_source:
-            yield sample.id, IDENTITY, 0, sample.image
+            yield sample.id, IDENTITY, 0, sample.image, ""
             for version in oracle.versions(sample, None).values():
-                yield sample.id, version.relation, version.severity, version.make()
+                yield sample.id, version.relation, version.severity, version.make(), ""
         for variant, chosen in enumerate(space.variants):
             image = index * len(space.variants) + variant
             if space.eligible(image * concepts + np.arange(concepts)).any():
-                made = space.follow_up(image).require_image()
-                yield sample.id, chosen.relation.name, chosen.severity, made
+                made = space.follow_up(image)
+                picture = made.require_image()
+                yield sample.id, chosen.relation.name, chosen.severity, picture, made.words

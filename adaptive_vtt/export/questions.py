@@ -89,7 +89,7 @@ def _line(prompt: Prompt, sample: Sample, told: tuple[str, ...]) -> Line:
     task = described.get("task", concept)
     return Line(
         prompt.image,
-        asks[0].text,
+        f"{prompt.words} {asks[0].text}".lstrip(),
         asks[0].options,
         ascii_uppercase.index(letters[0]),
         described.get("category") or category_of(task),

@@ -23,6 +23,7 @@ from .old_facts import (
     stop_levels,
     target_ids,
 )
+from .protocol_facts import ProtocolFacts, protocol_of
 
 
 class _Fact(BaseModel):
@@ -328,6 +329,7 @@ class Facts(LostFacts):
     batches: tuple[BatchFacts, ...] = ()
     ways: dict[str, WayFacts] = {}
     rejudged: RejudgedFacts | None = None
+    protocol: ProtocolFacts = ProtocolFacts()
 
     @property
     def all_calls(self) -> int:
@@ -395,6 +397,7 @@ def _filled(raw: Mapping[str, Any]) -> dict[str, Any]:
         return found
     if "stop_levels" not in raw:
         found["stop_levels"] = stop_levels(raw.get("stop") or ())
+    found["protocol"] = protocol_of(raw)
     found["begun_with"] = {**settings, "certificate": without_ids(certificate)}
     if "concepts_are" not in space:
         found["space"] = {**space, "concepts_are": concepts_of_oracle(settings)}

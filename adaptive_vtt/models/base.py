@@ -110,6 +110,8 @@ class ModelDefaults:
     """What calls are likely to cost; None: not known, or the same for all."""
     template_hash: str | None = None
     """A hash of the words that prompts are put in, where there are any; journaled."""
+    takes_words: bool = False
+    """Whether it goes by ``Prompt.words``; where not, follow-ups that are all words are refused."""
     hard_answers: bool = False
     """Whether P(yes) is known to be always 0 or 1; False: not known."""
     doing: str = ""
@@ -139,6 +141,11 @@ class ModelDefaults:
     def content(self) -> str | None:
         """A hash of what the model is made of, its version if it states none; None: not known."""
         return None
+
+    def protocol(self) -> dict[str, Any]:
+        """How prompts are put and replies made, for the journal: "template", its name, and
+        "temperature"; {} where neither is known."""
+        return {}
 
     def statistics(self) -> dict[str, Any] | None:
         """What a run should leave in the journal, as JSON has it; None: nothing."""

@@ -64,6 +64,7 @@ class Pair(ModelDefaults):
         self.needs_image = self.a.needs_image or self.b.needs_image
         self.most_attempts = self.a.most_attempts + self.b.most_attempts
         self.template_hash = _joined_text(self.a.template_hash, self.b.template_hash)
+        self.takes_words = self.a.takes_words and self.b.takes_words
 
     @property
     def most_cost(self) -> float | None:  # type: ignore[override]  # rises where theirs do
@@ -92,6 +93,11 @@ class Pair(ModelDefaults):
 
     def content(self) -> str | None:
         return _joined_text(self.a.content(), self.b.content())
+
+    def protocol(self) -> dict[str, Any]:
+        """What both do alike."""
+        a, b = self.a.protocol(), self.b.protocol()
+        return {name: told for name, told in a.items() if name in b and b[name] == told}
 
     def statistics(self) -> dict[str, Any] | None:
         told = {"a": self.a.statistics(), "b": self.b.statistics()}

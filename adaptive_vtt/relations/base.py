@@ -1,7 +1,7 @@
 """Relations: what makes a follow-up image, and what the answer should then be."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -43,6 +43,11 @@ class RelationDefaults:
     """Whether it only takes away from the picture's edges, so that what stays in view is known."""
     edits: ClassVar[bool] = False
     """Whether it adds or removes an object."""
+    in_words: Literal["nothing", "also", "only"] = "nothing"
+    """What of a follow-up stands in its ``words``: nothing, what is drawn into the image, too, or
+    all that distinguishes it from the source, so that a model that takes no words cannot tell."""
+    needs_region: ClassVar[bool] = False
+    """Whether it points at what ``Sample.masks`` mark; without a mark there is no follow-up."""
 
     @property
     def describe(self) -> str | None:

@@ -2,12 +2,17 @@
 
 The granularities of EndoBench (its Table 3 has the prompts' results): a box, a contour,
 several of either with letters, and coordinates without any drawing. Regions come from the
-sample's masks: each connected piece of a concept is one. Where nothing is marked, nothing
-is drawn: the follow-up is then the unchanged image, with no regions in its details.
+sample's masks: each connected piece of a concept is one. What is shown is also said: the
+follow-up's words call a region as EndoBench's questions do (appendix A.3), "the region marked by
+the green bounding box", "... by the green contour", or by [x1, y1, x2, y2]. EndoBench does not
+state what its coordinates count; here they are pixels of the image as sent, whose size is said. No
+word names a concept, and the question stays one about the image, so that no answer changes. Where
+nothing is marked, nothing is drawn and nothing said; spaces refuse such samples.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import cv2
 import numpy as np
@@ -97,15 +102,27 @@ def coordinates(marked: Sequence[Region]) -> str:
 class Prompt(LabelPreserving):
     """A visual prompt of one kind, drawn around ``sample.masks``; the one severity is 1.
 
-    ``several``: all regions with letters, or the largest alone without. ``details``: the
-    ``regions`` and, where they are told and not drawn, their ``coordinates``.
+    ``several``: all regions with letters, or the largest alone without. ``mark``: what is drawn,
+    as the words call it; "" where coordinates are told. ``details``: the ``regions`` and, where
+    they are told and not drawn, their ``coordinates``.
     """
 
     name: str
     draw: Callable[[Image, Region], None] | None
     several: bool
+    mark: str
     about: str
     severities: tuple[int, ...] = (1,)
+    needs_region: ClassVar[bool] = True
+
+    @property
+    def in_words(self) -> Literal["also", "only"]:  # type: ignore[override]  # follows from draw
+        return "only" if self.draw is None else "also"
+
+    @property
+    def describe(self) -> str:
+        """Its words are part of the questions."""
+        return f"says {self.mark}"
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
         self.check(severity)
@@ -114,23 +131,52 @@ class Prompt(LabelPreserving):
         image = sample.image.copy(order="C")
         marked = regions(sample.masks, len(LETTERS) if self.several else 1)
         if self.draw is None:
-            return FollowUp(image, {"regions": marked, "coordinates": coordinates(marked)})
+            details = {"regions": marked, "coordinates": coordinates(marked)}
+            return FollowUp(image, details, self._words(image, marked))
         for region in marked:
             self.draw(image, region)
         if self.several:
             for region in marked:
                 draw_letter(image, region)
-        return FollowUp(image, {"regions": marked})
+        return FollowUp(image, {"regions": marked}, self._words(image, marked))
+
+    def _words(self, image: Image, marked: Sequence[Region]) -> str:
+        if not marked:
+            return ""
+        if not self.mark:
+            height, width = image.shape[:2]
+            return (
+                f"Look at the region {coordinates(marked)}, given as [x1, y1, x2, y2] in pixels "
+                f"from the upper left corner of this image, which is {width} pixels wide and "
+                f"{height} high."
+            )
+        coloured = image.shape[2] == 3
+        if self.several:
+            named = [f"{r.letter} ({r.colour})" if coloured else r.letter for r in marked]
+            return f"Look at the regions marked by {self.mark} with letters: {', '.join(named)}."
+        colour = f"{marked[0].colour} " if coloured else ""
+        return f"Look at the region marked by the {colour}{self.mark}."
 
 
 def relations() -> list[RelationDefaults]:
     """The family "prompt"."""
+    box, line, boxes, lines = "bounding box", "contour", "bounding boxes", "contours"
     return [
-        Prompt("prompt/box", _box, False, "a box around the largest region"),
-        Prompt("prompt/contour", _contour, False, "the outline of the largest region"),
-        Prompt("prompt/multi-box", _box, True, "boxes with letters around up to six regions"),
-        Prompt("prompt/multi-contour", _contour, True, "outlines with letters, up to six regions"),
-        Prompt("prompt/coordinates", None, False, "the largest region's box, told and not drawn"),
+        Prompt("prompt/box", _box, False, box, "a box around the largest region"),
+        Prompt("prompt/contour", _contour, False, line, "the outline of the largest region"),
+        Prompt(
+            "prompt/multi-box", _box, True, boxes, "boxes with letters around up to six regions"
+        ),
+        Prompt(
+            "prompt/multi-contour",
+            _contour,
+            True,
+            lines,
+            "outlines with letters, up to six regions",
+        ),
+        Prompt(
+            "prompt/coordinates", None, False, "", "the largest region's box, told and not drawn"
+        ),
     ]
 
 

@@ -1,4 +1,4 @@
-"""EndoBench: the audit's accuracies beside the published ones."""
+"""EndoBench: the audit's accuracies beside the published ones, and what distinguishes the two."""
 
 from dataclasses import asdict, dataclass
 
@@ -6,6 +6,7 @@ import pandas as pd
 
 from ..datasets.vqa.taxonomy import TASKS
 from .endobench_published import OVERALL, accuracies, beside
+from .endobench_regime import differences, temperature
 from .evidence import Evidence
 from .section import Section, fragment, span
 
@@ -55,7 +56,13 @@ def section(evidence: Evidence) -> Section | None:
     return Section(
         "Beside published results",
         "published",
-        fragment("published.html", rows=rows, models=models),
+        fragment(
+            "published.html",
+            rows=rows,
+            models=models,
+            differences=differences(evidence.facts),
+            temperature=temperature(evidence.facts),
+        ),
     )
 
 

@@ -14,6 +14,7 @@ def _settings(evidence: Evidence) -> list[tuple[str, str]]:
     options = ", ".join(f"{k} {v}" for k, v in chosen.strategy_options.items())
     return [
         ("Model", chosen.model),
+        *_protocol(evidence),
         ("Dataset", f"{space.dataset}, {amount(space.samples)} samples"),
         ("Concepts", ", ".join(evidence.concepts)),
         ("Relations", ", ".join(evidence.relations)),
@@ -24,3 +25,16 @@ def _settings(evidence: Evidence) -> list[tuple[str, str]]:
         ("Candidates per draw", f"at most {amount(chosen.candidates)}"),
         ("Head of the journal", evidence.head),
     ]
+
+
+def _protocol(evidence: Evidence) -> list[tuple[str, str]]:
+    """How the model was asked, as far as that is known."""
+    told = evidence.facts.protocol
+    template = None
+    if told.template_hash is not None:
+        template = f"{told.template or 'not named'} (hash {told.template_hash})"
+    at = None if told.temperature is None else f"{told.temperature:g}"
+    judge = "" if told.judge is None else f", judged by {told.judge}"
+    reading = None if told.regime is None else told.regime + judge
+    named = [("Prompt template", template), ("Temperature", at), ("Replies read by", reading)]
+    return [(name, text) for name, text in named if text is not None]

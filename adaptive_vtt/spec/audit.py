@@ -21,6 +21,11 @@ class SpaceSpec(Section):
         None, description="levels of the graded relations (default: all)", min_length=1
     )
     seed: int = Field(0, description="same seed, same follow-up images")
+    without_region: Literal["refuse", "leave out"] = Field(
+        "refuse",
+        description="prompt: images in whose masks nothing is marked are an error, or are left out "
+        "of the whole audit",
+    )
     follow_ups: int | None = Field(
         None, description="reic: candidates of each image and relation (12)", ge=1
     )

@@ -12,6 +12,7 @@ from ..models import REGISTRY, Encoding, Limits, ModelUnderTest, Prices, Retries
 from ..models.local.loading import as_model
 from ..models.local.python import Output
 from ..models.network.http_json import name_of_url
+from ..models.network.prompt_templates import template
 from .environment import Filled
 from .section import PLUG_IN, PlugIn, Section, kind_of
 
@@ -218,6 +219,10 @@ class SubprocessSection(ModelSection):
     timeout: float | None = Field(None, description="seconds that an answer may take (60)", gt=0)
     max_reply_bytes: int | None = Field(None, description="a longer line is malformed (8e6)", ge=1)
 
+    takes_words: bool | None = Field(
+        None, description='whether the program goes by "words", where to look (false)'
+    )
+
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
         given = _renamed(self.own(), {"per_call": "answers"})
         return REGISTRY.get(self.kind)(directory=base, **given, **self.named())
@@ -242,6 +247,8 @@ class _Paid(ModelSection):
             _gather(given, "retries", Retries, _RETRIES)
             _gather(given, "prices", Prices, _PRICES)
             _gather(given, "encoding", Encoding, _ENCODING)
+            if "template" in given:
+                given["template"] = template(given["template"], base)
             options = {"seed": self.seed, **self.arguments(given), **self.named()}
             return REGISTRY.get(self.kind)(**options, **({"keys": keys} if keys else {}))
 
@@ -271,7 +278,10 @@ class _Encoded(Section):
 class _Talks(_Paid, _Encoded):
     model: str = Field(description="what the server calls the model")
     template: str | None = Field(
-        None, description="words of the prompt: zero-shot, few-shot or chain-of-thought"
+        None,
+        description="words of the prompt (zero-shot): zero-shot, few-shot or chain-of-thought, "
+        "the papers' own, endobench or medtest, or a text file such as my.txt with {question}, "
+        "{options}, {words}, or with {questions}",
     )
     per_call: Literal["one", "all"] | None = Field(
         None, description="questions that one call answers (one)"
@@ -282,10 +292,6 @@ class _Talks(_Paid, _Encoded):
     )
 
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
-        if self.template is not None:
-            from ..models.network.prompt_templates import template
-
-            given["template"] = template(self.template)
         return _renamed(given, {"url": "base_url", "per_call": "answers"})
 
 
@@ -396,8 +402,8 @@ class HttpSection(_Endpoint, _Encoded):
     kind: Literal["http"] = "http"
     url: str = Field(description=f"where to post; {_QUERY}")
     request: dict[str, Any] = Field(
-        description="the JSON to post; {image}, {concepts}, {concept}, {question}, {options} are "
-        "filled in, and ${NAME} from the environment"
+        description="the JSON to post; {image}, {concepts}, {concept}, {question}, {options}, "
+        "{words} are filled in, and ${NAME} from the environment"
     )
     response: str | dict[str, str] = Field(
         description="where the answers stand, e.g. outputs.0.scores, or one per concept"

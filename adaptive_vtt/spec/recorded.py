@@ -17,14 +17,14 @@ def recorded(path: Path, name: str | None) -> Recorded:
 
 
 def answers_table(path: Path) -> "pd.DataFrame":
-    """The same as a table, without the names of pictures that ``avtt pictures`` wrote there."""
+    """The same as a table, without the files and words that ``avtt pictures`` wrote there."""
     import pandas as pd
 
     check_width(path)
     try:
         table = restored(pd.read_csv(path, dtype={"sample": str}))
-        if "file" in table and not pd.api.types.is_numeric_dtype(table["file"]):
-            table = table.drop(columns="file")
-        return table
+        written = ("file", "words")
+        text = [c for c in written if c in table and not pd.api.types.is_numeric_dtype(table[c])]
+        return table.drop(columns=text)
     except (OSError, ValueError, pd.errors.ParserError) as error:
         raise InputError(f"{path}: cannot read recorded answers: {one_line(error)}") from None

@@ -30,6 +30,7 @@ def build_space(spec: Spec, base: Path) -> QuestionSpace:
         severities=spec.space.severities,
         oracle=spec.oracle.build(base, dataset),
         seed=spec.space.seed,
+        without_region=spec.space.without_region,
     )
 
 
@@ -74,6 +75,8 @@ class NotImported(ModelDefaults):
 
     ``answers``: "all", as with callables and torch modules, unless the spec says otherwise.
     """
+
+    takes_words = True  # not known before it is imported: an audit says so where it does not
 
     def __init__(self, section: PythonSection | PlugInSection) -> None:
         code = section.target if isinstance(section, PythonSection) else section.kind

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small_datasets import idrid_files, isic_files, medmnist
 
@@ -16,6 +17,7 @@ from adaptive_vtt.datasets import (
     phantom,
     scenes,
 )
+from adaptive_vtt.datasets.subset import Subset
 from adaptive_vtt.oracles.caption_view import Captioned
 from adaptive_vtt.testing import TiledDataset, tiny_dataset
 from adaptive_vtt.testing.contracts import DatasetContract
@@ -45,6 +47,7 @@ CASES: dict[str, Callable[[Path], Callable[[], Dataset]]] = {
     "scenes": three_scenes,
     "images": files.images,
     "a captioner's view": lambda folder: lambda: Captioned(tiny_dataset(4)),
+    "some of one": lambda folder: lambda: Subset(tiny_dataset(6), np.array([1, 2, 5])),
     "tiled": lambda folder: lambda: TiledDataset([[0, 1], [1, 1], [1, -1]], 7),
 }
 

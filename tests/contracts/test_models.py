@@ -380,6 +380,7 @@ def test_prompts_hold_no_truth() -> None:
         "relation",
         "severity",
         "asks",
+        "words",
     }
 
 

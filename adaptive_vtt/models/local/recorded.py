@@ -23,6 +23,7 @@ class Recorded(ModelDefaults):
     """
 
     needs_image = False
+    takes_words = True
 
     def __init__(
         self,

@@ -29,6 +29,7 @@ class RecordedCaptions(ModelDefaults):
 
     answers: CallMode = "one"
     needs_image = False
+    takes_words = True
 
     def __init__(
         self, captions: pd.DataFrame, *, name: str = "recorded", where: str = "recorded captions"

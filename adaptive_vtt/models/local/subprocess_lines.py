@@ -1,6 +1,7 @@
 """Any program as a model: it reads questions and writes answers, one line of JSON each.
 
-A question: {"image": PNG in base64 or null, "concepts": [...], "asks": [{"text", "options"}]}.
+A question: {"image": PNG in base64 or null, "concepts": [...], "asks": [{"text", "options"}],
+"words": what to say of the image beside the questions, such as where to look, or ""}.
 An answer: {"values": [...], "cost": 0.0}, with one value per concept: P(yes), words, null (no
 answer), {"mask": PNG in base64} (white inside) or {"unanswered": "why"}; or, of the whole
 image, {"unanswered": "why"}. What the program wants to say otherwise goes to standard error.
@@ -35,6 +36,7 @@ class SubprocessModel(ModelDefaults):
 
     One that gives no answer within ``timeout`` seconds is ended, and started again for the
     next question; so is one whose line is no answer, or longer than ``max_reply_bytes``.
+    ``takes_words``: whether it goes by "words".
     Raises InputError where it cannot be started, ModelError where it ends by itself or its
     first line is no answer.
     """
@@ -48,6 +50,7 @@ class SubprocessModel(ModelDefaults):
         timeout: float = 60.0,
         directory: Path | None = None,
         max_reply_bytes: int = MAX_REPLY_BYTES,
+        takes_words: bool = False,
     ) -> None:
         if max_reply_bytes < 1:
             raise InputError(f"max_reply_bytes: expected at least 1, got {max_reply_bytes}")
@@ -56,6 +59,7 @@ class SubprocessModel(ModelDefaults):
             raise InputError("model.command: expected a program, got nothing")
         self.name = name or Path(self._command[0]).name
         self.answers: CallMode = answers
+        self.takes_words = takes_words
         self._timeout, self._directory, self._longest = timeout, directory, max_reply_bytes
         self._answered = False
         self._program: _Program | None = None
@@ -172,8 +176,8 @@ def _hush(pipe: IO[bytes] | None) -> None:
 def _question(prompt: Prompt) -> bytes:
     image = None if prompt.image is None else base64.b64encode(png(prompt.image)).decode()
     asks = [{"text": ask.text, "options": ask.options} for ask in prompt.asks]
-    line = json.dumps({"image": image, "concepts": prompt.concepts, "asks": asks})
-    return line.encode() + b"\n"
+    told = {"image": image, "concepts": prompt.concepts, "asks": asks, "words": prompt.words}
+    return json.dumps(told).encode() + b"\n"
 
 
 def _read(line: bytes, prompt: Prompt, where: str) -> Answer | Unanswered:

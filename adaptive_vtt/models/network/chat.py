@@ -37,6 +37,9 @@ class Heard(NamedTuple):
 class Chat(Paid):
     """A chat model; ``paid`` are the options of `Paid`."""
 
+    _options: dict[str, Any]
+    """What goes into every request as it is."""
+
     def __init__(
         self, *, template: Template, encoding: Encoding | None, ways: Ways, **paid: Any
     ) -> None:
@@ -47,6 +50,13 @@ class Chat(Paid):
     @property
     def template_hash(self) -> str:  # type: ignore[override]  # follows from the template
         return self.template.hash
+
+    @property
+    def takes_words(self) -> bool:  # type: ignore[override]  # follows from the template
+        return self.template.takes_words
+
+    def protocol(self) -> dict[str, Any]:
+        return self.template.protocol(self._options)
 
     def statistics(self) -> dict[str, Any]:
         found = kind(self._ways.now) if self._ways.settled else None

@@ -23,6 +23,7 @@ _PLACES: dict[str, Callable[[Prompt], Any]] = {
     "questions": lambda prompt: [ask.text for ask in prompt.asks],
     "question": lambda prompt: prompt.asks[0].text if prompt.asks else prompt.concepts[0],
     "options": lambda prompt: list(prompt.asks[0].options) if prompt.asks else [],
+    "words": lambda prompt: prompt.words,
 }
 """What may stand in a request, beside the image."""
 _IMAGE = "image_base64"
@@ -33,11 +34,12 @@ class HttpJson(HttpEndpoint):
 
     ``request``: any JSON, where a text that is a placeholder becomes what it names, and
     placeholders within longer texts become words: {image_base64}, {concepts}, {concept},
-    {questions}, {question}, {options}; with {concept}, {question} or {options} a call asks one
-    concept, else all of an image. ``response``: a path such as "outputs.0.scores", to
-    one value per concept as a list, an object by concept, or, of a single concept, a value;
-    or an object: concept -> path. A value is P(yes), true, false, null (no answer) or, where
-    questions are in words, words; a reply with nothing of the kind there is malformed.
+    {questions}, {question}, {options}, {words} (what to say of the image beside the questions, or
+    nothing); with {concept}, {question} or {options} a call asks one concept, else all of an
+    image. ``response``: a path such as "outputs.0.scores", to one value per concept as a list, an
+    object by concept, or, of a single concept, a value; or an object: concept -> path. A value is
+    P(yes), true, false, null (no answer) or, where questions are in words, words; a reply with
+    nothing of the kind there is malformed.
     ``input_tokens``, ``output_tokens``: paths to the server's counts;
     ``most_input_tokens``, ``most_output_tokens``: the most they can be.
     Raises InputError for placeholders and paths that are none.
@@ -63,7 +65,7 @@ class HttpJson(HttpEndpoint):
         answers = "one" if names & {"concept", "question", "options"} else "all"
         found = written_out(texts(request, "", "", "payload"))
         super().__init__(url, answers=answers, bound=bound, keys=[*keys, *found], **options)
-        self._request = request
+        self._request, self.takes_words = request, "words" in names
         self._response = response
         self._encoding = encoding or Encoding()
         self._usage_paths = (input_tokens, output_tokens)

@@ -4,22 +4,39 @@ answers are told apart.
 ``zero-shot`` asks and says in which form to answer. ``chain-of-thought`` asks for reasons
 before the answer (EndoBench, Table 6, reports such a variant and not its words).
 ``few-shot`` shows two sets of sample answers first, as MedTest does (thesis LYU2308, CUHK 2024,
-section 4.1.2), in the order of the questions. All words are ours. The image goes first and
-is the adapter's business. Every template has a hash, which belongs into the journal: answers
-to other words are answers of another audit.
+section 4.1.2), in the order of the questions. The words of these three are ours; ``endobench`` is
+EndoBench's prompt for evaluation (appendix B.2) and ``medtest`` is MedTest's (``medtest_prompt``),
+as printed. Neither paper prints where words about the image would go: here they come before the
+questions. The image goes first and is the adapter's business. Every template has a hash, which
+belongs into the journal: answers to other words are answers of another audit.
 """
 
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from string import ascii_uppercase
 from types import MappingProxyType
+from typing import Any
 
 from ...errors import unknown
 from ...types import Ask, Prompt, Unanswered
+from . import medtest_prompt
+from .layouts import check_fit, filled, placeholders, read_layout
 
 MISSING = "no answer to this question in the reply"
+_NUMBERED = re.compile(r"[*\s]*(\d+)\s*[:.)*]+\s*(.*)")
+_QUOTED = re.compile(r'"[^"\n]*"(?:\s*,\s*"[^"\n]*")*')
+_TITLE, _NUMBERED_TITLE = "Question: {text}", "Question {number}: {text}"
+_LATER: Mapping[str, object] = {
+    "layout": "",
+    "title": _TITLE,
+    "numbered_title": _NUMBERED_TITLE,
+    "quoted": False,
+    "wordings": {},
+}
+"""Fields that came later: in the hash unless they are these, so that older audits can go on."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +47,11 @@ class Template:
     ``letter``, ``words``, ``yes_no``: how to answer one question with options, without, and
     about a concept that has no words (``ask_concept`` with {concept} are its words then).
     ``several``: how to answer when there are several. ``examples``: sets of sample answers,
-    concept -> answer; concepts without one show ``absent``.
+    concept -> answer; concepts without one show ``absent``; ``quoted``: they stand in one line,
+    in quotation marks, and so should a reply. ``title``, ``numbered_title``: of a question
+    ({text}), and of one among several. ``wordings``: concept -> what it is asked in, whatever the
+    data set says. ``layout``: the whole text with placeholders (``layouts``), which then says by
+    itself how to answer; "": opening, examples, words, questions and how to answer, in this order.
     """
 
     name: str
@@ -47,47 +68,92 @@ class Template:
     examples: tuple[Mapping[str, str], ...] = ()
     absent: str = ""
     example_title: str = "Sample answers {number}:"
+    layout: str = ""
+    title: str = _TITLE
+    numbered_title: str = _NUMBERED_TITLE
+    quoted: bool = False
+    wordings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def takes_words(self) -> bool:
+        """Whether ``Prompt.words`` reach the text."""
+        return not self.layout or "words" in placeholders(self.layout)
 
     @property
     def hash(self) -> str:
         """A short hash of all words: other words, another hash."""
-        parts = [(f.name, getattr(self, f.name)) for f in fields(self)]
-        plain = [(n, [sorted(e.items()) for e in v] if n == "examples" else v) for n, v in parts]
+        given = [(f.name, getattr(self, f.name)) for f in fields(self)]
+        parts = [(name, said) for name, said in given if said != _LATER.get(name, ...)]
+        plain = [(name, _plain(said)) for name, said in parts]
         return hashlib.blake2b(repr(plain).encode(), digest_size=8).hexdigest()
+
+    def protocol(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """What a model with this template and these options of its requests tells of them."""
+        temperature = options.get("temperature")
+        known = isinstance(temperature, int | float)
+        return {"template": self.name, "temperature": temperature if known else None}
 
     def render(self, prompt: Prompt) -> str:
         """The user's text of a prompt: its questions, sample answers, and how to answer."""
         asks = self.asks(prompt)
-        parts = [self.opening, *self._examples(prompt)]
-        if len(asks) == 1:
-            parts += [_worded(asks[0]), self._how(asks[0], not _has_words(prompt, 0))]
-        else:
-            parts += [_worded(ask, number) for number, ask in enumerate(asks, start=1)]
-            parts.append(self.several)
+        if self.layout:
+            return self._laid_out(prompt, asks)
+        questions = self._questions(asks)
+        many = len(asks) > 1
+        how = self.several if many else self._how(asks[0], not _has_words(prompt, 0))
+        parts = [self.opening, *self._examples(prompt), prompt.words, *questions, how]
         return "\n".join(part for part in parts if part)
 
     def asks(self, prompt: Prompt) -> tuple[Ask, ...]:
         """The questions of a prompt, those about bare concepts put into words."""
-        return tuple(
-            prompt.asks[k]
-            if _has_words(prompt, k)
-            else Ask(self.ask_concept.format(concept=concept))
-            for k, concept in enumerate(prompt.concepts)
-        )
+        return tuple(self._ask(prompt, k) for k in range(len(prompt.concepts)))
 
     def split(self, reply: str, count: int) -> tuple[str | Unanswered, ...]:
         """The answers to ``count`` questions in one reply, by their numbers.
 
-        Where no line has a number, lines answer in order if there are as many as questions.
+        Where no line has a number, lines answer in order if there are as many as questions; of a
+        ``quoted`` template, so do answers in quotation marks.
         """
         if count == 1:
             return (reply.strip(),)
+        if self.quoted and len(quoted := _QUOTED.findall(reply)) == count:
+            return tuple(answer.replace('"', "") or Unanswered(MISSING) for answer in quoted)
         lines = [line.strip() for line in reply.splitlines() if line.strip()]
-        numbered = [re.match(r"[*\s]*(\d+)\s*[:.)*]+\s*(.*)", line) for line in lines]
+        numbered = [_NUMBERED.match(line) for line in lines]
         found = {int(m.group(1)): m.group(2).strip("* ") for m in reversed(numbered) if m}
         if not found and len(lines) == count:
             found = dict(enumerate(lines, start=1))
         return tuple(found.get(k) or Unanswered(MISSING) for k in range(1, count + 1))
+
+    def _ask(self, prompt: Prompt, place: int) -> Ask:
+        concept = prompt.concepts[place]
+        if not _has_words(prompt, place):
+            return Ask(self.ask_concept.format(concept=concept))
+        ask = prompt.asks[place]
+        return Ask(self.wordings.get(concept, ask.text), ask.options)
+
+    def _questions(self, asks: tuple[Ask, ...]) -> list[str]:
+        """Each question with its title and options."""
+        title = self.title if len(asks) == 1 else self.numbered_title
+        numbered = enumerate(asks, start=1)
+        return [
+            "\n".join([title.format(number=k, text=ask.text), *_listed(ask)]) for k, ask in numbered
+        ]
+
+    def _laid_out(self, prompt: Prompt, asks: tuple[Ask, ...]) -> str:
+        """The layout, filled in; raises InputError where it does not fit the questions."""
+        options = [_options(ask) for ask in asks]
+        told = {"has_options": any(options), "has_words": bool(prompt.words)}
+        check_fit(f"template {self.name!r}", self.layout, len(asks), **told)
+        values = {
+            "question": asks[0].text,
+            "options": "\n".join(options[0]),
+            "questions": "\n".join(self._questions(asks)),
+            "concept": prompt.concepts[0],
+            "words": prompt.words,
+            "examples": "\n".join(self._examples(prompt)),
+        }
+        return filled(self.layout, values)
 
     def _how(self, ask: Ask, bare: bool) -> str:
         if bare:
@@ -100,25 +166,37 @@ class Template:
             return []
         shown = []
         for number, example in enumerate(self.examples, start=1):
-            shown.append(self.example_title.format(number=number))
+            title = self.example_title.format(number=number)
             answers = [example.get(concept, self.absent) for concept in prompt.concepts]
+            if self.quoted:
+                shown.append(f"{title} {' '.join(answers)}")
+                continue
+            shown.append(title)
             several = len(answers) > 1
             shown += [f"{k}: {a}" if several else a for k, a in enumerate(answers, start=1)]
         return shown
+
+
+def _plain(said: object) -> object:
+    """A field for hashing: mappings as sorted pairs."""
+    if isinstance(said, Mapping):
+        return sorted(said.items())
+    return [_plain(each) for each in said] if isinstance(said, tuple) else said
 
 
 def _has_words(prompt: Prompt, place: int) -> bool:
     return bool(prompt.asks) and bool(prompt.asks[place].text)
 
 
-def _worded(ask: Ask, number: int | None = None) -> str:
-    """A question and its options, one per line."""
-    title = "Question" if number is None else f"Question {number}"
-    lines = [f"{title}: {ask.text}"]
-    if ask.options:
-        pairs = zip(ascii_uppercase, ask.options, strict=False)
-        lines += ["Options:", *(f"{letter}. {option}" for letter, option in pairs)]
-    return "\n".join(lines)
+def _options(ask: Ask) -> list[str]:
+    """A line per option."""
+    pairs = zip(ascii_uppercase, ask.options, strict=False)
+    return [f"{letter}. {option}" for letter, option in pairs]
+
+
+def _listed(ask: Ask) -> list[str]:
+    """The options under their title; nothing where there are none."""
+    return ["Options:", *_options(ask)] if ask.options else []
 
 
 _REASONS = "First describe what the image shows that bears on the question, step by step. "
@@ -180,13 +258,36 @@ _BUILT_IN = (
         examples=(_POLYP, _INFLAMED),
         absent="Not relevant",
     ),
+    Template(
+        "endobench",
+        layout="{words}\n{question}:\n{options}\nPlease select the correct answer from the options "
+        "above.",
+    ),
+    Template(
+        "medtest",
+        layout="\n".join(
+            [medtest_prompt.OPENING, "{words}", "{questions}", "{examples}", medtest_prompt.CLOSING]
+        ),
+        title='"Question": "{text}"',
+        numbered_title='"Question": "{text}"',
+        examples=medtest_prompt.SAMPLES,
+        absent=f'"{medtest_prompt.NOT_RELEVANT}"',
+        example_title="Sample answers set{number}:",
+        quoted=True,
+        wordings=medtest_prompt.QUESTIONS,
+    ),
 )
 TEMPLATES: Mapping[str, Template] = MappingProxyType({each.name: each for each in _BUILT_IN})
 """The built-in templates, by name."""
 
 
-def template(name: str) -> Template:
-    """The built-in template called ``name``; raises InputError for another."""
-    if name not in TEMPLATES:
-        raise unknown("template", name, TEMPLATES)
-    return TEMPLATES[name]
+def template(name: str, base: Path | None = None) -> Template:
+    """The built-in template called ``name``, or that of a text file, such as "my.txt", which is
+    looked for in ``base``; raises InputError for another name, and for a file that is no layout
+    (``layouts.read_layout``)."""
+    if name in TEMPLATES:
+        return TEMPLATES[name]
+    path = Path(name)
+    if not path.suffix and len(path.parts) < 2:
+        raise unknown("template", name, [*TEMPLATES, "a file such as my.txt"])
+    return Template(path.name, layout=read_layout((base or Path()) / path))

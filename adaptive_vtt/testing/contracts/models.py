@@ -97,6 +97,11 @@ class ModelContract:
             for said in (model.version, model.template_hash, model.content()):
                 assert said is None or isinstance(said, str)
             assert isinstance(model.needs_image, bool)
+            assert isinstance(model.takes_words, bool)
+            worded = model.template_hash is not None
+            assert model.takes_words or not worded, "its prompts do not say Prompt.words"
+            assert "template" in model.protocol() or not worded, "its protocol names no template"
+            assert_json(model.protocol())
             assert model.most_attempts >= 1
             assert_json(model.statistics())
 
