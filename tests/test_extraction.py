@@ -141,8 +141,18 @@ def test_no_answer_is_the_same_every_time() -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["answer" + " " * 50_000, "*" * 50_000, "I can't " * 8_000, "A " * 30_000, "(" * 50_000]
-    + ["not " * 20_000, "not an A, " * 8_000, "A is " * 12_000, "no ( " * 12_000, "if " * 20_000],
+    [
+        "answer" + " " * 50_000,
+        "*" * 50_000,
+        "I can't " * 8_000,
+        "A " * 30_000,
+        "(" * 50_000,
+        "not " * 20_000,
+        "not an A, " * 8_000,
+        "A is " * 12_000,
+        "no ( " * 12_000,
+        "if " * 20_000,
+    ],
 )
 def test_rambling_replies_take_no_time(reply: str) -> None:
     start = time.process_time()

@@ -55,13 +55,25 @@ class SpaceFacts(_Fact):
         return Numbering(len(self.variants), len(self.concepts))
 
 
+class JudgeFacts(_Fact):
+    """The judge model that was asked where the oracle's rule was not sure: its ``name``, how it
+    was asked, a hash of its ``prompt``, and the share of sure answers to ``check``."""
+
+    name: str
+    regime: str
+    prompt: str
+    check: float = 0.0
+
+
 class OracleFacts(_Fact):
     """``rates``: what the mean losses of a concept are called, and which truth each is about;
-    ``regime``: how replies in words are read, None where there are none."""
+    ``regime``: how replies in words are read, None where there are none; ``judge``: who was asked
+    where that left them open, None: nobody."""
 
     name: str = ""
     rates: dict[str, int] = dict(SIDES)
     regime: str | None = None
+    judge: JudgeFacts | None = None
 
 
 class SettingsFacts(_Fact):
@@ -252,11 +264,14 @@ class LostFacts(_Fact):
 
     ``interrupted``: how many. Each is sent again and may then be paid for twice, so a cap on cost
     counts it at its worst price. ``counted``: those of them that are not sent again yet, so that
-    a second interruption does not count them twice.
+    a second interruption does not count them twice. ``judge_interrupted``, ``judge_counted``: the
+    same of a judge's calls, by question.
     """
 
     interrupted: int = 0
     counted: tuple[int, ...] = ()
+    judge_interrupted: int = 0
+    judge_counted: tuple[int, ...] = ()
 
 
 class RejudgedFacts(_Fact):

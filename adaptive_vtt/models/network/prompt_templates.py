@@ -4,8 +4,8 @@ answers are told apart.
 ``zero-shot`` asks and says in which form to answer. ``chain-of-thought`` asks for reasons
 before the answer (EndoBench, Table 6, reports such a variant and not its words).
 ``few-shot`` shows two sets of sample answers first, as MedTest does (thesis LYU2308, CUHK 2024,
-section 4.1.2), in the order of the questions. All words are ours. The image goes first and
-is the adapter's business. Every template has a hash, which belongs into the journal: answers
+section 4.1.2), in the order of the questions. ``verbatim`` adds nothing, as judges need. All
+words are ours. The image goes first and is the adapter's business. Every template has a hash, which belongs into the journal: answers
 to other words are answers of another audit.
 """
 
@@ -162,6 +162,14 @@ _INFLAMED: Mapping[str, str] = MappingProxyType(
     }
 )
 
+
+class _Verbatim(Template):
+    """The words of the questions and nothing else: they say how to answer themselves."""
+
+    def render(self, prompt: Prompt) -> str:
+        return "\n".join(ask.text for ask in prompt.asks)
+
+
 _BUILT_IN = (
     Template("zero-shot"),
     Template(
@@ -180,6 +188,7 @@ _BUILT_IN = (
         examples=(_POLYP, _INFLAMED),
         absent="Not relevant",
     ),
+    _Verbatim("verbatim"),
 )
 TEMPLATES: Mapping[str, Template] = MappingProxyType({each.name: each for each in _BUILT_IN})
 """The built-in templates, by name."""
