@@ -108,6 +108,18 @@ class CanaryEntry(_Part):
     share: Share
 
 
+class JudgeEntry(_Part):
+    """What a judge model was asked about replies, and what came of it; ``JudgeFindings``."""
+
+    asked: Count = Field(description="replies that it was asked about")
+    checked: Count = Field(description="of those the rule was sure, and decided")
+    settled: Count = Field(description="it said what they mean")
+    failed: Count = Field(description="no answer came from it: they count as unanswered")
+    compared: Count = Field(description="rule and judge both had a verdict")
+    agree: Count = Field(description="of those the verdict was the same")
+    cost: float = Field(ge=0, description="of all it was asked; within the cost of the audit")
+
+
 class ResultFile(_Part):
     """The result of an audit: result.json, ``Result.to_dict()`` and ``avtt audit --json``."""
 
@@ -130,6 +142,9 @@ class ResultFile(_Part):
         None,
         description="in comparisons of two models; where both were asked, targets are rates of "
         "pairs, (1 + delta) / 2",
+    )
+    judge: JudgeEntry | None = Field(
+        None, description="where a judge model was asked what replies mean"
     )
 
 

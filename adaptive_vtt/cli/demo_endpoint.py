@@ -3,11 +3,15 @@
 import os
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 
 import typer
 
+from ..datasets.base import Dataset
+from ..datasets.formats.endobench import from_endobench
 from ..datasets.synthetic.phantom import phantom
 from ..demo_server import FAULTS, MODEL, STATISTICS, Behaviour, Brain, DemoBrain, DemoServer
+from ..demo_server.judge_brain import JudgeBrain
 from ..errors import InputError
 
 PORT = 8008
@@ -41,6 +45,20 @@ count = 100
 kind = "captions"
 [space]
 relations = ["reic"]"""
+_QUESTIONS = """[dataset]
+kind = "endobench"
+path = "{path}"
+[oracle]
+kind = "multiple-choice"
+[oracle.judge.model]  # reads what no rule can; this server is a judge, too
+kind = "openai"
+url = "{{url}}/v1"
+model = "{model}"{{key}}
+timeout = 5.0
+max_input_tokens = 1200
+max_tokens = 8
+price_input = 0.15
+price_output = 0.6"""
 _SPEC = """{own}
 [model]
 kind = "openai"
@@ -70,12 +88,14 @@ def serve(
     count: int,
     size: int,
     captions: bool = False,
+    questions: Path | None = None,
 ) -> None:
     """Answers until Ctrl-C, then says what was asked and billed.
 
     ``captions``: describes drawn scenes instead, and leaves ``error_rate`` of what is there
     out; it mistakes half and makes up a third as much. What is asked does not matter to it,
     nor do ``worse``, ``refusals``, ``rambling``, ``count`` and ``size``.
+    ``questions``: a file of multiple-choice questions that it knows in place of frames.
     """
     for name, share in (
         ("--error-rate", error_rate),
@@ -92,11 +112,14 @@ def serve(
     behaviour = Behaviour(
         latency=latency, spread=0.3, **dict.fromkeys(FAULTS, faults / len(FAULTS)), seed=seed
     )
+    habits = {"worse": worse, "refusals": refusals, "rambling": rambling}
     if captions:
         offer = _captioner(error_rate, seed)
+    elif questions is not None:
+        offer = _examinee(questions, error_rate, seed, habits | {"vague": rambling})
     else:
         typer.echo(f"drawing {count} synthetic frames of {size} x {size} pixels ...")
-        offer = _endoscopist(error_rate, worse, refusals, rambling, seed, count, size)
+        offer = _endoscopist(error_rate, seed, count, size, habits)
     with DemoServer(offer.brain, behaviour, port=port, model=offer.model, key=key) as server:
         try:
             typer.echo(_introduction(server, offer, key_env))
@@ -106,23 +129,29 @@ def serve(
 
 
 def _endoscopist(
-    error_rate: float,
-    worse: float,
-    refusals: float,
-    rambling: float,
-    seed: int,
-    count: int,
-    size: int,
+    error_rate: float, seed: int, count: int, size: int, habits: dict[str, float]
 ) -> _Offer:
     frames = phantom(count, size=size, seed=seed)
-    errors = spread_errors(frames.concepts, error_rate)
-    brain = DemoBrain(
-        frames, error=errors, worse=worse, refusals=refusals, rambling=rambling, seed=seed
-    )
-    rates = ", ".join(f"{concept} {rate:.1%}" for concept, rate in errors.items())
-    rates += f";\n          up to {worse:.0%} more where a frame is perturbed"
+    brain, rates = _brain(frames, error_rate, seed, habits)
     dataset = f"{count} synthetic ones, {size} x {size} pixels"
     return _Offer(brain, MODEL, dataset, rates, _FRAMES.format(count=count, size=size, seed=seed))
+
+
+def _examinee(path: Path, error_rate: float, seed: int, habits: dict[str, float]) -> _Offer:
+    asked = from_endobench(path)
+    brain, rates = _brain(asked, error_rate, seed, habits)
+    spec = _QUESTIONS.format(path=path, model=MODEL)
+    return _Offer(JudgeBrain(brain), MODEL, f"those of {path}", rates, spec)
+
+
+def _brain(
+    dataset: Dataset, error_rate: float, seed: int, habits: dict[str, float]
+) -> tuple[DemoBrain, str]:
+    """What knows the dataset, and its error rates in words."""
+    errors = spread_errors(dataset.concepts, error_rate)
+    rates = ", ".join(f"{concept} {rate:.1%}" for concept, rate in errors.items())
+    rates += f";\n          up to {habits['worse']:.0%} more where a frame is perturbed"
+    return DemoBrain(dataset, error=errors, seed=seed, **habits), rates
 
 
 def _captioner(error_rate: float, seed: int) -> _Offer:
@@ -160,7 +189,8 @@ def _key(variable: str | None) -> str | None:
 
 def _introduction(server: DemoServer, offer: _Offer, key_env: str | None) -> str:
     key = f'\nkey = "{key_env}"' if key_env else ""
-    spec = _SPEC.format(own=offer.spec, url=server.url, model=server.model, key=key)
+    own = offer.spec.replace("{url}", server.url).replace("{key}", key)
+    spec = _SPEC.format(own=own, url=server.url, model=server.model, key=key)
     return f"""
 serving   {server.url}/v1   (OpenAI's chat completions, and batches of them)
           {server.url}/v2   (Open Inference Protocol), {server.url}/predict

@@ -1,5 +1,6 @@
 """``avtt serve-demo``: a model endpoint on loopback, to try an audit on."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,8 +33,18 @@ def serve_demo(
     ] = 0.05,
     refusals: Annotated[float, typer.Option(help="Share of questions refused.")] = 0.01,
     rambling: Annotated[
-        float, typer.Option(help="Share of answers that are buried in words.")
+        float,
+        typer.Option(
+            help="Share of answers that are buried in words; of --questions as many again name "
+            "no option, for a judge to read."
+        ),
     ] = 0.1,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Multiple-choice questions to know, as EndoBench.tsv has them.", metavar="TSV"
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same frames and answers.")] = 0,
     count: Annotated[int, typer.Option(help="How many synthetic frames it knows.")] = 200,
     size: Annotated[int, typer.Option(help="Side of the frames in pixels.")] = 256,
@@ -53,6 +64,7 @@ def serve_demo(
         faults=faults,
         refusals=refusals,
         rambling=rambling,
+        questions=questions,
         seed=seed,
         count=count,
         size=size,

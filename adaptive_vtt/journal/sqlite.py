@@ -258,7 +258,12 @@ class SQLiteJournal:
             "(SELECT count(*) FROM sources) AS sources, (SELECT total(cost) FROM calls) "
             "+ (SELECT total(cost) FROM sources) AS cost"
         )
-        return Tally(**found[0]) if found else Tally(0, 0, 0, 0.0)
+        if not found:
+            return Tally(0, 0, 0, 0.0)
+        if judging := self.judging():  # answers that wait for their judge are paid for, too
+            judged = {call for (call,) in self._rows("SELECT call FROM calls")}
+            found[0]["cost"] += sum(row.cost for row in judging if row.call not in judged)
+        return Tally(**found[0])
 
     def links(self) -> list[Link]:
         rows = self._read("SELECT kind, row, seal FROM chain ORDER BY link")

@@ -5,8 +5,8 @@ answers are told apart.
 before the answer (EndoBench, Table 6, reports such a variant and not its words).
 ``few-shot`` shows two sets of sample answers first, as MedTest does (thesis LYU2308, CUHK 2024,
 section 4.1.2), in the order of the questions. ``verbatim`` adds nothing, as judges need. All
-words are ours. The image goes first and is the adapter's business. Every template has a hash, which belongs into the journal: answers
-to other words are answers of another audit.
+words are ours. The image goes first and is the adapter's business. Every template has a hash,
+which belongs into the journal: answers to other words are answers of another audit.
 """
 
 import hashlib
