@@ -55,6 +55,9 @@ ENDED = "judged anew: nothing was asked"
 SPEC = ("spec", "base", "program", "parts")
 """Facts by which a journal's SPEC.toml is built again; its oracle would be the old one."""
 
+Verdicts = dict[tuple[int | None, str], Value]
+"""What a judge said, by question and the hash of what it was asked; None: of any question."""
+
 
 @dataclass(frozen=True)
 class _Audit:
@@ -177,10 +180,10 @@ def _check_judge(then: _Audit, space: QuestionSpace) -> None:
         return
     now, before = space.oracle.judge_by.describe(), then.facts.settings.oracle.judge
     if before is None or any(now[n] != getattr(before, n) for n in ("name", "regime", "prompt")):
-        asked = "none" if before is None else f"{before.name}, a {before.regime}"
+        asked = "none" if before is None else f"{before.name}, {before.regime}"
         raise InputError(
             f"rejudge: {then.where}: expected the judge that read its replies ({asked}), got "
-            f"{now['name']}, a {now['regime']}, which would have to be asked and paid; begin an "
+            f"{now['name']}, {now['regime']}, which would have to be asked and paid; begin an "
             "audit with it, or take it out (--option judge=false) to go by the rule alone"
         )
 
@@ -236,10 +239,10 @@ def _judged(then: _Audit, judge: Judge) -> list[CallRow]:
     return rows
 
 
-def _verdicts(then: _Audit, space: QuestionSpace) -> dict[tuple[int | None, str], Value]:
+def _verdicts(then: _Audit, space: QuestionSpace) -> Verdicts:
     """What the judge said, by question and the hash of what it was asked, and, of any question
     (None), by that alone; nothing where it is not wanted."""
-    found: dict[tuple[int | None, str], Value] = {}
+    found: Verdicts = {}
     for row in verdicts(then.judging) if space.oracle.judge_by is not None else ():
         value = from_json(row.said[0], "journal: judging")
         found[row.question, row.asked] = value
@@ -253,7 +256,7 @@ def _said_of(
     judge: Judge,
     call: int,
     answer: Answer,
-    said: Mapping[tuple[int | None, str], Value],
+    said: Verdicts,
 ) -> dict[int, Value]:
     """What the judge said of an answer, by question. Raises InputError where it was not asked, and
     the rule is not sure."""
