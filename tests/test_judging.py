@@ -278,7 +278,7 @@ def _billed_audit(path: Path, bill: Path, tick: Callable[[], None] = lambda: Non
     model, judge = Voluble(), Reader()
     billing(model, MODEL_PRICE)
     billing(judge, JUDGE_PRICE)
-    options: dict[str, Any] = {"max_cost": 25.0, "half_width": None, "batch": 2, "journal": path}
+    options: dict[str, Any] = {"max_cost": 25.0, "half_width": None, "journal": path}
     return audit(JudgeModel(judge, check=0.2), model, **options)
 
 
