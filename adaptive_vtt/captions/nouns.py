@@ -33,10 +33,10 @@ class NounReader:
     """Reads the objects out of English captions; the tagger is built in unless one is given.
 
     ``abstract``: phrases, in the singular, that are no objects; ``compounds``: phrases, in
-    the singular, that are one object whatever the tagger says of their words. What a caption says
-    is not there ("no people or cars") is not named. With () for both it is REIC's plain rule. An object named in the singular and in the plural is named
-    once. The phrase as a whole goes where its last noun stands before "of": "a coffee cup of
-    tea" names tea.
+    the singular, that are one object whatever the tagger says of their words. What a caption
+    says is not there ("no people or cars") is not named. With () for both it is REIC's plain
+    rule. An object named in the singular and in the plural is named once. The phrase as a whole
+    goes where its last noun stands before "of": "a coffee cup of tea" names tea.
     """
 
     def __init__(
