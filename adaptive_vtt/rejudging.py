@@ -179,8 +179,8 @@ def _check_judge(then: _Audit, space: QuestionSpace) -> None:
     if space.oracle.judge_by is None:
         return
     now, before = space.oracle.judge_by.describe(), then.facts.settings.oracle.judge
-    if before is None or any(now[n] != getattr(before, n) for n in ("name", "regime", "prompt")):
-        asked = "none" if before is None else f"{before.name}, {before.regime}"
+    if before is None or any(now[n] != before.get(n) for n in ("name", "regime", "prompt")):
+        asked = "none" if before is None else f"{before.get('name')}, {before.get('regime')}"
         raise InputError(
             f"rejudge: {then.where}: expected the judge that read its replies ({asked}), got "
             f"{now['name']}, {now['regime']}, which would have to be asked and paid; begin an "

@@ -106,7 +106,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/failing": ("mutants", "usage_counts", "hostile_server", "hostile_bodies"),
     "engine/journaled_answers": ("rejudging",),
     "engine/judge": ("mutants", "audit", "sources", "outcomes", "concurrency"),
-    "engine/judging": ("judging",),
+    "engine/judging": ("judging", "judging_resumed"),
     "engine/law": ("law", "verify_draws"),
     "engine/options": ("audit_settings", "audit", "goals"),
     "engine/prices": ("prices",),

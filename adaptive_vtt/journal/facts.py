@@ -55,16 +55,6 @@ class SpaceFacts(_Fact):
         return Numbering(len(self.variants), len(self.concepts))
 
 
-class JudgeFacts(_Fact):
-    """The judge model that was asked where the oracle's rule was not sure: its ``name``, how it
-    was asked, a hash of its ``prompt``, and the share of sure answers to ``check``."""
-
-    name: str
-    regime: str
-    prompt: str
-    check: float = 0.0
-
-
 class OracleFacts(_Fact):
     """``rates``: what the mean losses of a concept are called, and which truth each is about;
     ``regime``: how replies in words are read, None where there are none; ``judge``: who was asked
@@ -73,7 +63,7 @@ class OracleFacts(_Fact):
     name: str = ""
     rates: dict[str, int] = dict(SIDES)
     regime: str | None = None
-    judge: JudgeFacts | None = None
+    judge: dict[str, Any] | None = None
 
 
 class SettingsFacts(_Fact):
