@@ -57,8 +57,7 @@ class SpaceFacts(_Fact):
 
 class OracleFacts(_Fact):
     """``rates``: what the mean losses of a concept are called, and which truth each is about;
-    ``regime``: how replies in words are read, None where there are none; ``judge``: who was asked
-    where that left them open, None: nobody."""
+    ``regime``: how replies in words are read, None where none are; ``judge``: who read the rest."""
 
     name: str = ""
     rates: dict[str, int] = dict(SIDES)
@@ -254,8 +253,7 @@ class LostFacts(_Fact):
 
     ``interrupted``: how many. Each is sent again and may then be paid for twice, so a cap on cost
     counts it at its worst price. ``counted``: those of them that are not sent again yet, so that
-    a second interruption does not count them twice. ``judge_interrupted``, ``judge_counted``: the
-    same of a judge's calls, by question.
+    a second interruption does not count them twice. ``judge_...``: the same of a judge's calls.
     """
 
     interrupted: int = 0
