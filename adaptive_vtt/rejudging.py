@@ -38,13 +38,15 @@ from .engine.belief import Learnt
 from .engine.canaries import repeated
 from .engine.journaled_answers import LOST, values_of
 from .engine.judge import Judge
+from .engine.judging import hash_of, verdicts
 from .engine.selector import teach
 from .engine.settings import describe_oracle, describe_space
 from .errors import InputError
 from .journal import Journal, SQLiteJournal, open_journal, read_journal
+from .journal.answer_json import from_json
 from .journal.facts import Facts, read_facts
 from .journal.files import JOURNAL, journal_at
-from .journal.rows import CallRow, DrawRow, SourceRow
+from .journal.rows import CallRow, DrawRow, JudgingRow, SourceRow
 from .results import Result, summarise
 from .space import QuestionSpace
 from .types import ERROR, Answer, TargetId, Value
@@ -52,6 +54,9 @@ from .types import ERROR, Answer, TargetId, Value
 ENDED = "judged anew: nothing was asked"
 SPEC = ("spec", "base", "program", "parts")
 """Facts by which a journal's SPEC.toml is built again; its oracle would be the old one."""
+
+Verdicts = dict[tuple[int | None, str], Value]
+"""What a judge said, by question and the hash of what it was asked; None: of any question."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class _Audit:
     draws: list[DrawRow]
     calls: list[CallRow]
     sources: list[SourceRow]
+    judging: list[JudgingRow]
 
     @classmethod
     def of(cls, journal: Journal, where: str) -> "_Audit":
@@ -75,7 +81,8 @@ class _Audit:
             registered = len(raw["certificate"]["targets"])
             draws = [replace(draw, moves=draw.moves[:registered]) for draw in draws]
         heard = [row for row in journal.sources() if not row.canary]
-        return cls(where, journal.head, raw, read_facts(raw), draws, journal.calls(), heard)
+        facts, calls = read_facts(raw), journal.calls()
+        return cls(where, journal.head, raw, facts, draws, calls, heard, journal.judging())
 
 
 def rejudge(
@@ -111,6 +118,7 @@ def rejudge(
     with closing(open_journal(None if folder is None else folder / JOURNAL)) as made:
         made.add_draws(then.draws)
         made.add_sources(then.sources)
+        made.add_judging(then.judging if space.oracle.judge_by is not None else [])
         made.add_calls(rows)
         made.set_facts(**facts)  # last: until then the folder holds no audit
         result = summarise(made).inspected(Inspection(made, space))
@@ -141,6 +149,7 @@ def _trouble(journal: Journal) -> list[str]:
 def _check_same(then: _Audit, space: QuestionSpace) -> None:
     """Raises InputError where the questions, or the targets, would be other ones."""
     facts = then.facts
+    _check_judge(then, space)
     if space.oracle.needs_source and then.calls and not then.sources:
         raise InputError(
             f"rejudge: {then.where}: {_name(space)} compares with answers about source images, and "
@@ -162,6 +171,20 @@ def _check_same(then: _Audit, space: QuestionSpace) -> None:
         raise InputError(
             f"rejudge: {then.where}: expected an oracle that goes by the likeliest class, as a "
             f"misclassification rate was certified, got {_name(space)}"
+        )
+
+
+def _check_judge(then: _Audit, space: QuestionSpace) -> None:
+    """Raises InputError where another judge would have to be asked: that takes calls and money."""
+    if space.oracle.judge_by is None:
+        return
+    now, before = space.oracle.judge_by.describe(), then.facts.settings.oracle.judge
+    if before is None or any(now[n] != before.get(n) for n in ("name", "regime", "prompt")):
+        asked = "none" if before is None else f"{before.get('name')}, {before.get('regime')}"
+        raise InputError(
+            f"rejudge: {then.where}: expected the judge that read its replies ({asked}), got "
+            f"{now['name']}, {now['regime']}, which would have to be asked and paid; begin an "
+            "audit with it, or take it out (--option judge=false) to go by the rule alone"
         )
 
 
@@ -201,17 +224,55 @@ def _judged(then: _Audit, judge: Judge) -> list[CallRow]:
     does not hold."""
     for source in then.sources:
         judge.sources.know(source)
-    rows = []
+    rows, said = [], _verdicts(then, judge.space)
     for call in then.calls:
         _check_source(then, judge, call.call)
         values = values_of(judge.space, judge.answers, call)
         _check_kinds(then, judge.space, values)
-        row = judge.row(call.call, Answer(values, call.cost), call.elapsed)
+        answer = Answer(values, call.cost)
+        mine = _said_of(then, judge, call.call, answer, said)
+        row = judge.row(call.call, answer, call.elapsed, mine)
         if any(value is LOST for value in values):
             _check_lost(then, judge, call, row)
         judge.forget(call.call)
         rows.append(row)
     return rows
+
+
+def _verdicts(then: _Audit, space: QuestionSpace) -> Verdicts:
+    """What the judge said, by question and the hash of what it was asked, and, of any question
+    (None), by that alone; nothing where it is not wanted."""
+    found: Verdicts = {}
+    for row in verdicts(then.judging) if space.oracle.judge_by is not None else ():
+        value = from_json(row.said[0], "journal: judging")
+        found[row.question, row.asked] = value
+        if isinstance(value, str):
+            found[None, row.asked] = value
+    return found
+
+
+def _said_of(
+    then: _Audit,
+    judge: Judge,
+    call: int,
+    answer: Answer,
+    said: Verdicts,
+) -> dict[int, Value]:
+    """What the judge said of an answer, by question. Raises InputError where it was not asked, and
+    the rule is not sure."""
+    found: dict[int, Value] = {}
+    for question, query in judge.queries(call, answer).items():
+        asked = hash_of(query.text)
+        verdict = said.get((question, asked), said.get((None, asked)))
+        if verdict is not None:
+            found[question] = verdict
+        elif not query.sure:
+            raise InputError(
+                f"rejudge: {then.where}: the judge was not asked about the answer to question "
+                f"{question}, which the rule cannot read now; an audit with this oracle has to ask "
+                "anew, or take the judge out (--option judge=false)"
+            )
+    return found
 
 
 def _check_source(then: _Audit, judge: Judge, call: int) -> None:

@@ -120,6 +120,18 @@ class ProtocolEntry(_Part):
     left_out: Count = Field(description="images not asked about: no region of them is marked")
 
 
+class JudgeEntry(_Part):
+    """What a judge model was asked about replies, and what came of it; ``JudgeFindings``."""
+
+    asked: Count = Field(description="replies that it was asked about")
+    checked: Count = Field(description="of those the rule was sure, and decided")
+    settled: Count = Field(description="it said what they mean")
+    failed: Count = Field(description="no answer came from it: they count as unanswered")
+    compared: Count = Field(description="rule and judge both had a verdict")
+    agree: Count = Field(description="of those the verdict was the same")
+    cost: float = Field(ge=0, description="of all it was asked; within the cost of the audit")
+
+
 class ResultFile(_Part):
     """The result of an audit: result.json, ``Result.to_dict()`` and ``avtt audit --json``."""
 
@@ -143,6 +155,9 @@ class ResultFile(_Part):
         None,
         description="in comparisons of two models; where both were asked, targets are rates of "
         "pairs, (1 + delta) / 2",
+    )
+    judge: JudgeEntry | None = Field(
+        None, description="where a judge model was asked what replies mean"
     )
 
 

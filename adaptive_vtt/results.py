@@ -22,6 +22,7 @@ from .journal.facts import CertificateFacts, Facts, read_facts
 from .journal.protocol_facts import ProtocolFacts
 from .journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
 from .oracles.caption_findings import Findings, found
+from .oracles.judge_findings import JudgeFindings, cost_of, found_by_judge
 from .types import TargetId
 from .utils.files import write_text
 from .utils.interval_bars import Bar, bars, figure
@@ -80,7 +81,8 @@ class Result:
     the intervals, and how surely, in words; None where nothing is certified. In audits with
     ``at_most``, ``decided`` says on which side of it a target lies: "above", "below" (at most at
     it), or "open". ``versus``: in comparisons of two models, how every target stands; where both
-    were asked, ``targets`` are rates of pairs, (1 + delta) / 2.
+    were asked, ``targets`` are rates of pairs, (1 + delta) / 2. ``judge``: what a judge of replies
+    was asked, and what that cost, within ``cost``.
     """
 
     targets: pd.DataFrame
@@ -99,6 +101,7 @@ class Result:
     warnings: tuple[str, ...] = ()
     guarantee: str | None = None
     versus: tuple[Compared, ...] = ()
+    judge: JudgeFindings | None = None
     source: Source | None = field(default=None, compare=False)
 
     def failures(self) -> pd.DataFrame:
@@ -175,6 +178,7 @@ class Result:
             "warnings": list(self.warnings),
             "guarantee": self.guarantee,
             "versus": [asdict(row) for row in self.versus] or None,
+            "judge": None if self.judge is None else self.judge.as_dict(),
         }
 
     as_dict = to_dict
@@ -336,7 +340,7 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         targets=targets,
         calls=len(draws) + len(sources),
         questions=len(table),
-        cost=sum(c.cost for c in calls) + sum(s.cost for s in sources),
+        cost=cost_of(calls, sources, journal.judging()),
         reason=facts.ended.reason if facts.ended else None,
         waiting=len(draws) - len(calls),
         derived=derive(facts.space, rates if together else {}),
@@ -346,6 +350,7 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         warnings=tuple(cautions(facts, targets, canaries, calls)),
         scoring=facts.settings.oracle.regime,
         protocol=facts.protocol,
+        judge=found_by_judge(journal.judging(), calls),
         head=journal.head,
         guarantee=None if facts.certificate is None else facts.certificate.promise,
         versus=tuple(compared(facts.certificate, _rows(targets), draws, calls, facts.known_a)),

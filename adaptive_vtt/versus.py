@@ -190,6 +190,12 @@ class Versus:
         notes: Mapping[str, Any] | None,
         begin: "partial[Audit]",
     ) -> Audit:
+        if self.space.oracle.judge_by is not None:
+            raise InputError(
+                "versus: expected an oracle whose rule reads replies alone, got one with a judge "
+                "model, which a comparison does not ask; take [oracle.judge] out, or audit each "
+                "model alone"
+            )
         known = _Known()
         if journal_a is not None and use != "proxy":
             known = self._known(a, journal_a, use)

@@ -9,7 +9,8 @@ from small_lexicons import folder, glove
 
 from adaptive_vtt.captions import calibration
 from adaptive_vtt.captions.embeddings import MiniLM
-from adaptive_vtt.captions.language import same
+from adaptive_vtt.captions.language import reader, same
+from adaptive_vtt.captions.nouns import NounReader
 from adaptive_vtt.captions.sameness import AnyOf, Folding, Literal, Matcher, singular
 from adaptive_vtt.captions.thesaurus import Thesaurus
 from adaptive_vtt.captions.wordnet import FOLDER_VARIABLE
@@ -157,3 +158,23 @@ def test_minilm_is_used_where_it_is_installed(
     matcher = same(wordnet=folder if has_wordnet else None)
     assert matcher.describe.endswith("all-MiniLM-L6-v2 (similarity of 0.83 or more)")
     assert ("WordNet" in matcher.describe) == has_wordnet
+
+
+@pytest.mark.parametrize(
+    ("caption", "objects"),
+    [
+        ("There are no people on the street, just a dog", ("dog",)),
+        ("a cat, not a dog", ("cat",)),
+        ("no people or cars on a beach with a kite", ("kite",)),
+        ("a man without a hat holds a cup", ("man", "cup")),
+        ("a man and a dog or a cat", ("man", "dog", "cat")),
+    ],
+)
+def test_what_a_caption_says_is_not_there_is_not_named(
+    caption: str, objects: tuple[str, ...]
+) -> None:
+    assert reader().objects(caption) == objects
+
+
+def test_the_plain_rule_minds_no_denial() -> None:
+    assert "dog" in NounReader(abstract=(), compounds=()).objects("a cat, not a dog")

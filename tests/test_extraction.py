@@ -2,8 +2,11 @@
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Prompt, Unanswered
@@ -12,6 +15,7 @@ from adaptive_vtt.models.replies import conclusion, refused
 from adaptive_vtt.oracles import ContainsTruth, MultipleChoice, Outcome
 from adaptive_vtt.oracles.choice_extraction import extract
 from adaptive_vtt.oracles.contains_truth import contains
+from adaptive_vtt.oracles.denials import STRUCK, without_denied
 from adaptive_vtt.oracles.judge_models import OPTION_MATCHING, YES_NO, Referee, matching, yes_no
 from adaptive_vtt.relations import FollowUp, get
 from adaptive_vtt.space import Question
@@ -49,7 +53,7 @@ SAMPLE = Sample(
         ("B?", FOUR, None, "B"),
         ("colon polyp", ("polyp", "colon polyp"), None, "B"),
         ("There are 12", ("1", "2"), None, None),
-        ("not an ulcer", FOUR, "A", "A"),  # neither reads negations
+        ("not an ulcer", FOUR, "A", None),  # the public rule reads no denials
         ("I think the answer is yes", ("Yes", "No"), "A", "A"),
         ("I know what it is, yes", ("Yes", "No"), None, "A"),
         ("Red folds and vessels surround a crater that bled: ulcer it is", FOUR, "A", "A"),
@@ -62,6 +66,29 @@ def test_replies_are_read(
 ) -> None:
     assert extract(reply, options, faithful=True).letter == faithful
     assert extract(reply, options).letter == usual
+
+
+def test_the_golden_replies_are_read_or_left_open() -> None:
+    lines = (Path(__file__).parent / "golden" / "replies.tsv").read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    wrong, missed = [], []
+    for text, options, meant in rows:
+        reply = text.replace("\\n", "\n").replace("\\\\", "\\")
+        letter = extract(reply, options.split("|")).letter or "-"
+        if letter != meant:
+            (missed if letter == "-" else wrong).append((reply, letter, meant))
+    assert len(rows) >= 150
+    assert wrong == []  # 40 of them before denials were read
+    assert missed == [("The absence of ulceration suggests a polyp.", "-", "B")]  # 31 before
+
+
+@given(st.text(alphabet="ABCD no,not is.ulcerpolyp\n", max_size=80))
+def test_striking_out_never_brings_up_another_option(reply: str) -> None:
+    left = without_denied(reply, FOUR)
+    assert len(left) <= len(reply)
+    rest = iter(reply)
+    kept = left.replace(STRUCK, "")
+    assert all(char in rest for char in kept)  # what is left stands there in the same order
 
 
 @pytest.mark.parametrize(
@@ -114,7 +141,18 @@ def test_no_answer_is_the_same_every_time() -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["answer" + " " * 50_000, "*" * 50_000, "I can't " * 8_000, "A " * 30_000, "(" * 50_000],
+    [
+        "answer" + " " * 50_000,
+        "*" * 50_000,
+        "I can't " * 8_000,
+        "A " * 30_000,
+        "(" * 50_000,
+        "not " * 20_000,
+        "not an A, " * 8_000,
+        "A is " * 12_000,
+        "no ( " * 12_000,
+        "if " * 20_000,
+    ],
 )
 def test_rambling_replies_take_no_time(reply: str) -> None:
     start = time.process_time()

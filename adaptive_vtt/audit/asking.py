@@ -13,7 +13,7 @@ from ..engine.audit_key import same_key
 from ..engine.audit_parts import assembled
 from ..engine.belief import Belief
 from ..engine.call_queue import Call as Call
-from ..engine.checks import check_cost, check_model
+from ..engine.checks import check_cost, check_judge, check_model
 from ..engine.estimates import interval_rows
 from ..engine.journaled_ways import JournaledWays
 from ..engine.options import Limits as Limits
@@ -29,7 +29,7 @@ from ..journal import JournalSource, answered, opened, recall
 from ..journal.facts import begun_facts, read_lost
 from ..journal.old_facts import NAMES
 from ..journal.rows import DrawRow
-from ..models.base import BatchModel, ModelSource, adapted_model
+from ..models.base import BatchModel, ConcurrentModel, ModelSource, adapted_model
 from ..models.checking import as_answer, check_answer, name_of
 from ..models.local.anything import model_of
 from ..results import Result, summarise
@@ -38,6 +38,7 @@ from ..stopping import State, contradicted, levels_of
 from ..surrogates import lowest_with_hard_answers
 from ..types import Answer, Unanswered
 from .discovering import Discovery
+from .hearing import Hearing
 from .inspection import Inspection
 from .progress import Hooks, followed
 
@@ -96,11 +97,13 @@ class Audit:
         self._draw_order, self._queue = parts.draw_order, parts.queue
         self._source_queue, self._canaries = parts.source_queue, parts.canaries
         self._budget, self._failing = parts.budget, parts.failing
-        self._failed = self._astray = False
+        self._judging = parts.judging
+        self._astray = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
         self._discovery = Discovery(self.space, self.certify, parts, self._rules)
         with opened(journal) as self.journal:
             self._ways = JournaledWays(self.journal, self.model)
+            self._hearing = Hearing(parts, self.journal, self._seconds)
             self._begin(notes or {})
 
     def _check(self) -> None:
@@ -109,6 +112,7 @@ class Audit:
         check_model(self.model, self.space)
         self.sampling.check(certifies)
         check_cost(self.model, self.limits.max_cost)
+        check_judge(self.space, self.model, self.limits.max_cost)
         self.certify.check(self.sampling.share(certifies))
 
     # -- ask and tell ------------------------------------------------------------------
@@ -122,13 +126,16 @@ class Audit:
         about that image, made once, comes before any call about its follow-ups.
         """
         self._usable()
+        self._hearing.judge(wait_for=not isinstance(self.model, ConcurrentModel))
         if len(self._queue.ready()) < n:
+            self._draw(n)
+        while not (self._queue.ready() or self._queue.under_way) and self._hearing.judge():
             self._draw(n)
         ready = self._queue.ready()[:n]
         calls = self.affordable(ready, self._queue.under_way)
         if self._budget.send(calls):
             self.journal.set_facts(**self._budget.facts())
-        if ready and not calls and not self._queue.under_way:
+        if (ready or self._judging) and not calls and not self._queue.under_way:
             self._end()  # what waits can no longer be afforded
         self._queue.hand_out(calls)
         return calls
@@ -183,7 +190,10 @@ class Audit:
                     for hook in hooks:
                         hook(told)
 
-            run_model(self, step)
+            try:
+                run_model(self, step)
+            finally:
+                self._hearing.rest()
         return self.result()
 
     def certify_also(self, targets: Mapping[str, Target]) -> None:
@@ -209,7 +219,7 @@ class Audit:
         state = self.state()
         if reason := contradicted(state):
             return reason
-        if state.exhausted and not len(self._queue):
+        if state.exhausted and not len(self._queue) and not self._judging:
             return "every question was asked"
         return next((reason for r in self._rules if (reason := r.reached(state))), None)
 
@@ -300,7 +310,7 @@ class Audit:
         if rows:
             self.journal.add_draws(rows)
         self._astray = False
-        if not rows and not len(self._queue):
+        if not rows and not len(self._queue) and not self._judging:
             self._draw_order.learn()
             if not self._canaries.rest():
                 self._end()
@@ -329,34 +339,10 @@ class Audit:
         answers = {number: self._checked(number, answer) for number, answer in told}
         self._failing.note(answers.values())
         self._ways.keep()
-        self._tell_sources({n: a for n, a in answers.items() if n < 0})
-        rest = {n: a for n, a in answers.items() if n >= 0}
-        rows, errors = self._judge.rows(rest, self._seconds())
-        self._failed = True
-        self.journal.add_calls(rows)
-        self._failed = False
-        for row in rows:
-            self._judge.forget(row.call)
-            self._queue.done(row.call)
-            self._draw_order.keep(row)
-            self._budget.pay(row.cost)
-        if not self._astray:
-            self._draw_order.catch_up()
+        errors = self._hearing.take(answers, learn=not self._astray)
         for number, error in errors.items():
             self.take_back([self._queue.expect(number)], sent=True)
             raise error
-
-    def _tell_sources(self, answers: Mapping[int, Answer | Unanswered]) -> None:
-        seconds = self._seconds()
-        rows = [self._source_queue.row(n, a, seconds) for n, a in answers.items()]
-        if not rows:
-            return
-        self._failed = True
-        self.journal.add_sources(rows)
-        self._failed = False
-        for row in rows:
-            self._budget.pay(row.cost)
-            self._source_queue.heard(row)
 
     def _checked(self, number: int, answer: object) -> Answer | Unanswered:
         call = self._queue.expect(number)
@@ -412,9 +398,10 @@ class Audit:
     def _replay(self) -> None:
         """Goes on from where the journal stopped: what waits there may have been sent."""
         self._elapsed = self._parts.replay(self.journal)
-        if self.stopped is not None and not len(self._queue):
+        if self.stopped is not None and not len(self._queue) and not self._judging:
             self._draw_order.learn()
             self._canaries.rest()
+        self._judging.lose()
         if isinstance(self.model, BatchModel):
             self._budget.check_sent(len(JournalRecord(self.journal, self.awaits).calls()))
         else:
@@ -431,7 +418,7 @@ class Audit:
             raise JournalError("audit: a draw could not be finished; resume from the journal")
 
     def _writable(self) -> None:
-        if self._failed:
+        if self._hearing.failed:
             raise JournalError("audit: a step could not be finished; resume from the journal")
 
     def _seconds(self) -> float:

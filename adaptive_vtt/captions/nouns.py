@@ -25,15 +25,18 @@ PLACES = listed("places.txt")
 COMPOUNDS = listed("compounds.txt")
 """Objects whose names hold an adjective or a participle: "hot dog", "cutting board"."""
 
+DENIED_WORDS = 4
+"""How far after "no" or "without" a noun may stand, in words, to be what is not there."""
+
 
 class NounReader:
     """Reads the objects out of English captions; the tagger is built in unless one is given.
 
     ``abstract``: phrases, in the singular, that are no objects; ``compounds``: phrases, in
-    the singular, that are one object whatever the tagger says of their words. With () for
-    both it is REIC's plain rule. An object named in the singular and in the plural is named
-    once. The phrase as a whole goes where its last noun stands before "of": "a coffee cup of
-    tea" names tea.
+    the singular, that are one object whatever the tagger says of their words. What a caption
+    says is not there ("no people or cars") is not named. With () for both it is REIC's plain
+    rule. An object named in the singular and in the plural is named once. The phrase as a whole
+    goes where its last noun stands before "of": "a coffee cup of tea" names tea.
     """
 
     def __init__(
@@ -59,7 +62,8 @@ class NounReader:
     def _objects(self, caption: str) -> tuple[str, ...]:
         tokens = [(word.lower(), noun) for word, noun in self.tagger(caption)]
         found: dict[str, str] = {}
-        for phrase in _phrases(self._joined(tokens)):
+        tokens = self._joined(tokens)
+        for phrase in _phrases(_without_denied(tokens) if self._abstract else tokens):
             name = singular(phrase)
             if name not in self._abstract:
                 found.setdefault(name, phrase)
@@ -74,6 +78,23 @@ class NounReader:
                 if singular(" ".join(words[start:stop])) in self._compounds:
                     nouns[start:stop] = [True] * (stop - start)
         return list(zip(words, nouns, strict=True))
+
+
+def _without_denied(tokens: list[Token]) -> list[Token]:
+    """The tokens, with no noun among those of a phrase after "no", "without" or "not a", nor in
+    those joined to it by "or"."""
+    found, left, begun = [], 0, False
+    for place, (word, noun) in enumerate(tokens):
+        before = tokens[place - 1][0] if place else ""
+        if word in {"no", "without"} or (before == "not" and word in {"a", "an", "any"}):
+            left, begun = DENIED_WORDS, False
+        elif word in {"or", "nor"}:
+            left, begun = DENIED_WORDS * (left > 0), False
+        elif begun and not noun:
+            left = 0
+        found.append((word, noun and not left))
+        begun, left = begun or noun, max(0, left - 1)
+    return found
 
 
 def _phrases(tokens: list[Token]) -> list[str]:

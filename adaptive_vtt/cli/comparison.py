@@ -23,6 +23,7 @@ from ..space import QuestionSpace
 from ..spec import Spec
 from ..spec.building import build_audit, build_model, build_space
 from ..spec.models import ModelSection, PlugInSection, PythonSection, RecordedSection
+from ..spec.oracles import WordsJudge
 from ..strategies import get as get_strategy
 from ..utils.files import write_text
 from ..utils.tables import csv_text
@@ -52,6 +53,11 @@ def compare(
         raise InputError(
             f"compare: expected a model that costs nothing, got one of kind {spec.model.kind!r}; "
             "compare on recorded answers (kind = 'recorded') or a simulated model"
+        )
+    if isinstance(spec.oracle, WordsJudge) and spec.oracle.judge is not None:
+        raise InputError(
+            "compare: expected an oracle whose rule reads replies alone, got one with a judge "
+            "model, which every audit of a comparison would ask anew; take [oracle.judge] out"
         )
     goal = spec.certify.half_width
     certifying = goal is not None

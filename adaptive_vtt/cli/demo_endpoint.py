@@ -47,13 +47,6 @@ size = {size}
 seed = {seed}
 [space]
 relations = ["identity", "medtest"]"""
-_QUESTIONS = """[dataset]
-kind = "endobench"
-path = {path}
-[oracle]
-kind = "multiple-choice"
-[space]
-relations = ["identity", "gaussian_noise"]"""
 _SCENES = """[dataset]
 kind = "scenes"
 count = 100
@@ -61,6 +54,22 @@ count = 100
 kind = "captions"
 [space]
 relations = ["reic"]"""
+_QUESTIONS = """[dataset]
+kind = "endobench"
+path = {path}
+[space]
+relations = ["identity", "gaussian_noise"]
+[oracle]
+kind = "multiple-choice"
+[oracle.judge.model]  # reads what no rule can; this server is a judge, too
+kind = "openai"
+url = "{{url}}/v1"
+model = "{model}"{{key}}
+timeout = 5.0
+max_input_tokens = 1200
+max_tokens = 8
+price_input = 0.15
+price_output = 0.6"""
 _SPEC = """{own}
 [model]
 kind = "{kind}"
@@ -124,13 +133,14 @@ def serve(
         **dict.fromkeys(FAULTS, faults / len(FAULTS)),
         seed=seed,
     )
+    habits = {"worse": worse, "refusals": refusals, "rambling": rambling}
     if captions:
         offer = _captioner(error_rate, seed)
     elif questions is not None:
-        offer = _student(questions, error_rate, worse, refusals, rambling, seed)
+        offer = _student(questions, error_rate, seed, habits | {"vague": rambling})
     else:
         typer.echo(f"drawing {count} synthetic frames of {size} x {size} pixels ...")
-        offer = _endoscopist(error_rate, worse, refusals, rambling, seed, count, size)
+        offer = _endoscopist(error_rate, seed, count, size, habits)
     quirks = QUIRKS.get(like, Quirks())
     with DemoServer(
         offer.brain, behaviour, port=port, model=offer.model, key=key, quirks=quirks
@@ -143,49 +153,36 @@ def serve(
 
 
 def _endoscopist(
-    error_rate: float,
-    worse: float,
-    refusals: float,
-    rambling: float,
-    seed: int,
-    count: int,
-    size: int,
+    error_rate: float, seed: int, count: int, size: int, habits: dict[str, float]
 ) -> _Offer:
     frames = phantom(count, size=size, seed=seed)
     dataset = f"{count} synthetic ones, {size} x {size} pixels"
     spec = _FRAMES.format(count=count, size=size, seed=seed)
-    return _knowing(frames, dataset, spec, error_rate, worse, refusals, rambling, seed)
+    brain, rates = _knowing(frames, error_rate, seed, habits)
+    return _Offer(brain, MODEL, dataset, rates, spec)
 
 
-def _student(
-    questions: Path, error_rate: float, worse: float, refusals: float, rambling: float, seed: int
-) -> _Offer:
+def _student(questions: Path, error_rate: float, seed: int, habits: dict[str, float]) -> _Offer:
     from ..datasets.formats.endobench import from_endobench
+    from ..demo_server.judge_brain import JudgeBrain
 
     asked = from_endobench(questions)
+    path = json.dumps(str(questions.resolve()), ensure_ascii=False)
+    brain, rates = _knowing(asked, error_rate, seed, habits)
     dataset = f"those of {len(asked)} questions in {questions}"
-    spec = _QUESTIONS.format(path=json.dumps(str(questions.resolve()), ensure_ascii=False))
-    return _knowing(asked, dataset, spec, error_rate, worse, refusals, rambling, seed)
+    return _Offer(
+        JudgeBrain(brain), MODEL, dataset, rates, _QUESTIONS.format(path=path, model=MODEL)
+    )
 
 
 def _knowing(
-    frames: Dataset,
-    images: str,
-    spec: str,
-    error_rate: float,
-    worse: float,
-    refusals: float,
-    rambling: float,
-    seed: int,
-) -> _Offer:
-    """A model that knows what is true of these images, and errs at set rates."""
-    errors = spread_errors(frames.concepts, error_rate)
-    brain = DemoBrain(
-        frames, error=errors, worse=worse, refusals=refusals, rambling=rambling, seed=seed
-    )
+    dataset: Dataset, error_rate: float, seed: int, habits: dict[str, float]
+) -> tuple[DemoBrain, str]:
+    """A model that knows what is true of these images and errs at set rates, and these in words."""
+    errors = spread_errors(dataset.concepts, error_rate)
     rates = ",\n          ".join(f"{concept} {rate:.1%}" for concept, rate in errors.items())
-    rates += f";\n          up to {worse:.0%} more where a frame is perturbed"
-    return _Offer(brain, MODEL, images, rates, spec)
+    rates += f";\n          up to {habits['worse']:.0%} more where a frame is perturbed"
+    return DemoBrain(dataset, error=errors, seed=seed, **habits), rates
 
 
 def _captioner(error_rate: float, seed: int) -> _Offer:
@@ -226,7 +223,8 @@ def _introduction(server: DemoServer, offer: _Offer, key_env: str | None, like: 
     chat = QUIRKS.get(like, Quirks()).root
     url = server.url if kind == "anthropic" else server.url + chat
     key = f'\nkey = "{key_env}"' if key_env else ""
-    spec = _SPEC.format(own=offer.spec, kind=kind, url=url, model=server.model, key=key)
+    own = offer.spec.replace("{url}", server.url).replace("{key}", key)
+    spec = _SPEC.format(own=own, kind=kind, url=url, model=server.model, key=key)
     needed = f"the value of {key_env}" if key_env else "none is needed"
     if kind == "anthropic" and not key_env:
         needed += "; anything will do: export ANTHROPIC_API_KEY=demo"

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ..certify.forecast import Forecast, forecasts
 from ..certify.plan import DEFAULT_FLOOR, Certify
-from ..engine.checks import check_budget, check_cost, check_model
+from ..engine.checks import check_budget, check_cost, check_judge, check_model
 from ..engine.prices import Prices
 from ..engine.source_calls import SourceCalls
 from ..models import ModelDefaults, adapted_model
@@ -60,7 +60,7 @@ def dry_run(spec: Spec, base: Path, as_json: bool) -> None:
     model = adapted_model(model_of(spec, base, space, code=False))
     plan = planned(spec, base, space, model)
     notes = [*_of_limits(spec, plan), *_of_uncertainty(spec, model.hard_answers)]
-    notes += _of_model(model, plan.expected is not None)
+    notes += [*_of_judge(space), *_of_model(model, plan.expected is not None)]
     if as_json:
         typer.echo(json.dumps({**asdict(plan), "notes": notes}, indent=1))
         return
@@ -78,6 +78,7 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
     check_model(model, space)
     if priced:
         check_cost(model, spec.audit.max_cost)
+        check_judge(space, model, spec.audit.max_cost)
     certify = Certify(**spec.certify.model_dump(exclude=NO_PROXIES))
     floor = spec.audit.floor
     if floor is None:
@@ -234,6 +235,16 @@ def _of_uncertainty(spec: Spec, hard: bool) -> list[str]:
         f"with answers of 0 and 1 alone uncertainty cannot fall below {lowest:.3f} of its prior, "
         f"and {min(asked):g} is asked for: {end}",
     ]
+
+
+def _of_judge(space: QuestionSpace) -> list[str]:
+    """That a judge may be asked, too, and at which price."""
+    if (judge := space.oracle.judge_by) is None:
+        return []
+    price = "at an unknown price each"
+    if judge.model.prices_known:
+        price = f"at {float(judge.model.most_cost or 0.0):.3g} each at most"
+    return [f"the judge {judge.name} is asked what the rule cannot read, {price}, beside the above"]
 
 
 def _of_model(model: ModelDefaults, priced: bool) -> list[str]:

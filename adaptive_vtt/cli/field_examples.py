@@ -100,6 +100,9 @@ _EXAMPLES: dict[str, Any] = {
     "images": "images",
     "input_tokens": "usage.prompt_tokens",
     "key": "OPENAI_API_KEY",
+    "judge": {
+        "model": {"kind": "openai", "model": "my-judge", "price_input": 0.15, "price_output": 0.6}
+    },
     "labels": "labels.csv",
     "looks": True,
     "masks": "masks",

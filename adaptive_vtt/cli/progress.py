@@ -165,6 +165,8 @@ class Live:
             console.print(str(result.captions), markup=False)
             if not result.captions.comparable:
                 console.print(NOTHING_CHECKED, markup=False)
+        if result.judge is not None:
+            console.print(str(result.judge), markup=False)
         if "more_calls" in result.targets and not result.reached.all():
             console.print(_still_open(result, self._audit.certify), markup=False)
         if result.canaries is not None:

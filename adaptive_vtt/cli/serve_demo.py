@@ -51,7 +51,11 @@ def serve_demo(
     ] = 0,
     refusals: Annotated[float, typer.Option(help="Share of questions refused.")] = 0.01,
     rambling: Annotated[
-        float, typer.Option(help="Share of answers that are buried in words.")
+        float,
+        typer.Option(
+            help="Share of answers that are buried in words; of --questions as many again name "
+            "no option, for a judge to read."
+        ),
     ] = 0.1,
     seed: Annotated[int, typer.Option(help="Same seed, same frames and answers.")] = 0,
     count: Annotated[int, typer.Option(help="How many synthetic frames it knows.")] = 200,
@@ -73,10 +77,10 @@ def serve_demo(
         at_once=at_once,
         refusals=refusals,
         rambling=rambling,
+        questions=questions,
         seed=seed,
         count=count,
         size=size,
         captions=captions,
-        questions=questions,
         like=like,
     )

@@ -22,6 +22,10 @@ REFUSAL = "I'm sorry, I can't help with that."
 
 _UNCLEAR = "unclear"
 
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+_VAGUE = "Of those that you list it is the {ordinal} one, as far as can be seen."
+"""A reply that says which option is meant, and names neither its letter nor its text."""
+
 _RAMBLES = (
     "Let me look at this step by step. The view is of the colon and the mucosa is mostly well "
     "lit. One could think of {other} at first, but what is seen does not support it.\n\n"
@@ -75,7 +79,8 @@ class DemoBrain:
     ``error``: the probability of a wrong answer on the picture itself, one number or one per
     concept; ``worse``: what is added to it under the strongest perturbation, in proportion
     to ``Reply.strain``. ``refusals`` and ``rambling``: the shares of questions that are
-    refused, and whose answer is buried in words. All are in 0..1.
+    refused, and whose answer is buried in words; ``vague``: of those with options, whose answer
+    names neither letter nor text of one. All are in 0..1.
 
     A picture of another dataset is taken for the most similar one of this, or, if none is
     similar, answered by guessing, as is a question in which no concept is recognised. Only
@@ -92,12 +97,14 @@ class DemoBrain:
         worse: float = 0.3,
         refusals: float = 0.0,
         rambling: float = 0.0,
+        vague: float = 0.0,
         seed: int = 0,
     ) -> None:
         self.concepts = dataset.concepts
         self.worse, self.refusals, self.rambling, self.seed = worse, refusals, rambling, seed
+        self.vague = vague
         self._errors = _per_concept(error, dataset.concepts)
-        shares = {"worse": worse, "refusals": refusals, "rambling": rambling}
+        shares = {"worse": worse, "refusals": refusals, "rambling": rambling, "vague": vague}
         shares |= {f"error of {concept!r}": share for concept, share in self._errors.items()}
         for name, share in shares.items():
             if not 0 <= share <= 1:
@@ -222,7 +229,7 @@ class DemoBrain:
     def _reply(
         self, seen: Seen, known: _Known | None, asked: Read, rng: np.random.Generator
     ) -> Reply:
-        wrong, pick, sure, refuse, ramble, style = rng.random(6).tolist()
+        wrong, pick, sure, refuse, ramble, style, vague = rng.random(7).tolist()
         choices = self._choices(known, asked)
         good, bad = _sides(choices, known)
         right = (
@@ -244,6 +251,9 @@ class DemoBrain:
         )
         if refuse < self.refusals:
             return replace(said, words=REFUSAL, refused=True)
+        place = [*choices].index(choice)
+        if asked.options and vague < self.vague and place < len(ORDINALS):
+            return replace(said, words=_VAGUE.format(ordinal=ORDINALS[place]), rambled=True)
         if ramble < self.rambling:
             other = next((text for key, text in choices.items() if key != choice), "something else")
             told = _RAMBLES[int(style * len(_RAMBLES))].format(choice=choice, other=other)

@@ -17,13 +17,14 @@ from ..strategies.by_stakes import ByStakes, needs_targets
 from .assembly import carried, fresh_belief, surrogate_in_journal, taught
 from .audit_key import Origin, seed_for
 from .blocks import Blocks
-from .budget import Budget
+from .budget import Budget, Judged
 from .call_queue import Call, CallQueue
 from .canaries import Canaries
-from .checks import check_budget
+from .checks import check_budget, questions_per_call
 from .draw_order import DrawOrder
 from .failing import Failing
 from .judge import Judge
+from .judging import Judging
 from .options import Limits, Sampling
 from .prices import Prices
 from .proxies import Proxies
@@ -51,6 +52,7 @@ class Parts:
     failing: Failing
     canaries: Canaries
     source_queue: SourceQueue
+    judging: Judging
 
     def take(self, row: DrawRow) -> None:
         """Counts a draw in, once the selector has it; canaries may be due after it."""
@@ -95,6 +97,7 @@ class Parts:
         for call in calls.values():
             self.draw_order.keep(call)
             self.budget.pay(call.cost)
+        self.judging.recall(journal.judging(), set(calls))
         for source in journal.sources():
             self.source_queue.recall(source)
             self.budget.pay(source.cost)
@@ -105,7 +108,7 @@ class Parts:
             move = Move.of(row.moves) if row.moves else None
             self.selector.restore(self.judge.questions_of(row.call), move, row.why)
             self.take(row)
-            if row.call not in calls:
+            if row.call not in calls and row.call not in self.judging:
                 self.wait_for(row)
         self.failing.trust(calls.values())
         self.draw_order.catch_up()
@@ -192,6 +195,9 @@ def assembled(
     canaries = Canaries(origin.key, sampling.canaries, judge, queue, draw_order)
     source_queue = SourceQueue(judge.sources, queue, belief.sources, canaries)
     check_budget(limits.budget, source_queue.most * space.oracle.models)
+    by = space.oracle.judge_by
+    judged = None if by is None else Judged(by.model, questions_per_call(space, model.answers))
+    budget = Budget(model, limits.max_cost, judged)
     return Parts(
         settings,
         origin,
@@ -200,8 +206,9 @@ def assembled(
         judge,
         queue,
         draw_order,
-        Budget(model, limits.max_cost),
+        budget,
         Failing(limits.fail_on_error, model),
         canaries,
         source_queue,
+        Judging(judge, queue, budget, origin.key),
     )

@@ -11,21 +11,67 @@ from ..stopping import CENTS
 from .call_queue import Call
 
 
+class Lost:
+    """Calls that may have been charged for though no answer came: ``lost`` of them."""
+
+    def __init__(self) -> None:
+        self.lost = 0
+        self.counted: set[int] = set()  # those that wait and are among the lost already
+
+    def lose(self, numbers: Iterable[int]) -> None:
+        """These wait for an answer that will not come; they are to be sent again."""
+        new = set(numbers) - self.counted
+        self.lost += len(new)
+        self.counted |= new
+
+    def send(self, numbers: Iterable[int]) -> bool:
+        """These are sent now; whether any of them was lost before."""
+        again = self.counted & set(numbers)
+        self.counted -= again
+        return bool(again)
+
+
+class Judged(Lost):
+    """The calls of a judge ``model``: ``open`` of them wait or are on their way, and a call of the
+    model under test may lead to ``per_call`` of them."""
+
+    def __init__(self, model: ModelDefaults | None = None, per_call: int = 0) -> None:
+        super().__init__()
+        self._model, self.per_call, self.open = model, per_call, 0
+
+    @property
+    def most(self) -> float:
+        """No call of the judge costs more."""
+        return 0.0 if self._model is None else float(self._model.most_cost or 0.0)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a judge."""
+        return self._model is not None
+
+
 class Budget:
     """``spent`` is what answers cost, and never falls. ``lost`` counts calls that were sent,
     or may have been, and never came back: each may have been charged for at its worst price.
     ``drawn``: the calls of models that all draws take, those about source images apart.
 
-    ``cap``: what spent and lost may come to, or None.
+    ``cap``: what spent and lost may come to, or None. ``judged``: the judge's calls, of which every
+    call of the model may lead to some, so that those are reserved with it.
     """
 
-    def __init__(self, model: ModelDefaults, cap: float | None) -> None:
+    def __init__(
+        self, model: ModelDefaults, cap: float | None, judged: Judged | None = None
+    ) -> None:
         self.cap = cap
         self.spent = 0.0
-        self.lost = 0
         self.drawn = 0
-        self._model = model
-        self._counted: set[int] = set()  # calls that wait and are among the lost already
+        self.judged = Judged() if judged is None else judged
+        self._model, self._calls = model, Lost()
+
+    @property
+    def lost(self) -> int:
+        """How many calls of the model were sent, or may have been, and never came back."""
+        return self._calls.lost
 
     def pay(self, cost: float) -> None:
         """The cost of one answer; raises JournalError for one that is no sum of money."""
@@ -34,15 +80,25 @@ class Budget:
         self.spent += cost
 
     def reserved(self, calls: int) -> float:
-        """What ``calls`` calls and those lost may cost at most."""
-        return (calls + self.lost) * self._most
+        """What ``calls`` calls, those lost, and what a judge is asked of them, cost at most."""
+        lost = self.lost * self._most + self.judged.lost * self.judged.most
+        return calls * self._with_judge + lost + self.judged.open * self.judged.most
+
+    def judgeable(self, under_way: int, sent: int) -> int | None:
+        """How many more calls of the judge the cap allows beside ``under_way`` calls of the model
+        and ``sent`` of the judge; None: any number."""
+        if self.cap is None or self.judged.most <= 0:
+            return None
+        lost = self.lost * self._most + self.judged.lost * self.judged.most
+        left = self.cap + CENTS - self.spent - lost - under_way * self._most
+        return max(0, int(left / self.judged.most) - sent)
 
     def affordable(self, calls: Sequence[Call], under_way: int) -> list[Call]:
         """As many of the calls as the cap allows beside those under way."""
-        if self.cap is None or self._most <= 0:
+        if self.cap is None or self._with_judge <= 0:
             return list(calls)
         left = self.cap + CENTS - self.spent - self.reserved(under_way)
-        return list(calls[: max(0, int(left / self._most))])
+        return list(calls[: max(0, int(left / self._with_judge))])
 
     def check_sent(self, calls: int) -> None:
         """Raises InputError for a cap below what was spent and what ``calls`` calls, submitted and
@@ -56,25 +112,30 @@ class Budget:
 
     def lose(self, numbers: Iterable[int]) -> None:
         """These calls wait for an answer that will not come; they are to be sent again."""
-        new = set(numbers) - self._counted
-        self.lost += len(new)
-        self._counted |= new
+        self._calls.lose(numbers)
 
     def send(self, calls: Sequence[Call]) -> bool:
         """These calls are sent now; whether any of them was lost before."""
-        again = self._counted & {call.number for call in calls}
-        self._counted -= again
-        return bool(again)
+        return self._calls.send(call.number for call in calls)
 
     def facts(self) -> dict[str, Any]:
         """For the journal."""
-        lost = {"interrupted": self.lost, "counted": sorted(self._counted)}
-        return {"max_cost": self.cap, **lost}
+        told: dict[str, Any] = {"max_cost": self.cap, "interrupted": self.lost}
+        told["counted"] = sorted(self._calls.counted)
+        if self.judged.is_there:
+            told["judge_interrupted"] = self.judged.lost
+            told["judge_counted"] = sorted(self.judged.counted)
+        return told
 
     def recall(self, facts: LostFacts) -> None:
         """What the journal tells."""
-        self.lost = facts.interrupted
-        self._counted = set(facts.counted)
+        self._calls.lost, self._calls.counted = facts.interrupted, set(facts.counted)
+        self.judged.lost = facts.judge_interrupted
+        self.judged.counted = set(facts.judge_counted)
+
+    @property
+    def _with_judge(self) -> float:
+        return self._most + self.judged.per_call * self.judged.most
 
     @property
     def _most(self) -> float:

@@ -84,9 +84,16 @@ class Canaries:
     def row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
         """The answer, ready for the journal."""
         call = _BASE - number
-        rows = self._judge.judged(call, answer)
+        rows, open_ = self._judge.judged(call, answer), set[int]()
+        if isinstance(answer, Answer):  # what a judge would have to read is not compared
+            queries = self._judge.queries(call, answer)
+            open_ = {question for question, query in queries.items() if not query.sure}
         self._judge.forget(call)
-        judged = tuple([row.question, row.answer, row.loss] for row in rows if row.loss is not None)
+        judged = tuple(
+            [row.question, row.answer, row.loss]
+            for row in rows
+            if row.loss is not None and row.question not in open_
+        )
         return SourceRow(-1 - call, judged, answer.cost, elapsed)
 
     def heard(self, row: SourceRow) -> None:

@@ -4,6 +4,7 @@ from ..errors import InputError, ModelError
 from ..models.base import ModelDefaults
 from ..models.checking import is_cost, name_of
 from ..space import QuestionSpace
+from ..types import CallMode
 
 
 def check_model(model: ModelDefaults, space: QuestionSpace) -> None:
@@ -57,6 +58,32 @@ def check_cost(model: ModelDefaults, max_cost: float | None) -> None:
             f"{name_of(model)!r} may cost with its longest prompt and reply and all retries; "
             f"got {max_cost:g}"
         )
+
+
+def check_judge(space: QuestionSpace, model: ModelDefaults, max_cost: float | None) -> None:
+    """Raises InputError where a cap on cost could not be kept with the judge of the oracle, which
+    may be asked about every question that a call answers."""
+    if space.oracle.judge_by is None or max_cost is None:
+        return
+    judge, per_call = space.oracle.judge_by.model, questions_per_call(space, model.answers)
+    if not judge.prices_known:
+        raise InputError(
+            f"max_cost: expected the prices of the judge {name_of(judge)!r} to be known, as the "
+            "cap could not be kept otherwise; got none; say price_per_call, or price_input and "
+            "price_output, in [oracle.judge.model]"
+        )
+    most = float(model.most_cost or 0.0) + per_call * float(judge.most_cost or 0.0)
+    if 0 < max_cost < most:
+        raise InputError(
+            f"max_cost: expected at least {most:g}, which a single call of model "
+            f"{name_of(model)!r} and the judge {name_of(judge)!r} may cost together with their "
+            f"longest prompts and replies and all retries; got {max_cost:g}"
+        )
+
+
+def questions_per_call(space: QuestionSpace, answers: CallMode) -> int:
+    """How many questions a call answers at most."""
+    return 1 if answers == "one" else len(space.concepts)
 
 
 def check_budget(budget: int | None, question: int) -> None:

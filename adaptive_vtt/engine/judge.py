@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from ..errors import InputError
 from ..journal.answer_json import writable
 from ..journal.rows import EXCLUDED, AnswerRow, CallRow
 from ..oracles import Case, Outcome
+from ..oracles.judge_models import JUDGED, Query
 from ..oracles.margin import MARGIN
 from ..relations import FollowUp
 from ..space import QuestionSpace
@@ -22,6 +24,10 @@ PICTURE_BYTES = 64 * 2**20
 sources, or of every failing call where images are small."""
 PICTURE_SIDE = 160
 """Pictures are shrunk to this many pixels on the longer side."""
+
+SHOWN = 80
+"""Characters of a judge's reply that stand with the answer; the whole is with what was asked."""
+NONE: Mapping[int, Value] = MappingProxyType({})
 
 
 class Judge:
@@ -82,20 +88,42 @@ class Judge:
         asks = asks_of(sample, concepts)
         return Prompt(follow_up.image, concepts, *where, asks, follow_up.words)
 
-    def judged(self, call: int, answer: Answer | Unanswered) -> tuple[AnswerRow, ...]:
-        """Every question that the call answers, with what the answer says and is worth."""
-        questions = self.all_questions_of(call)
-        if self.answers == "one":
-            values = _values(answer, 1)
-        else:
-            said = _values(answer, len(self.space.asked))
-            values = tuple(said[k] for k in self.space.asked_by)
-        rows = self._judged(call, questions, values)
+    def judged(
+        self, call: int, answer: Answer | Unanswered, verdicts: Mapping[int, Value] = NONE
+    ) -> tuple[AnswerRow, ...]:
+        """Every question that the call answers, with what the answer says and is worth;
+        ``verdicts``: by question what a judge model said of it."""
+        values = self._values(answer)
+        rows = self._judged(call, self.all_questions_of(call), values, verdicts)
         return with_masks(rows, values) if self.keep_masks else rows
 
-    def row(self, call: int, answer: Answer | Unanswered, elapsed: float) -> CallRow:
-        """The judged answer, ready for the journal."""
-        rows = self.judged(call, answer)
+    def _values(self, answer: Answer | Unanswered) -> tuple[Value, ...]:
+        """One value per question of a call."""
+        if self.answers == "one":
+            return _values(answer, 1)
+        said = _values(answer, len(self.space.asked))
+        return tuple(said[k] for k in self.space.asked_by)
+
+    def queries(self, call: int, answer: Answer) -> dict[int, Query]:
+        """By question what the oracle's judge model may be asked about an answer."""
+        questions, values = self.all_questions_of(call), self._values(answer)
+        eligible = self.space.eligible(questions).tolist()
+        found = {}
+        for question, value, there in zip(questions.tolist(), values, eligible, strict=True):
+            query = self.space.oracle.query(self._case(call, question, value)) if there else None
+            if query is not None:
+                found[question] = query
+        return found
+
+    def row(
+        self,
+        call: int,
+        answer: Answer | Unanswered,
+        elapsed: float,
+        verdicts: Mapping[int, Value] = NONE,
+    ) -> CallRow:
+        """The judged answer, ready for the journal; ``verdicts`` as in ``judged``."""
+        rows = self.judged(call, answer, verdicts)
         failed = any(r.loss is not None and r.loss >= 0.5 for r in rows)
         pictures = self._picture(call) if failed else None
         return CallRow(call, answer.cost, elapsed, rows, pictures)
@@ -120,17 +148,36 @@ class Judge:
         self._pairs.pop(call, None)
 
     def _judged(
-        self, call: int, questions: Indices, values: Sequence[Value]
+        self,
+        call: int,
+        questions: Indices,
+        values: Sequence[Value],
+        verdicts: Mapping[int, Value],
     ) -> tuple[AnswerRow, ...]:
         eligible = self.space.eligible(questions).tolist()
         places = [k for k, there in enumerate(eligible) if there]
         cases = [self._case(call, int(questions[k]), values[k]) for k in places]
-        outcomes = dict(zip(places, self.space.oracle.judge_call(cases, values), strict=True))
+        found = self.space.oracle.judge_call(cases, values)
+        outcomes = {
+            k: self._with_verdict(case, outcome, verdicts.get(int(questions[k])))
+            for k, case, outcome in zip(places, cases, found, strict=True)
+        }
         judged = dict(zip(places, cases, strict=True))
         return tuple(
             _row(int(q), call, value, self._truth(judged.get(k)), self._sound(outcomes.get(k), q))
             for k, (q, value) in enumerate(zip(questions, values, strict=True))
         )
+
+    def _with_verdict(self, case: Case, rule: Outcome, said: Value | None) -> Outcome:
+        """The outcome by rule, or by what the judge model said where the rule is not sure."""
+        query = None if said is None else self.space.oracle.query(case)
+        if query is None or said is None:
+            return rule
+        judge = self.space.oracle.settled(case, said)
+        outcome = rule if query.sure else judge
+        words = said[:SHOWN] if isinstance(said, str) else None
+        told = {"said": words, "judge": _right(judge), "rule": _right(rule), "sure": query.sure}
+        return replace(outcome, details={**(outcome.details or {}), JUDGED: told})
 
     def _truth(self, case: Case | None) -> int:
         """What was expected as 0 or 1; where nothing is known but the source's answer, the space
@@ -186,6 +233,11 @@ class Judge:
         kept = thumbnail(source.require_image()), thumbnail(follow_up.image)
         self.pictures += sum(map(len, kept))
         return kept
+
+
+def _right(outcome: Outcome) -> bool | None:
+    """Whether an answer is right; None where it is none."""
+    return None if outcome.unanswered is not None else outcome.loss < 0.5
 
 
 def _values(answer: Answer | Unanswered, count: int) -> tuple[Value, ...]:

@@ -38,5 +38,6 @@ class JournalRecord:
 def under_way(journal: Journal) -> list[BatchFacts]:
     """The batches of a journal, at rest, of which some call was not answered."""
     answered = {row.call for row in journal.calls()} | {number_of(r) for r in journal.sources()}
+    answered |= {row.call for row in journal.judging()}
     sent = JournalRecord(journal, lambda number: number not in answered)
     return [batch for batch in sent.read() if not batch.lost]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from .rows import CallRow, DrawRow, FactRow, Link, SourceRow
+from .rows import CallRow, DrawRow, FactRow, JudgingRow, Link, SourceRow
 
 
 class Journal(Protocol):
@@ -24,6 +24,12 @@ class Journal(Protocol):
 
     def add_sources(self, rows: list[SourceRow]) -> None:
         """Commits answers about source images, each once."""
+
+    def add_judging(self, rows: list[JudgingRow]) -> None:
+        """Commits steps of asking a judge, each once, positions going on from those there."""
+
+    def judging(self) -> list[JudgingRow]:
+        """All steps of asking a judge, in the order of their commit."""
 
     def sources(self) -> list[SourceRow]:
         """All answers about source images, by number."""

@@ -14,12 +14,12 @@ from typing import Any
 
 from ..errors import JournalError
 from .base import Journal
-from .rows import CallRow, DrawRow, FactRow, SourceRow
+from .rows import CallRow, DrawRow, FactRow, JudgingRow, SourceRow
 from .rows import Link as Link
 
 SIZE = 16
 """Bytes per seal: 32 hexadecimal digits, short enough to copy by hand."""
-Row = FactRow | DrawRow | CallRow | SourceRow
+Row = FactRow | DrawRow | CallRow | SourceRow | JudgingRow
 
 
 class Chain:
@@ -45,6 +45,8 @@ def name_of(row: Row) -> tuple[str, int]:
         return "draw", row.draw
     if isinstance(row, CallRow):
         return "call", row.call
+    if isinstance(row, JudgingRow):
+        return "judging", row.position
     return "source", row.source
 
 
@@ -84,7 +86,8 @@ def _rows(
 ) -> dict[tuple[str, int], Row]:
     pictures = journal.pictures()
     whole = [replace(c, pictures=pictures[c.call]) if c.call in pictures else c for c in calls]
-    rows: Sequence[Row] = [*journal.fact_rows(), *draws, *whole, *journal.sources()]
+    others: Sequence[Row] = [*journal.sources(), *journal.judging()]
+    rows: Sequence[Row] = [*journal.fact_rows(), *draws, *whole, *others]
     return {name_of(row): row for row in rows}
 
 
@@ -108,6 +111,8 @@ def _words(row: Row) -> str:
         return f"an answer, the cost or a picture of call {row.call}"
     if isinstance(row, SourceRow):
         return f"the answer of source {row.source}"
+    if isinstance(row, JudgingRow):
+        return f"what a judge was asked, or said, of call {row.call}"
     return f"draw {row.draw}"
 
 
@@ -165,11 +170,17 @@ def _source(row: SourceRow) -> list[Any]:
     return [row.source, list(row.answers), _real(row.cost), _real(row.elapsed)]
 
 
+def _judging(row: JudgingRow) -> list[Any]:
+    said, numbers = list(row.said), (_real(row.cost), _real(row.elapsed))
+    return [row.position, row.call, row.question, row.asked, said, *numbers]
+
+
 _CONTENT: dict[str, Callable[[Any], list[Any]]] = {
     "fact": _fact,
     "draw": _draw,
     "call": _call,
     "source": _source,
+    "judging": _judging,
 }
 
 

@@ -61,11 +61,12 @@ class SpaceFacts(_Fact):
 
 class OracleFacts(_Fact):
     """``rates``: what the mean losses of a concept are called, and which truth each is about;
-    ``regime``: how replies in words are read, None where there are none."""
+    ``regime``: how replies in words are read, None where none are; ``judge``: who read the rest."""
 
     name: str = ""
     rates: dict[str, int] = dict(SIDES)
     regime: str | None = None
+    judge: dict[str, Any] | None = None
 
 
 class SettingsFacts(_Fact):
@@ -256,11 +257,13 @@ class LostFacts(_Fact):
 
     ``interrupted``: how many. Each is sent again and may then be paid for twice, so a cap on cost
     counts it at its worst price. ``counted``: those of them that are not sent again yet, so that
-    a second interruption does not count them twice.
+    a second interruption does not count them twice. ``judge_...``: the same of a judge's calls.
     """
 
     interrupted: int = 0
     counted: tuple[int, ...] = ()
+    judge_interrupted: int = 0
+    judge_counted: tuple[int, ...] = ()
 
 
 class RejudgedFacts(_Fact):

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import JournalError
 from .chain import Chain, Link, Row
-from .rows import CallRow, DrawRow, FactRow, SourceRow
+from .rows import CallRow, DrawRow, FactRow, JudgingRow, SourceRow
 
 
 class MemoryJournal:
@@ -19,6 +19,7 @@ class MemoryJournal:
         self._draws: dict[int, DrawRow] = {}
         self._calls: dict[int, CallRow] = {}
         self._sources: dict[int, SourceRow] = {}
+        self._judging: list[JudgingRow] = []
         self._drawn: set[int] = set()
         self._answered: set[int] = set()
         self._chain = Chain()
@@ -72,6 +73,20 @@ class MemoryJournal:
             kept = replace(row, answers=tuple(json.loads(json.dumps(row.answers))))
             self._sources[row.source] = kept
             self._link(kept)
+
+    def add_judging(self, rows: list[JudgingRow]) -> None:
+        known = {(row.call, row.question) for row in self._judging}
+        for position, row in enumerate(rows, len(self._judging)):
+            same = (row.call, row.question) in known
+            if same or row.position != position or row.call not in self._drawn:
+                raise JournalError(f"journal: judging of call {row.call} stands there")
+            known.add((row.call, row.question))
+        for row in rows:
+            self._judging.append(replace(row, said=tuple(json.loads(json.dumps(row.said)))))
+            self._link(self._judging[-1])
+
+    def judging(self) -> list[JudgingRow]:
+        return list(self._judging)
 
     def sources(self) -> list[SourceRow]:
         return [self._sources[s] for s in sorted(self._sources)]

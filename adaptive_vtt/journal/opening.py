@@ -95,6 +95,7 @@ def answered(journal: Journal) -> bool:
     said = (value for source in sources for value in source.answers)
     return (
         paid
+        or bool(journal.judging())
         or any(a.unanswered is None or a.excluded for a in answers)
         or any(not (isinstance(value, dict) and "unanswered" in value) for value in said)
     )

@@ -94,9 +94,34 @@ class SourceRow:
 
 
 @dataclass(frozen=True)
+class JudgingRow:
+    """A step of asking a judge model what an answer means; see ``engine.judging``.
+
+    ``question`` -1: the answer to ``call`` as it came, one JSON value (``answer_json``) per
+    concept sent in ``said``, committed before a judge is asked. Else what the judge replied, one
+    value, when it was ``asked`` (a hash of the words) about the answer to that question. ``cost``
+    is that of the answer, or of the reply. ``position``: 0, 1 ... in the order of commit.
+    """
+
+    position: int
+    call: int
+    question: int
+    asked: str
+    said: tuple[Any, ...]
+    cost: float
+    elapsed: float
+
+    @property
+    def heard(self) -> bool:
+        """Whether it is the answer that the judge is asked about, and no reply of the judge."""
+        return self.question < 0
+
+
+@dataclass(frozen=True)
 class Link:
-    """A row's place in the chain. ``kind``: "fact", "draw", "call" or "source"; ``row``: its
-    number among those (of a call and a source, the number of the call and the source)."""
+    """A row's place in the chain. ``kind``: "fact", "draw", "call", "source" or "judging";
+    ``row``: its number among those (of a call and a source, the number of the call and the
+    source)."""
 
     kind: str
     row: int

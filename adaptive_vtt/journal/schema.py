@@ -16,8 +16,8 @@ CREATE TABLE facts (          -- the audit's settings, its space, and how it end
 CHAIN = """
 CREATE TABLE chain (          -- a seal for each row of facts, draws, calls and sources
   link INTEGER PRIMARY KEY,   -- 0, 1, 2 ... in the order of writing
-  kind TEXT NOT NULL,         -- "fact", "draw", "call", "source"
-  row INTEGER NOT NULL,       -- position, draw, call, source
+  kind TEXT NOT NULL,         -- "fact", "draw", "call", "source", "judging"
+  row INTEGER NOT NULL,       -- position, draw, call, source, position
   seal TEXT NOT NULL          -- hash of the row and of the seal before it: see chain.py
 );
 """
@@ -77,6 +77,18 @@ CREATE TABLE pictures (       -- PNGs of some calls that went wrong, for the rep
 );
 """
 SCHEMA = FACTS + ROWS + CHAIN
+JUDGING = """
+CREATE TABLE IF NOT EXISTS judging (  -- where a judge model is asked; made by the first such row
+  position INTEGER PRIMARY KEY,  -- order of commit
+  call INTEGER NOT NULL REFERENCES draws (call),
+  question INTEGER NOT NULL,  -- -1: the answer to the call as it came; else what the judge said
+  asked TEXT NOT NULL,        -- a hash of the words that the judge was sent
+  said TEXT NOT NULL,         -- the answers, or the reply; JSON (answer_json.py)
+  cost REAL NOT NULL,
+  elapsed REAL NOT NULL,
+  UNIQUE (call, question)
+);
+"""
 
 
 def statements(script: str) -> list[str]:

@@ -14,8 +14,8 @@ from .chain import Chain, Link, Row
 from .files import connect_to_read, identity, save_beside
 from .locking import Lock
 from .migrations import VERSION_3, migrate
-from .rows import AnswerRow, CallRow, DrawRow, FactRow, MoveRow, SourceRow, Tally
-from .schema import FIGURES, SCHEMA, VERSION, statements
+from .rows import AnswerRow, CallRow, DrawRow, FactRow, JudgingRow, MoveRow, SourceRow, Tally
+from .schema import FIGURES, JUDGING, SCHEMA, VERSION, statements
 
 DAMAGED = (sqlite3.Error, ValueError, TypeError, LookupError, RecursionError, OverflowError)
 """What reading a damaged file may raise."""
@@ -172,6 +172,11 @@ class SQLiteJournal:
             for row in rows:
                 step.add_source(row)
 
+    def add_judging(self, rows: list[JudgingRow]) -> None:
+        if rows:
+            with self._writing() as step:
+                step.add_judging(rows)
+
     def _chain_all(self, _: sqlite3.Connection) -> None:
         """Seals every row as it is found, in a journal that had no chain."""
         step, self._made = _Step(self._db, Chain()), True
@@ -200,6 +205,16 @@ class SQLiteJournal:
                 said = parsed(row["answers"], f"sources, row {row['source']}", list)
                 row["answers"] = tuple(said)
             return [SourceRow(**row) for row in rows]
+
+    def judging(self) -> list[JudgingRow]:
+        if not self._read("SELECT 1 FROM sqlite_master WHERE name = 'judging'"):
+            return []
+        with self._reading():
+            rows = self._read("SELECT * FROM judging ORDER BY position")
+            for row in rows:
+                where = f"judging, row {row['position']}"
+                row["said"] = tuple(parsed(row["said"], where, list))
+            return [JudgingRow(**row) for row in rows]
 
     def draws(self, *, laws: bool = True) -> list[DrawRow]:
         law = "law" if laws else "x'' AS law"
@@ -243,7 +258,12 @@ class SQLiteJournal:
             "(SELECT count(*) FROM sources) AS sources, (SELECT total(cost) FROM calls) "
             "+ (SELECT total(cost) FROM sources) AS cost"
         )
-        return Tally(**found[0]) if found else Tally(0, 0, 0, 0.0)
+        if not found:
+            return Tally(0, 0, 0, 0.0)
+        if judging := self.judging():  # answers that wait for their judge are paid for, too
+            judged = {call for (call,) in self._rows("SELECT call FROM calls")}
+            found[0]["cost"] += sum(row.cost for row in judging if row.call not in judged)
+        return Tally(**found[0])
 
     def links(self) -> list[Link]:
         rows = self._read("SELECT kind, row, seal FROM chain ORDER BY link")
@@ -351,6 +371,16 @@ class _Step:
     def add_source(self, row: SourceRow) -> None:
         self._insert("sources", [{**vars(row), "answers": json.dumps(row.answers)}])
         self.link(row)
+
+    def add_judging(self, rows: list[JudgingRow]) -> None:
+        for statement in statements(JUDGING):
+            self.db.execute(statement)
+        first = self.db.execute("SELECT count(*) FROM judging").fetchone()[0]
+        if [row.position for row in rows] != [*range(first, first + len(rows))]:
+            raise JournalError(f"journal: judging of call {rows[0].call} stands there")
+        for row in rows:
+            self._insert("judging", [{**vars(row), "said": json.dumps(row.said)}])
+            self.link(row)
 
     def link(self, row: Row) -> None:
         """Seals a row that was written."""

@@ -24,6 +24,7 @@ from ..types import (
     Value,
     Version,
 )
+from .judge_models import JudgeModel, Query
 
 
 class Questions(Protocol):
@@ -79,6 +80,8 @@ class OracleDefaults:
     """Whether answers are masks that are compared with others."""
     judges_scores: bool = False
     """Whether a mask's score by the same metric will do in place of the mask."""
+    judge_by: JudgeModel | None = None
+    """The judge model that is asked where the rule is not sure, if there is one."""
     models: int = 1
     """How many models a call asks: each answer is theirs together, and costs so many calls."""
 
@@ -149,6 +152,14 @@ class OracleDefaults:
         """A source image's answer as a number by which follow-ups can be judged again; raises
         InputError where no number could be."""
         return value if isinstance(value, float) else None
+
+    def query(self, case: Case) -> Query | None:
+        """What ``judge_by`` may be asked about an answer; None where nothing is to be asked."""
+        return None
+
+    def settled(self, case: Case, said: Value) -> Outcome:
+        """The outcome of an answer of which ``judge_by`` ``said`` this, Unanswered included."""
+        raise TypeError(f"{type(self).__name__} defines no settled")
 
     def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
         """The outcomes of a call's questions; ``values`` are its answers to all concepts."""

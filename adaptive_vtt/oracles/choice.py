@@ -5,16 +5,28 @@ Source: EndoBench, section 4.1 and its public scoring code; see ``oracles.choice
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from string import ascii_uppercase
 from types import MappingProxyType
 from typing import Any
 
 from ..errors import InputError
+from ..models.replies import NO_ANSWER
 from ..relations.base import RelationDefaults
 from ..relations.places import coordinates, moves
-from ..types import Ask, FollowUp, Outcome, Question, Sample, SourceAnswer, Unanswered
+from ..types import (
+    Ask,
+    Case,
+    FollowUp,
+    Outcome,
+    Question,
+    Sample,
+    SourceAnswer,
+    Unanswered,
+    Value,
+)
 from .base import OracleDefaults
 from .choice_extraction import extract
-from .judge_models import EXACT, Referee
+from .judge_models import EXACT, OPTION_MATCHING, JudgeModel, Query, Referee
 
 ERRORS = MappingProxyType({"error rate": 1})
 """Name of the only rate -> its side of the truth. Every question is about a concept of its own,
@@ -37,9 +49,10 @@ class MultipleChoice(OracleDefaults):
     """Loss 1 for a wrong letter, 0 for the right one; 1 - the mean loss is the accuracy.
 
     ``faithful``: read replies as the public scoring code does. ``judge``: asked what a reply
-    meant that names no option, a ``Referee`` or a function (question, options, reply) ->
-    letter or None. Refusals and replies without an option count as ``unanswered_loss``; the
-    benchmark counts them as wrong. ``regime`` names how replies were read. Answers that
+    meant that names no option, a ``JudgeModel``, whose money and answers the audit keeps, a
+    ``Referee``, or a function (question, options, reply) -> letter or None. Refusals and replies
+    without an option count as ``unanswered_loss``; the benchmark counts them as wrong. ``regime``
+    names how replies were read. Answers that
     are numbers are taken to be scores: right from .5 on.
 
     A question about coordinates does not count after a relation that moves them.
@@ -50,17 +63,23 @@ class MultipleChoice(OracleDefaults):
     def __init__(
         self,
         faithful: bool = False,
-        judge: Referee | Callable[[str, tuple[str, ...], str], str | None] | None = None,
+        judge: JudgeModel
+        | Referee
+        | Callable[[str, tuple[str, ...], str], str | None]
+        | None = None,
         unanswered_loss: float = 1.0,
     ) -> None:
         self.faithful = faithful
-        self.judge_model = judge if isinstance(judge, Referee) or judge is None else Referee(judge)
+        self.judge_by = judge if isinstance(judge, JudgeModel) else None
+        called = None if isinstance(judge, JudgeModel) else judge
+        self.judge_model = Referee(called) if called and not isinstance(called, Referee) else called
         self.unanswered_loss = unanswered_loss
 
     @property
     def regime(self) -> str:
         """ "exact", "option-matching judge" or "yes-no judge"."""
-        return EXACT if self.judge_model is None else self.judge_model.regime
+        asked = self.judge_by or self.judge_model
+        return EXACT if asked is None else asked.regime
 
     def expect(
         self,
@@ -88,6 +107,27 @@ class MultipleChoice(OracleDefaults):
     ) -> Outcome:
         told = in_words(expected.ask, [expected.letter])
         return replace(self._judged(answer, expected), details=told)
+
+    def query(self, case: Case) -> Query | None:
+        expected, reply = case.expected, case.answer
+        if self.judge_by is None or expected.spoilt or not isinstance(reply, str):
+            return None
+        found = extract(reply, expected.ask.options, faithful=self.faithful)
+        if not (found.letter or found.open):
+            return None
+        truth = expected.ask.options[ascii_uppercase.index(expected.letter)]
+        return Query(self.judge_by.text(expected.ask, truth, reply), found.letter is not None)
+
+    def settled(self, case: Case, said: Value) -> Outcome:
+        rule, judge = self.judge(case.question, case.answer, case.expected), self.judge_by
+        if judge is None:
+            return rule
+        if judge.regime == OPTION_MATCHING:
+            letter = judge.letter(said, case.expected.ask.options)
+            right = None if letter is None else letter == case.expected.letter
+        else:
+            right = judge.agrees(said)
+        return by_judge(right, said, self.unanswered_loss, rule)
 
     def _judged(self, answer: Any, expected: Choice) -> Outcome:
         settled = without_reading(answer, expected.spoilt, self.unanswered_loss)
@@ -118,6 +158,15 @@ def without_reading(answer: Any, spoilt: str, unanswered_loss: float) -> Outcome
     if isinstance(answer, Unanswered):
         return Outcome(unanswered_loss)
     return scored(answer >= 0.5) if isinstance(answer, float) else None
+
+
+def by_judge(right: bool | None, said: Value, unanswered_loss: float, rule: Outcome) -> Outcome:
+    """The outcome of an answer that a judge ``said`` to be ``right`` or not, or could not tell
+    (None): then it is no answer, as where the judge failed."""
+    if right is not None:
+        return replace(scored(right), details=rule.details)
+    why = f" (judge: {said.reason})" if isinstance(said, Unanswered) else ""
+    return Outcome(unanswered_loss, unanswered=NO_ANSWER + why, details=rule.details)
 
 
 def scored(right: bool) -> Outcome:

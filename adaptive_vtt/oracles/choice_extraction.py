@@ -3,17 +3,20 @@
 ``extract`` reads a reply in two ways. The faithful one does what the public scoring code of
 EndoBench (a fork of VLMEvalKit) does, edge cases included: the one option letter that stands
 alone, else the one option whose text occurs. The usual one looks for a stated answer first,
-does not take the article "A" for a letter, matches whole words, and knows more refusals.
-Neither ever guesses: what names no option is no answer, where the public code takes a random
-letter after its judge has failed.
+does not take the article "A" or the pronoun "I" for a letter, passes over options that are denied
+(``denials``), matches whole words, and knows more refusals. Neither ever guesses: what names no
+option is no answer, nor is a letter beside another option's text, where the public code takes a
+random letter after its judge has failed.
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
 from ..models.replies import NO_ANSWER, PUBLIC_REFUSALS, REFUSED, refused
+from .denials import without_denied
 
 _SPACED = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
 """What the public rule takes for white space."""
@@ -32,7 +35,7 @@ _STATED = (
     r"(?i:final\s+answer){said}{letter}",
     r"(?i:(?:correct|right|best)\s+(?:answer|option|choice)){said}{letter}",
     r"(?i:answer|choice){said}{letter}",
-    r"(?i:option|choose|select|pick){open}(?i:option)?{open}{letter}",
+    r"(?i:option|choose|select|pick|go(?:ing)?\s+with|opt\s+for){open}(?i:option)?{open}{letter}",
 )
 """How answers are stated, the plainest first; the last one of a kind counts."""
 
@@ -59,16 +62,19 @@ def extract(reply: str, options: Sequence[str], *, faithful: bool = False) -> Ex
     """Which of ``options`` (A, B ...) the reply chooses."""
     if faithful:
         return _faithful(reply, options)
-    stated = _stated(reply, options)
-    if stated:
-        return Extraction(stated, "stated")
-    lone = _lone_letters(_without_articles(reply), options)
-    if len(lone) == 1:  # "I cannot see any lesion, so D" is no refusal
-        return Extraction(lone.pop(), "letter")
+    reply, *options = (unicodedata.normalize("NFKC", text) for text in (reply, *options))
+    left = without_denied(_without_articles(reply), options)
+    lone = _lone_letters(left, options)
+    letter = _stated(left, options)
+    how = "stated" if letter else "letter"
+    if letter is None and len(lone) == 1:  # "I cannot see any lesion, so D" is no refusal
+        letter = next(iter(lone))
+    if letter is not None and not _contradicted(left, letter, options):
+        return Extraction(letter, how)
     refusal = refused(reply)
-    if refusal:
+    if refusal and letter is None:
         return Extraction(None, reason=REFUSED + refusal)
-    found = _whole_words(reply, options) if not lone else []
+    found = [] if lone or letter else _first_word(left, options) or _whole_words(left, options)
     if len(found) == 1:
         return Extraction(found[0], "text")
     return Extraction(None, reason=NO_ANSWER, open=bool(reply.strip()))
@@ -104,7 +110,6 @@ def _lone_letters(reply: str, options: Sequence[str]) -> set[str]:
 
 def _stated(reply: str, options: Sequence[str]) -> str | None:
     """The letter of the last stated answer, or on a line of its own at the end."""
-    reply = _without_articles(reply)
     letters = "".join(letter for letter, _ in _lettered(options))
     # a small letter has to be all that is said: "answer: b", but not "answer: a polyp"
     one = rf"(?:([{letters}]){_SHUT}|([{letters.lower()}])(?=[\s\"'”’)\]}}>*.]*(?:\n|<|$)))"
@@ -127,9 +132,24 @@ def _hedged(rest: str, letters: str) -> bool:
     return bool(re.match(rf"[\s\"')*]*(?:or|and|/|,|&)\s*[\"'(*]*[{letters}]{_SHUT}", rest))
 
 
+def _contradicted(reply: str, letter: str, options: Sequence[str]) -> bool:
+    """Whether the text of another option, and not the letter's own, stands beside the letter."""
+    beside = rf"(?<!\w){letter}[\s.:)\](\"'*_-]{{1,6}}"
+    named = {c: rf"{beside}(?i:{re.escape(text.strip())})(?!\w)" for c, text in _lettered(options)}
+    found = {c for c, pattern in named.items() if re.search(pattern, reply)}
+    return bool(found) and letter not in found
+
+
 def _without_articles(reply: str) -> str:
-    """Every "A" that stands before a word, and is no letter therefore, as "a"."""
+    """Every "A" that stands before a word, and is no letter therefore, as "a"; so with "I"."""
+    reply = re.sub(r"(?<!\w)I(?=['’]|\s+(?!(?:is|was)\b)[a-z])", "i", reply)
     return re.sub(rf"(?<![\w\\])A(?=\s+(?!(?:{_VERBS})\b)[a-z])", "a", reply)
+
+
+def _first_word(reply: str, options: Sequence[str]) -> list[str]:
+    """The option of a reply that begins with Yes or No, where those are options."""
+    word = re.match(r"[\s*\"']*(yes|no)\b(?=[\s*\"']*(?:[.,;:!\n]|$))", reply.lower())
+    return [c for c, text in _lettered(options) if word and text.strip().lower() == word.group(1)]
 
 
 def _whole_words(reply: str, options: Sequence[str]) -> list[str]:

@@ -20,9 +20,11 @@ from ..errors import InputError, unknown
 from ..models.replies import NO_ANSWER, REFUSED, conclusion, refused
 from ..relations.base import RelationDefaults
 from ..relations.places import moves
-from ..types import Ask, FollowUp, Outcome, Question, Sample, SourceAnswer
+from ..types import Ask, Case, FollowUp, Outcome, Question, Sample, SourceAnswer, Value
 from .base import OracleDefaults
-from .choice import ERRORS, in_words, scored, without_reading
+from .choice import ERRORS, by_judge, in_words, scored, without_reading
+from .denials import without_denied
+from .judge_models import YES_NO, JudgeModel, Query
 
 Accept = Literal["either", "yes", "name"]
 ACCEPT = ("either", "yes", "name")
@@ -61,10 +63,12 @@ class ContainsTruth(OracleDefaults):
     Case, known typos, number words, quotes and hyphens do not matter. An answer that is a
     list ("Red, Pink" or "Pink/Red") is contained where all its parts are. ``strict``
     (default) looks for whole words, so that "10" does not contain "1" nor "Not relevant"
-    "No", after the last "Final answer:" if there is one; without it any substring will do,
-    as the plain rule has it. ``accept``: what counts
-    for "instruments present" after an instrument was put in (MedTest asked for "Yes", while
-    its examples answer with names). Answers that are numbers are taken to be scores.
+    "No", after the last "Final answer:" if there is one, and passes over what is denied ("not a
+    polyp"); without it any substring will do, as the plain rule has it. ``judge``: a
+    ``JudgeModel`` of the regime "yes-no", asked about replies that do not contain the truth,
+    unless both are Yes, No or a number. ``accept``: what counts for "instruments present" after an
+    instrument was put in (MedTest asked for "Yes", while its examples answer with names). Answers
+    that are numbers are taken to be scores.
 
     Questions by other names than MEDVQA-GI's are judged by what their samples accept alone.
     """
@@ -72,13 +76,28 @@ class ContainsTruth(OracleDefaults):
     rates = ERRORS
 
     def __init__(
-        self, strict: bool = True, accept: Accept = "either", unanswered_loss: float = 1.0
+        self,
+        strict: bool = True,
+        accept: Accept = "either",
+        unanswered_loss: float = 1.0,
+        judge: JudgeModel | None = None,
     ) -> None:
         if accept not in ACCEPT:
             raise unknown("value of accept", accept, ACCEPT, "contains truth")
+        if judge is not None and judge.regime != YES_NO:
+            raise InputError(
+                "contains truth: expected a judge of the regime 'yes-no', as there are no options "
+                f"to match, got {judge.regime!r}"
+            )
+        self.judge_by = judge
         self.strict = strict
         self.accept = accept
         self.unanswered_loss = unanswered_loss
+
+    @property
+    def regime(self) -> str | None:
+        """ "yes-no judge"; None without a judge."""
+        return None if self.judge_by is None else self.judge_by.regime
 
     def applies(self, relation: RelationDefaults, concept: str) -> bool:
         """Where the instrument is cannot be said once another was put in."""
@@ -112,14 +131,36 @@ class ContainsTruth(OracleDefaults):
         settled = without_reading(answer, expected.spoilt, self.unanswered_loss)
         if settled is not None:
             return settled
-        said = conclusion(answer) if self.strict else answer
-        if any(contains(said, truth, strict=self.strict) for truth in expected.accepted):
+        if self._contains(answer, expected.accepted):
             return scored(True)
         refusal = refused(answer)
         if refusal or not answer.strip():
             reason = REFUSED + refusal if refusal else NO_ANSWER
             return Outcome(self.unanswered_loss, unanswered=reason)
         return scored(False)
+
+    def _contains(self, answer: str, accepted: tuple[str, ...]) -> bool:
+        """Whether an accepted answer stands in the reply, by the oracle's rule."""
+        said = answer
+        if self.strict:
+            said = without_denied(conclusion(answer), [p for t in accepted for p in _parts(t)])
+        return any(contains(said, truth, strict=self.strict) for truth in accepted)
+
+    def query(self, case: Case) -> Query | None:
+        expected, reply = case.expected, case.answer
+        judge, ask = self.judge_by, expected.ask
+        if judge is None or ask is None or expected.spoilt or not isinstance(reply, str):
+            return None
+        if not reply.strip() or refused(reply):
+            return None
+        plain = [reply, *expected.accepted]
+        sure = self._contains(reply, expected.accepted) or all(map(_is_plain, plain))
+        return Query(judge.text(ask, " or ".join(expected.accepted), reply), sure)
+
+    def settled(self, case: Case, said: Value) -> Outcome:
+        rule, judge = self.judge(case.question, case.answer, case.expected), self.judge_by
+        right = None if judge is None else judge.agrees(said)
+        return by_judge(right, said, self.unanswered_loss, rule)
 
 
 def changed(
@@ -154,8 +195,18 @@ def _one_more(truths: tuple[str, ...]) -> Truths:
 def contains(reply: str, truth: str, *, strict: bool = True) -> bool:
     """Whether the reply contains every part of a truth, both normalised."""
     said = normalised(reply)
-    parts = [normalised(part) for part in re.split(r"[,;/]", truth)]
+    parts = [normalised(part) for part in _parts(truth)]
     return all(_within(part, said, strict) for part in parts if part)
+
+
+def _parts(truth: str) -> list[str]:
+    return re.split(r"[,;/]", truth)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is Yes, No or a number, of which no other words are needed."""
+    word = normalised(text)
+    return word in ("yes", "no") or word.isdigit()
 
 
 def normalised(text: str) -> str:

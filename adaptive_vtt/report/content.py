@@ -11,7 +11,8 @@ import pandas as pd
 from ..certify.tracks import Track, members_of, tracks
 from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
-from ..journal.rows import EXCLUDED, AnswerRow, CallRow, DrawRow, SourceRow
+from ..journal.rows import EXCLUDED, AnswerRow, CallRow, DrawRow, JudgingRow, SourceRow
+from ..oracles.judge_findings import cost_of
 from ..results import judged, warned
 from ..types import SIDES, Floats
 from .baseline import Uniform
@@ -39,15 +40,17 @@ class Content:
     head: str = ""
     warnings: tuple[str, ...] = ()
     uniform: Uniform | None = None
+    judging: list[JudgingRow] = field(default_factory=list)
 
     @classmethod
     def of(cls, journal: Journal) -> Self:
         """Raises JournalError where no audit was begun."""
         facts = read_facts(journal.facts())
         calls, draws = journal.calls(), journal.draws(laws=False)
-        pictures, sources = journal.pictures(), journal.sources()
+        pictures, sources, judging = journal.pictures(), journal.sources(), journal.judging()
         told, warnings = judged(facts, draws, calls), warned(facts, draws, calls, sources)
-        return cls(facts, draws, calls, pictures, told, sources, journal.head, warnings)
+        head = journal.head
+        return cls(facts, draws, calls, pictures, told, sources, head, warnings, judging=judging)
 
     @property
     def concepts(self) -> list[str]:
@@ -95,7 +98,7 @@ class Content:
     @property
     def cost(self) -> float:
         """What all answers cost, those about source images included."""
-        return sum(c.cost for c in self.calls) + sum(s.cost for s in self.sources)
+        return cost_of(self.calls, self.sources, self.judging)
 
     @property
     def elapsed(self) -> float:

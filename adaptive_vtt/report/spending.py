@@ -7,6 +7,8 @@ import numpy as np
 
 from ..engine.canaries import repeated
 from ..journal.rows import EXCLUDED
+from ..oracles.judge_findings import found_by_judge
+from ..oracles.judge_models import JUDGED
 from .evidence import Evidence
 from .section import Section, amount, chart, figure_of, fragment, money
 
@@ -14,6 +16,20 @@ CHECKPOINTS = 200
 """Moments at which the cost is shown, at most."""
 KINDS = 12
 """Reasons that have a row of their own; the rest share one."""
+
+
+READ = 8
+"""Replies that a judge read, shown at most."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A reply, what the judge said of it, and the verdicts of judge and rule in words."""
+
+    reply: str
+    said: str
+    judge: str
+    rule: str
 
 
 @dataclass(frozen=True)
@@ -41,6 +57,9 @@ def section(evidence: Evidence) -> Section | None:
         lost=evidence.facts.interrupted,
         again=again,
         ratio=evidence.certificate is None or evidence.certificate.bets.ratio,
+        judge=found_by_judge(evidence.judging, evidence.calls),
+        judge_facts=evidence.facts.settings.oracle.judge,
+        read=_read(evidence),
         excluded=len(evidence.table) - len(evidence.counted),
         calls=len(evidence.calls) + len(evidence.sources),
         troubles=troubles,
@@ -48,6 +67,18 @@ def section(evidence: Evidence) -> Section | None:
         statistics=[(name.replace("_", " "), value) for name, value in _flat(statistics)],
     )
     return Section("What it cost, and what came back instead of answers", "spending", html)
+
+
+def _read(evidence: Evidence) -> list[Read]:
+    """What the judge was asked: where it and the rule disagree first."""
+    words = {True: "right", False: "wrong", None: "no verdict"}
+    answers = [a for c in evidence.calls for a in c.answers if JUDGED in (a.details or {})]
+    told = [(a.said or "", (a.details or {})[JUDGED]) for a in answers]
+    told.sort(key=lambda one: (one[1]["judge"] == one[1]["rule"], one[1]["rule"] is None))
+    return [
+        Read(reply, found["said"] or "nothing", words[found["judge"]], words[found["rule"]])
+        for reply, found in told[:READ]
+    ]
 
 
 def _troubles(evidence: Evidence) -> list[Trouble]:

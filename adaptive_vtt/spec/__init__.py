@@ -13,6 +13,7 @@ from ..utils.files import near_file
 from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec
 from .datasets import DatasetSpec
 from .detectors import DetectorSpec
+from .judge import check_judge
 from .models import ModelSpec
 from .oracles import CorrectnessJudge, OracleSpec
 from .secrets import refuse_secrets
@@ -127,6 +128,9 @@ def parse_spec(table: dict[str, Any], where: str, *, to_run: bool = True) -> Spe
     model = table.get("model")
     if to_run and isinstance(model, dict):
         refuse_secrets(model, where)
+    oracle = table.get("oracle")
+    if isinstance(oracle, dict):
+        check_judge(oracle, where, to_run=to_run)
     try:
         spec = Spec.model_validate(table)
     except ValidationError as error:

@@ -6,6 +6,7 @@ from pathlib import Path
 from ..captions import DETECTORS
 from ..datasets import REGISTRY as DATASETS
 from ..errors import InputError
+from ..models import REGISTRY as MODELS
 from ..oracles import REGISTRY as ORACLES
 from ..relations import REGISTRY as RELATIONS
 from ..strategies import REGISTRY as STRATEGIES
@@ -14,7 +15,11 @@ from ..utils.files import hash_file
 from ..utils.loading import file_of, is_target
 from ..utils.registry import Registry
 from . import Spec
-from .oracles import CaptionClassesJudge, CaptionsJudge, is_tagger
+from .models import PlugInSection, PythonSection
+from .oracles import CaptionClassesJudge, CaptionsJudge, WordsJudge, is_tagger
+
+JUDGE = "oracle.judge.model"
+"""The field that holds a judge."""
 
 
 def code_parts(spec: Spec) -> dict[str, str]:
@@ -36,6 +41,11 @@ def code_parts(spec: Spec) -> dict[str, str]:
         tagger = spec.oracle.tagger
         if tagger is not None and is_tagger(tagger):
             found["oracle.tagger"] = tagger
+    if isinstance(spec.oracle, WordsJudge) and spec.oracle.judge is not None:
+        model = spec.oracle.judge.model
+        name = model.target if isinstance(model, PythonSection) else model.kind
+        if isinstance(model, PythonSection | PlugInSection):
+            found[JUDGE] = name
     return found
 
 
@@ -66,8 +76,8 @@ def _content(field: str, name: str, base: Path) -> str | None:
 
 
 def _registry(field: str) -> Registry:
-    if field == "audit.surrogate":
-        return SURROGATES
+    if field in {"audit.surrogate", JUDGE}:
+        return MODELS if field == JUDGE else SURROGATES
     section = field.partition(".")[0]
     known = {"dataset": DATASETS, "detector": DETECTORS, "space": RELATIONS, "audit": STRATEGIES}
     return known.get(section, ORACLES)

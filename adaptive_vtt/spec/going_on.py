@@ -12,6 +12,7 @@ from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
 from ..journal.rows import CallRow
+from ..oracles.judge_findings import cost_of
 from . import Spec, parse_spec
 from .building import build_audit
 from .resuming import check_before_code, check_program, notes_of, spec_of
@@ -98,7 +99,7 @@ def check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> N
     half-width where it has none to change."""
     draws, calls, sources = journal.draws(laws=False), journal.calls(), journal.sources()
     times = [d.elapsed for d in draws] + [c.elapsed for c in calls] + [s.elapsed for s in sources]
-    cost = sum(c.cost for c in calls) + sum(s.cost for s in sources)
+    cost = cost_of(calls, sources, journal.judging())
     spent: dict[str, tuple[float, str]] = {
         "budget": (len(draws) + len(sources), "calls, which were made already"),
         "max_cost": (cost, "which was spent already"),

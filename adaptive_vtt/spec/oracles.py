@@ -1,14 +1,16 @@
 """The [oracle] section of a SPEC.toml: one class per kind, and what it builds."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag
 
 from ..captions import TAGGERS
 from ..datasets import Dataset
 from ..oracles import REGISTRY, OracleDefaults, adapted
+from ..oracles.judge_models import Regime
 from ..utils.loading import is_target
+from .judge import JudgeSpec
 from .section import PLUG_IN, PlugIn, Section, kind_of
 
 _METRIC = "overlap of masks (default: dice)"
@@ -72,7 +74,22 @@ class MaskConsistencyJudge(_Judge):
     metric: Literal["dice", "iou"] | None = Field(None, description=_METRIC)
 
 
-class MultipleChoiceJudge(_Judge):
+class WordsJudge(_Judge):
+    """Replies in words, which a model may be asked to read."""
+
+    judge: JudgeSpec | None = Field(
+        None, description="[oracle.judge]: a model that reads what the rule cannot"
+    )
+    _regime: ClassVar[Regime] = "option-matching"
+
+    def build(self, base: Path, dataset: Dataset) -> OracleDefaults:
+        judge = {}
+        if self.judge is not None:
+            judge["judge"] = self.judge.made(base, dataset, self._regime)
+        return REGISTRY.get(self.kind)(**self.given("judge"), **judge)
+
+
+class MultipleChoiceJudge(WordsJudge):
     """Another letter than the right one."""
 
     kind: Literal["multiple-choice"] = "multiple-choice"
@@ -81,8 +98,10 @@ class MultipleChoiceJudge(_Judge):
     )
 
 
-class ContainsTruthJudge(_Judge):
+class ContainsTruthJudge(WordsJudge):
     """A reply without the true answer."""
+
+    _regime: ClassVar[Regime] = "yes-no"
 
     kind: Literal["contains-truth"] = "contains-truth"
     strict: bool | None = Field(None, description="whole words only (default: true)")

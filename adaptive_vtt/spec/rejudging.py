@@ -54,6 +54,8 @@ def _with_oracle(spec: Spec, oracle: str | None, options: dict[str, Any]) -> Spe
         section["options"] = {**section.get("options", {}), **options}
     else:
         section.update(options)
+        if section.get("judge") is False:  # the rule alone
+            del section["judge"]
     return parse_spec({**table, "oracle": section}, "rejudge")
 
 

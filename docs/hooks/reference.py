@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic.fields import FieldInfo
 
 from adaptive_vtt.spec import Spec
+from adaptive_vtt.spec.judge import JudgeSpec
 from adaptive_vtt.spec.section import Section, kind_name, kinds_of
 
 SPEC_HEAD = """# SPEC.toml
@@ -29,6 +30,10 @@ be used, one sentence says why; 3 with `--require-certified`, a target is open o
 """
 TABLE = "\n| {} | type | default | what it is |\n|---|---|---|---|\n"
 
+JUDGE_MODEL = """
+Its `model` is a table with the fields of `[model]`; see [judges](../how-to/judges.md).
+"""
+
 
 # -- SPEC.toml --------------------------------------------------------------------------------
 
@@ -40,6 +45,8 @@ def spec_page() -> str:
         kinds = kinds_of(info.annotation)
         parts.append(f"\n## `[{name}]`\n")
         parts += [_kind(name, kind, len(kinds) > 1) for kind in kinds]
+        if name == "oracle":
+            parts += ["\n### `[oracle.judge]`\n", _kind(name, JudgeSpec, False), JUDGE_MODEL]
     return "".join(parts)
 
 
@@ -75,6 +82,8 @@ def _type(annotation: Any, switch: bool = False) -> str:
     if get_origin(annotation) is list:
         return f"list of {_type(get_args(annotation)[0])}"
     if get_origin(annotation) is dict:
+        return "table"
+    if isinstance(annotation, type) and issubclass(annotation, Section):
         return "table"
     truth = "switch" if switch else "true or false"
     words = {str: "text", int: "whole number", float: "number", bool: truth, Path: "path"}

@@ -4,7 +4,8 @@ answers are told apart.
 ``zero-shot`` asks and says in which form to answer. ``chain-of-thought`` asks for reasons
 before the answer (EndoBench, Table 6, reports such a variant and not its words).
 ``few-shot`` shows two sets of sample answers first, as MedTest does (thesis LYU2308, CUHK 2024,
-section 4.1.2), in the order of the questions. The words of these three are ours; ``endobench`` is
+section 4.1.2), in the order of the questions. ``verbatim`` adds nothing, as
+judges need. The words of these four are ours; ``endobench`` is
 EndoBench's prompt for evaluation (appendix B.2) and ``medtest`` is MedTest's (``medtest_prompt``),
 as printed. Neither paper prints where words about the image would go: here they come before the
 questions. The image goes first and is the adapter's business. Every template has a hash, which
@@ -240,6 +241,7 @@ _INFLAMED: Mapping[str, str] = MappingProxyType(
     }
 )
 
+
 _BUILT_IN = (
     Template("zero-shot"),
     Template(
@@ -276,6 +278,7 @@ _BUILT_IN = (
         quoted=True,
         wordings=medtest_prompt.QUESTIONS,
     ),
+    Template("verbatim", layout="{question}"),
 )
 TEMPLATES: Mapping[str, Template] = MappingProxyType({each.name: each for each in _BUILT_IN})
 """The built-in templates, by name."""

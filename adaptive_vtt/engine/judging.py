@@ -1,0 +1,289 @@
+"""Asking a judge model what answers mean of which the oracle's rule is not sure.
+
+An answer that a judge is to read is committed as it came before anything is sent (a row "judging"
+with question -1), and so is what the judge says of each question, before it is used. An audit
+that is interrupted in between goes on with what is open: no reply is paid for twice, but those
+that were on their way, which are counted as lost at the judge's worst price. Once all is said the
+call is judged and committed as any other, at the cost of its answer and of the judge together.
+
+A judge that fails, or says what is no verdict, leaves a question without an answer. One that
+cannot work at all, from its first call on (a wrong key, no such model), ends the audit in a
+sentence, as a model does; nothing is lost by that, as the answer waits in the journal.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+
+from ..errors import ModelError, one_line
+from ..journal import Journal
+from ..journal.answer_json import from_json, to_json, writable
+from ..journal.rows import CallRow, JudgingRow
+from ..models.base import ConcurrentModel, ModelDefaults
+from ..models.checking import check_answer, checked
+from ..oracles.judge_models import JudgeModel
+from ..types import Answer, Ask, Prompt, Unanswered, Value
+from ..utils.random_streams import generator
+from .budget import Budget
+from .call_queue import CallQueue
+from .judge import Judge
+
+HEARD = -1
+"""In place of a question's number: the answer that the judge is asked about."""
+Said = Answer | Unanswered
+
+
+@dataclass
+class _Open:
+    """An answer that waits for its judge: what is to be asked, and what was said so far."""
+
+    answer: Answer
+    cost: float
+    asked: dict[int, str]
+    said: dict[int, Value] = field(default_factory=dict)
+
+    @property
+    def left(self) -> list[int]:
+        """The questions of which the judge has not spoken."""
+        return [question for question in self.asked if question not in self.said]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the judge said of a question; ``lost``: nobody knows what that cost."""
+
+    call: int
+    question: int
+    said: Said
+    lost: bool = False
+
+
+class Judging:
+    """The answers that wait for a judge, and the judge's calls. Does nothing without a judge.
+
+    ``key``: the audit's, by which the answers to check are drawn.
+    """
+
+    def __init__(self, judge: Judge, queue: CallQueue, budget: Budget, key: int | str) -> None:
+        self._judge, self._queue, self._budget, self._key = judge, queue, budget, key
+        self._by: JudgeModel | None = judge.space.oracle.judge_by
+        self._open: dict[int, _Open] = {}
+        self._known: dict[str, Value] = {}  # what was said, by the hash of what was asked
+        self._sent: dict[tuple[int, int], Future[Said]] = {}
+        self._error: ModelError | None = None
+        self._answered = False
+        self._rows = 0
+
+    def __contains__(self, call: int) -> bool:
+        return call in self._open
+
+    def __len__(self) -> int:
+        """How many answers wait."""
+        return len(self._open)
+
+    # -- what the audit heard ----------------------------------------------------------
+
+    def hear(
+        self, answers: Mapping[int, Said], journal: Journal, elapsed: float
+    ) -> dict[int, Said]:
+        """Keeps the answers of which a judge is to be asked; gives the others."""
+        rest, rows = dict(answers), []
+        for call, answer in answers.items():
+            asked = self._to_ask(call, answer)
+            if asked and isinstance(answer, Answer):
+                del rest[call]
+                said = tuple(to_json(value) for value in answer.values)
+                rows.append(self._row(call, HEARD, "", said, answer.cost, elapsed))
+                self._open[call] = _Open(answer, answer.cost, asked)
+        journal.add_judging(rows)
+        for row in rows:
+            self._queue.done(row.call)
+            self._budget.pay(row.cost)
+        self._count()
+        return rest
+
+    def _to_ask(self, call: int, answer: Said) -> dict[int, str]:
+        """By question what the judge is asked about an answer."""
+        if self._by is None or isinstance(answer, Unanswered):
+            return {}
+        try:
+            queries = self._judge.queries(call, answer)
+        except Exception:  # it is raised again where the answer is judged, and told there
+            return {}
+        return {q: query.text for q, query in queries.items() if not query.sure or self._checks(q)}
+
+    def _checks(self, question: int) -> bool:
+        """Whether a question of which the rule is sure is asked about, too."""
+        share = 0.0 if self._by is None else self._by.check
+        return share > 0 and generator(self._key, "judge", question).random() < share
+
+    # -- what the judge is asked and says ----------------------------------------------
+
+    def send(self, journal: Journal) -> int:
+        """Asks what may be asked now; gives how many questions the judge is being asked."""
+        if self._by is None or not self._open:
+            return 0
+        fresh = [(c, q) for c, one in self._open.items() for q in one.left]
+        fresh = [place for place in fresh if place not in self._sent]
+        most = self._budget.judgeable(self._queue.under_way, len(self._sent))
+        fresh = fresh if most is None else fresh[:most]
+        if self._budget.judged.send(question for _, question in fresh):
+            journal.set_facts(**self._budget.facts())
+        for place in fresh:
+            self._sent[place] = self._asked(*place)
+        return len(self._sent)
+
+    def replies(self, *, every: bool = False, wait_for: bool = True) -> list[Reply]:
+        """What the judge said by now; to ``wait_for`` it, at least one thing, or ``every`` that it
+        is being asked. Raises ModelError where it cannot work at all."""
+        if wait_for and self._sent:
+            wait(self._sent.values(), None, "ALL_COMPLETED" if every else FIRST_COMPLETED)
+        done = [place for place, future in self._sent.items() if future.done()]
+        found = [reply for place in done if (reply := self._reply(*place)) is not None]
+        if self._error is not None and not found:
+            error, self._error = self._error, None
+            raise error
+        return found
+
+    def keep(self, replies: Sequence[Reply], journal: Journal, elapsed: float) -> None:
+        """Commits what was said."""
+        rows = []
+        for reply in replies:
+            said, asked = reply.said, self._open[reply.call].asked[reply.question]
+            value = said if isinstance(said, Unanswered) else said.values[0]
+            told = (to_json(value),)
+            digest = hash_of(asked)
+            rows.append(self._row(reply.call, reply.question, digest, told, said.cost, elapsed))
+        journal.add_judging(rows)
+        lost = [reply.question for reply in replies if reply.lost]
+        if lost:
+            self._budget.judged.lost += len(lost)
+            journal.set_facts(**self._budget.facts())
+        for row in rows:
+            self._take(row)
+        self._count()
+
+    def complete(self, elapsed: float) -> list[CallRow]:
+        """The calls of which all is said, judged."""
+        rows = []
+        for call, one in self._open.items():
+            if not one.left:
+                answer = Answer(one.answer.values, one.cost)
+                rows.append(self._judge.row(call, answer, elapsed, one.said))
+        return rows
+
+    def done(self, call: int) -> None:
+        """The call is committed."""
+        self._open.pop(call, None)
+
+    def _asked(self, call: int, question: int) -> "Future[Said]":
+        """The judge's answer, later; at once where the same was asked before, or it can only be
+        called."""
+        text = self._open[call].asked[question]
+        known = self._known.get(hash_of(text))
+        if known is not None:
+            return _known(Answer((known,)))
+        model, prompt = self._model, prompt_of(text, question)
+        try:
+            if isinstance(model, ConcurrentModel):
+                return model.submit(prompt)
+            return _known(checked(model, [prompt])[0])
+        except Exception as error:
+            failed: Future[Said] = Future()
+            failed.set_exception(error)
+            return failed
+
+    def _reply(self, call: int, question: int) -> Reply | None:
+        """What came of a question; None where the judge cannot work at all."""
+        future = self._sent.pop((call, question))
+        try:
+            said = future.result()
+            check_answer(said, prompt_of("", question), f"judge {self._name!r}")
+        except Exception as error:
+            if isinstance(error, ModelError) and self._cannot_work:
+                self._error = error
+                return None
+            reason = f"{type(error).__name__}: {one_line(error)}"[:200]
+            return Reply(call, question, Unanswered(writable(reason)), lost=True)
+        self._answered = True
+        words = isinstance(said, Unanswered) or isinstance(said.values[0], str | Unanswered)
+        return Reply(call, question, said if words else Unanswered("no words", said.cost))
+
+    def _take(self, row: JudgingRow) -> None:
+        one, value = self._open[row.call], from_json(row.said[0], "journal: judging")
+        one.said[row.question] = value
+        one.cost += row.cost
+        self._budget.pay(row.cost)
+        if isinstance(value, str):
+            self._known[row.asked] = value
+
+    @property
+    def _cannot_work(self) -> bool:
+        """Whether an error of the judge's client says that no call can succeed: one of a function
+        may be that of this reply."""
+        return not self._answered and isinstance(self._model, ConcurrentModel)
+
+    @property
+    def _model(self) -> ModelDefaults:
+        if self._by is None:
+            raise ModelError("judge: none was given")
+        return self._by.model
+
+    @property
+    def _name(self) -> str:
+        return "" if self._by is None else self._by.name
+
+    # -- going on ----------------------------------------------------------------------
+
+    def recall(self, rows: Sequence[JudgingRow], answered: set[int]) -> None:
+        """What the journal tells; ``answered``: the calls that are committed."""
+        self._rows = len(rows)
+        for row in rows:
+            if row.heard and row.call not in answered:
+                values = tuple(from_json(said, "journal: judging") for said in row.said)
+                answer = Answer(values, row.cost)
+                self._open[row.call] = _Open(answer, row.cost, self._to_ask(row.call, answer))
+                self._budget.pay(row.cost)
+            elif row.call in self._open:
+                self._take(row)
+            elif not row.heard and isinstance(row.said[0], str):
+                self._known[row.asked] = row.said[0]
+        self._answered = any(not row.heard for row in rows)
+        if self._by is not None:
+            self._model.trusted = self._answered
+        self._count()
+
+    def lose(self) -> None:
+        """What is open may have been sent before the audit was interrupted."""
+        self._budget.judged.lose(q for one in self._open.values() for q in one.left)
+
+    def _count(self) -> None:
+        self._budget.judged.open = sum(len(one.left) for one in self._open.values())
+
+    def _row(
+        self, call: int, question: int, asked: str, said: tuple[object, ...], *rest: float
+    ) -> JudgingRow:
+        self._rows += 1
+        return JudgingRow(self._rows - 1, call, question, asked, said, *rest)
+
+
+def prompt_of(text: str, question: int) -> Prompt:
+    """What a judge is asked: words, and no image."""
+    return Prompt(None, ("judge",), f"question {question}", "identity", 0, (Ask(text),))
+
+
+def hash_of(text: str) -> str:
+    """By which the same words are told."""
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def verdicts(rows: Sequence[JudgingRow]) -> Iterator[JudgingRow]:
+    """The rows that are replies of a judge."""
+    return (row for row in rows if not row.heard)
+
+
+def _known(said: Said) -> "Future[Said]":
+    future: Future[Said] = Future()
+    future.set_result(said)
+    return future

@@ -1,0 +1,71 @@
+"""What a judge model was asked in an audit, what came of it, and what it cost."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..journal.rows import CallRow, JudgingRow, SourceRow
+from .judge_models import JUDGED
+
+
+@dataclass(frozen=True)
+class JudgeFindings:
+    """``asked``: replies that the judge was asked about, ``checked`` of them though the rule was
+    sure; ``settled``: it said what they mean; of ``compared``, about which the rule had a verdict
+    of its own, they ``agree``. ``failed``: no answer came from it. ``cost`` of all it was asked,
+    within that of the audit.
+    """
+
+    asked: int
+    checked: int
+    settled: int
+    failed: int
+    compared: int
+    agree: int
+    cost: float
+
+    def __str__(self) -> str:
+        told = f"the judge was asked about {_replies(self.asked)}"
+        told += f" ({self.checked:,} of them to check the rule)" * bool(self.checked)
+        told += f" and read {self.settled:,}"
+        told += f", {self.failed:,} calls of it failed" * bool(self.failed)
+        told += f", for {self.cost:.4g} of the cost" * bool(self.cost)
+        both = f"; where the rule had a verdict they agree in {self.agree:,} of {self.compared:,}"
+        return told + both * bool(self.compared)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def found_by_judge(rows: Iterable[JudgingRow], calls: Sequence[CallRow]) -> JudgeFindings | None:
+    """What the journal's ``rows`` and answers tell of a judge; None where none was asked."""
+    said = [row for row in rows if not row.heard]
+    if not said:
+        return None
+    details = (answer.details or {} for call in calls for answer in call.answers)
+    told = [found[JUDGED] for found in details if JUDGED in found]
+    both = [one for one in told if one["judge"] is not None and one["rule"] is not None]
+    return JudgeFindings(
+        asked=len(said),
+        checked=sum(one["sure"] for one in told),
+        settled=sum(one["judge"] is not None for one in told),
+        failed=sum(isinstance(row.said[0], dict) for row in said),
+        compared=len(both),
+        agree=sum(one["judge"] == one["rule"] for one in both),
+        cost=sum(row.cost for row in said),
+    )
+
+
+def _replies(count: int) -> str:
+    return "1 reply" if count == 1 else f"{count:,} replies"
+
+
+def cost_of(
+    calls: Sequence[CallRow], sources: Iterable[SourceRow], judging: Iterable[JudgingRow]
+) -> float:
+    """What was paid for all that a journal holds: answers that still wait for their judge, and what
+    it said of them, are not yet in the cost of a call."""
+    judged = {call.call for call in calls}
+    waiting = sum(row.cost for row in judging if row.call not in judged)
+    return sum(c.cost for c in calls) + sum(s.cost for s in sources) + waiting

@@ -1,0 +1,107 @@
+"""Audits of worded questions whose replies a judge has to read, for tests."""
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import adaptive_vtt as avtt
+from adaptive_vtt.datasets.worded import WordedDataset
+from adaptive_vtt.models import Answer, ModelDefaults, Prompt, Unanswered
+from adaptive_vtt.oracles import ContainsTruth, MultipleChoice
+from adaptive_vtt.oracles.judge_models import JudgeModel
+from adaptive_vtt.types import Ask
+
+OPTIONS = ("ulcer", "polyp", "bleeding", "normal")
+LOOKS = ("a crater", "a thing on a stalk", "something red that runs", "smooth and pink")
+"""What each option looks like: words that no rule reads."""
+MODEL_PRICE, JUDGE_PRICE = 1.0, 0.25
+
+
+def digit(*parts: object) -> int:
+    """0..99, always the same of the same parts."""
+    return int(hashlib.blake2b(repr(parts).encode(), digest_size=4).hexdigest(), 16) % 100
+
+
+class Voluble(ModelDefaults):
+    """Errs in 30 of 100 questions, and describes what it chooses in 40 of 100."""
+
+    answers = "one"
+    name = "voluble"
+    needs_image = False
+    most_cost = MODEL_PRICE
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def choice(self, sample: str) -> int:
+        right = int(sample[1:]) % 4
+        return (right + 1) % 4 if digit("errs", sample) < 30 else right
+
+    def reply(self, sample: str) -> str:
+        choice = self.choice(sample)
+        vague = digit("vague", sample) < 40
+        return f"I see {LOOKS[choice]} ({sample})." if vague else f"Answer: {'ABCD'[choice]}"
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        self.asked += [prompt.sample_id for prompt in prompts]
+        return [Answer((self.reply(p.sample_id),), MODEL_PRICE) for p in prompts]
+
+
+class Reader(ModelDefaults):
+    """A judge that knows what options look like; ``says`` stands in for what it would say."""
+
+    answers = "one"
+    name = "reader"
+    needs_image = False
+    most_cost = JUDGE_PRICE
+
+    def __init__(self, says: Callable[[str], Any] | None = None) -> None:
+        self.asked: list[str] = []
+        self._says = says or read
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Any]:
+        self.asked += [prompt.asks[0].text for prompt in prompts]
+        return [_answer(self._says(prompt.asks[0].text)) for prompt in prompts]
+
+
+def _answer(said: Any) -> Any:
+    return Answer((said,), JUDGE_PRICE) if isinstance(said, str) else said
+
+
+def read(text: str) -> str:
+    """The letter of the option whose looks stand in the reply, or that it names."""
+    mark = re.findall(r"={3}\w+={3}", text)[-1]
+    reply = text.split(mark)[-2]
+    found = [letter for letter, looks in zip("ABCD", LOOKS, strict=True) if looks in reply]
+    named = re.search(r"Answer: ([A-D])", reply)
+    return found[0] if found else named[1] if named else "Z"
+
+
+def space(oracle: MultipleChoice | ContainsTruth, samples: int = 60) -> avtt.QuestionSpace:
+    """One question with four options, or in free words, about each sample."""
+    free = isinstance(oracle, ContainsTruth)
+    names = [f"s{k}" for k in range(samples)]
+    right = [OPTIONS[k % 4] if free else "ABCD"[k % 4] for k in range(samples)]
+    ask = Ask("What is shown?", () if free else OPTIONS)
+    dataset = WordedDataset(
+        None,
+        np.ones((samples, 1), np.int8),
+        names,
+        ("finding",),
+        asks=[{"finding": ask}] * samples,
+        answers=[{"finding": (answer,)} for answer in right],
+        name="worded",
+    )
+    return avtt.QuestionSpace(dataset, oracle=oracle)
+
+
+def audit(
+    judge: JudgeModel | None, model: ModelDefaults | None = None, **options: Any
+) -> avtt.Audit:
+    """An audit of multiple choice with a ``judge``."""
+    made = space(MultipleChoice(judge=judge))
+    given = {"half_width": 0.1, "targets": ["overall"], "seed": 3, "strategy": "random"}
+    return avtt.Audit(made, model or Voluble(), **{**given, **options})
