@@ -43,8 +43,8 @@ class ConcurrentModel(Protocol):
 
 
 class CallLost(ModelError):
-    """A call was sent and no answer will come. It may have been charged for, and may be asked again:
-    whoever raises this sees to it that no call is lost for ever."""
+    """A call was sent and no answer will come. It may have been charged for, and is to be asked
+    again: a model that raises this sees to it that no call is lost for ever."""
 
 
 class Record(Protocol):

@@ -35,9 +35,7 @@ def joined(address: str | None = None) -> Any:
             ray.init(configure_logging=True, logging_level=logging.ERROR, **options)
     except Exception as error:  # Ray raises whatever the layer below it does
         where = address or os.environ.get("RAY_ADDRESS") or "this machine"
-        raise InputError(
-            f"workers: cannot join Ray at {where}: {one_line(error)[:200]}"
-        ) from None
+        raise InputError(f"workers: cannot join Ray at {where}: {one_line(error)[:200]}") from None
     return ray
 
 

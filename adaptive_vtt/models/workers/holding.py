@@ -60,7 +60,7 @@ class Holding:
         return _attempted(self._about)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered] | Failure:
-        """One answer per prompt, checked; a Failure where the model raises or says anything else."""
+        """One checked answer per prompt; a Failure where the model raises or says else."""
         return _attempted(lambda: checked(self._held(), prompts))
 
     def close(self) -> None:

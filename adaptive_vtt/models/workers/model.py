@@ -94,7 +94,7 @@ class Workers(ModelDefaults):
         return self._prices_known
 
     @property
-    def trusted(self) -> bool:  # type: ignore[override]  # the pool has to know
+    def trusted(self) -> bool:
         return self._pool.trusted
 
     @trusted.setter
@@ -132,7 +132,7 @@ def _check_made(make: Make) -> None:
     except Exception as error:  # each type has its own way of saying that it cannot be sent
         raise InputError(
             "workers: expected a model by name ('file.py:name') or a function of a module that "
-            f"makes one, got {make!r:.60}, which cannot be sent to another process "
+            f"makes one, got {make!r:.80}, which cannot be sent to another process "
             f"({one_line(error)[:100]})"
         ) from None
 

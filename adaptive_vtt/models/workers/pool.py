@@ -18,8 +18,8 @@ crashes at some images gets on, and so many that chance does not kill them: wher
 in ten, about one question in 100,000."""
 MOST_STARTS = 3
 """Times in a row that a worker may die while it makes the model."""
-JOINING = 5.0
-"""Seconds that ``close`` waits for the threads."""
+JOINING = 1.0
+"""Seconds that ``close`` waits for a thread whose worker is gone."""
 Said = Answer | Unanswered
 
 
@@ -92,11 +92,10 @@ class Pool:
     def close(self) -> None:
         """Ends all workers; what waits is told so. A second call does nothing."""
         self._end(OrderError("workers: were closed; they cannot be asked any more"))
-        for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(JOINING)
         for place in self._places:
             place.close()
+        for thread in self._threads:
+            thread.join(JOINING)
 
     # -- one thread for each worker ------------------------------------------------------------
 
@@ -202,5 +201,3 @@ def _fail(tasks: Sequence[Task], error: AvttError) -> None:
     for task in tasks:
         if not task.future.done():
             task.future.set_exception(error)
-
-

@@ -34,7 +34,7 @@ class LocalProcess:
         self._make, self._device = make, device
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
-        self._closed = False
+        self._closed = self._busy = False
         self._lock = threading.Lock()  # held while a process is begun or ended
 
     def start(self) -> About:
@@ -53,7 +53,7 @@ class LocalProcess:
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            self._end(PATIENCE)
+            self._end(0.0 if self._busy else PATIENCE)
 
     @property
     def pid(self) -> int | None:
@@ -78,11 +78,14 @@ class LocalProcess:
         pipe = self._pipe
         if pipe is None:
             raise Died("was closed")
+        self._busy = True
         try:
             pipe.send(thing)
             told = pipe.recv()
         except (EOFError, OSError):
             raise Died(self._how()) from None
+        finally:
+            self._busy = False
         return opened(told)
 
     def _how(self) -> str:
