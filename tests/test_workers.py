@@ -83,12 +83,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+class Shared(Workers):
+    """Outlives the tests that share it."""
+
+    def close(self) -> None:
+        pass
+
+    def end(self) -> None:
+        super().close()
+
+
 @pytest.fixture(scope="module")
 def two(folder: Path) -> Iterator[Workers]:
     """Two processes that hold ``uneven``."""
-    model = Workers(f"{folder}/model.py:uneven", 2)
+    model = Shared(f"{folder}/model.py:uneven", 2)
     yield model
-    model.close()
+    model.end()
 
 
 def space() -> QuestionSpace:
@@ -115,35 +125,19 @@ def rows(made: Audit) -> tuple[Any, ...]:
 # -- processes --------------------------------------------------------------------------------
 
 
-class Shared(Workers):
-    """Outlives the tests that share it."""
-
-    def close(self) -> None:
-        pass
-
-    def end(self) -> None:
-        super().close()
-
-
 class TestProcesses(ModelContract):
-    shared: Shared
-
-    @pytest.fixture(autouse=True, scope="class")
-    @classmethod
-    def begun(cls, folder: Path) -> Iterator[None]:
-        cls.shared = Shared(f"{folder}/model.py:brightness", 2, batch=3)
-        yield
-        cls.shared.end()
+    @pytest.fixture(autouse=True)
+    def chosen(self, two: Workers) -> None:
+        self._two = two
 
     def make(self) -> ModelUnderTest:
-        return self.shared
+        return self._two
 
 
 def test_workers_say_what_the_model_says(two: Workers, folder: Path) -> None:
     here = load(f"{folder}/model.py:uneven")
     assert checked(two, prompts(9)) == checked(here, prompts(9))
     assert (two.name, two.answers) == (f"{folder}/model.py:uneven", "all")
-    assert two.doing == ""
 
 
 def test_the_same_is_journaled_whatever_the_number_of_workers(two: Workers, folder: Path) -> None:
@@ -160,7 +154,7 @@ def test_killed_workers_leave_no_trace_in_what_was_answered(two: Workers) -> Non
         """Kills one worker after the third answer that comes, the other after the twelfth."""
         doomed = {3: 0, 12: 1}.get(next(steps))
         if doomed is not None:
-            os.kill(two._pool._places[doomed].pid, signal.SIGKILL)  # type: ignore[attr-defined]
+            os.kill(two.places[doomed].pid, signal.SIGKILL)  # type: ignore[attr-defined]
 
     disturbed = audit(two, strike)
     assert rows(disturbed) == rows(whole)
@@ -169,9 +163,10 @@ def test_killed_workers_leave_no_trace_in_what_was_answered(two: Workers) -> Non
     assert two.statistics() == {"workers": 2, "workers_died": 2, "calls_lost": 2}
 
 
-@pytest.mark.parametrize(
-    "how", [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
-)
+SLOW = [pytest.param(how, marks=pytest.mark.slow) for how in (signal.SIGINT, signal.SIGTERM)]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, *SLOW])
 def test_no_worker_outlives_its_driver(folder: Path, how: signal.Signals) -> None:
     script = f"""
 from adaptive_vtt.models import Prompt, Workers
@@ -181,7 +176,7 @@ while model._pool.starting:
     time.sleep(0.01)
 asked = [model.submit(Prompt(np.zeros((4, 4, 3), np.uint8), ("a",), "s", "identity", k))
          for k in range(2)]
-print(*[place.pid for place in model._pool._places], flush=True)
+print(*[place.pid for place in model.places], flush=True)
 time.sleep(600)
 """
     driver = subprocess.Popen(
@@ -219,8 +214,14 @@ def alive(pid: int) -> bool:
     ],
 )
 def test_what_is_no_model_for_workers_is_refused(folder: Path, name: str, message: str) -> None:
+    made = partial(load, f"{folder}/model.py:{name}")
     with pytest.raises(InputError, match=message):
-        Workers(f"{folder}/model.py:{name}", 1)
+        mortal([Mortal(made, poisoned)])
+
+
+def test_what_a_process_cannot_make_is_told_as_without_workers(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"model.py: unknown name 'nothing'"):
+        Workers(f"{folder}/model.py:nothing", 1)
 
 
 def test_a_lost_call_says_how_its_worker_ended(folder: Path) -> None:
@@ -352,12 +353,25 @@ def test_a_model_that_no_worker_survives_ends_the_audit() -> None:
     model.close()
 
 
-def test_workers_that_die_while_the_model_is_made_end_the_audit() -> None:
+def test_workers_that_die_while_the_model_is_made_are_given_up() -> None:
     place = Mortal(ScriptedModel, poisoned)
     place.stillborn = MOST_STARTS - 1
     mortal([place]).close()  # it came up in the end
     place.stillborn = MOST_STARTS
-    with pytest.raises(ModelError, match=r"3 in a row died while the model was made.*with code 1"):
+    other = Mortal(ScriptedModel, poisoned)
+    model = mortal([place, other])
+    assert all(isinstance(answer, Answer) for answer in model.ask(prompts(3)))
+    while model.doing:
+        time.sleep(0.001)
+    assert model.statistics() == {
+        "workers": 2,
+        "workers_died": 0,
+        "calls_lost": 0,
+        "workers_given_up": 1,
+    }
+    model.close()
+    place.stillborn = MOST_STARTS
+    with pytest.raises(ModelError, match=r"5 in a row died while the model was made.*with code 1"):
         mortal([place])
 
 
@@ -382,7 +396,7 @@ def spec(**model: Any) -> Any:
 
 
 def test_a_spec_names_workers(folder: Path) -> None:
-    made = spec(target="model.py:brightness", workers=2, worker_batch=5, in_flight=3)
+    made = spec(target="model.py:brightness", workers=1, worker_batch=5, in_flight=3)
     plain = spec(target="model.py:brightness")
     dataset: Any = tiny_dataset()
     model, other = (build_model(each, folder, dataset) for each in (made, plain))
@@ -417,7 +431,7 @@ def test_actors_of_ray_are_workers_like_others(folder: Path, two: Workers) -> No
     model = Workers(f"{folder}/model.py:uneven", "ray", actors=2, in_flight=8)
     assert rows(audit(model)) == rows(audit(two))
     before = audit(model)
-    ray.kill(model._pool._places[0]._actor)  # type: ignore[attr-defined]
+    ray.kill(model.places[0]._actor)  # type: ignore[attr-defined]
     assert rows(audit(model)) == rows(before)
     assert model._pool.deaths == 1
     model.close()

@@ -56,7 +56,8 @@ class Workers(ModelDefaults):
         _check_made(made)
         places = _places(made, workers, actors)
         self.in_flight = in_flight or max(IN_FLIGHT, 2 * batch * len(places))
-        self._count, self._pool = len(places), Pool(places, batch)
+        self.places = tuple(places)
+        self._pool = Pool(places, batch)
         self._closing = weakref.finalize(self, self._pool.close)
         try:
             about = self._pool.begun()
@@ -105,24 +106,25 @@ class Workers(ModelDefaults):
     def doing(self) -> str:  # type: ignore[override]  # changes
         """How many workers are being begun."""
         starting = self._pool.starting
-        return f"{starting} of {self._count} workers starting" if starting else ""
+        return f"{starting} of {len(self.places)} workers starting" if starting else ""
 
     def content(self) -> str | None:
         return self._content
 
     def statistics(self) -> dict[str, Any] | None:
-        """How many workers died, with how many calls; None where none did."""
-        pool = self._pool
-        if not pool.deaths:
+        """How many workers died, with how many calls, and were given up; None where none did."""
+        pool, count = self._pool, len(self.places)
+        if not (pool.deaths or pool.given_up):
             return None
-        return {"workers": self._count, "workers_died": pool.deaths, "calls_lost": pool.lost}
+        told = {"workers": count, "workers_died": pool.deaths, "calls_lost": pool.lost}
+        return told | ({"workers_given_up": pool.given_up} if pool.given_up else {})
 
     def close(self) -> None:
         """Ends all workers; may be called twice."""
         self._closing()
 
     def __repr__(self) -> str:
-        return f"Workers({self.name!r}, {self._count})"
+        return f"Workers({self.name!r}, {len(self.places)})"
 
 
 def _check_made(make: Make) -> None:

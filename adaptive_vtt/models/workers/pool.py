@@ -16,8 +16,8 @@ MOST_DEATHS = 5
 """Workers that may die of one question, which is then unanswered. Few enough that a model which
 crashes at some images gets on, and so many that chance does not kill them: where each call has one
 in ten, about one question in 100,000."""
-MOST_STARTS = 3
-"""Times in a row that a worker may die while it makes the model."""
+MOST_STARTS = 5
+"""Times in a row that a worker may die while it makes the model; then it is given up."""
 JOINING = 1.0
 """Seconds that ``close`` waits for a thread whose worker is gone."""
 Said = Answer | Unanswered
@@ -42,14 +42,15 @@ class Pool:
 
     Every future ends: with an answer; with ModelError, where the model raised; with CallLost,
     where the worker died; and, once ``MOST_DEATHS`` died of a question, with Unanswered. Where so
-    many died and none ever answered that ends the pool, as does a model that cannot be made.
+    many died and none ever answered that ends the pool, as does a model that cannot be made, and a
+    last worker that is given up.
     """
 
     def __init__(self, places: Sequence[Place], batch: int) -> None:
         self.about: About | None = None
         self.trusted = False
         """Whether the model is known to answer: a question that workers die of ends nothing."""
-        self.deaths = self.lost = 0
+        self.deaths = self.lost = self.given_up = 0
         self._places, self._batch = places, batch
         self._changed = threading.Condition()  # guards all that follows
         self._waiting: deque[Task] = deque()
@@ -78,7 +79,7 @@ class Pool:
             if self._closed:
                 raise OrderError("workers: were closed; they cannot be asked any more")
             if self._wrong is not None:
-                task.future.set_exception(self._wrong)
+                _fail([task], self._wrong)
             else:
                 self._waiting.append(task)
                 self._changed.notify()
@@ -87,7 +88,7 @@ class Pool:
     @property
     def starting(self) -> int:
         """How many workers are not ready yet, or not again."""
-        return len(self._places) - self._ready
+        return len(self._places) - self._ready - self.given_up
 
     def close(self) -> None:
         """Ends all workers; what waits is told so. A second call does nothing."""
@@ -101,8 +102,7 @@ class Pool:
 
     def _serve(self, place: Place) -> None:
         try:
-            while not self._closed:
-                self._start(place)
+            while not self._closed and self._started(place):
                 self._answer(place)
         except AvttError as error:
             self._end(error)
@@ -111,20 +111,25 @@ class Pool:
         finally:
             place.close()
 
-    def _start(self, place: Place) -> None:
-        about = self._started(place)
-        with self._changed:
-            self.about = self.about or about
-            self._ready += 1
-            self._changed.notify_all()
-
-    def _started(self, place: Place) -> About:
+    def _started(self, place: Place) -> bool:
+        """Whether a worker is ready there. False: it was given up, and there are others."""
         last: Died | None = None
         for _ in range(MOST_STARTS):
             try:
-                return place.start()
+                about = place.start()
             except Died as died:
                 last = died
+                continue
+            with self._changed:
+                self.about = self.about or about
+                self._ready += 1
+                self._changed.notify_all()
+            return True
+        with self._changed:
+            self.given_up += 1
+            left = self.given_up < len(self._places)
+        if left:
+            return False
         raise ModelError(
             f"worker: {MOST_STARTS} in a row died while the model was made, the last {last}; look "
             "whether memory is enough for so many workers"
@@ -198,6 +203,7 @@ class Pool:
 
 
 def _fail(tasks: Sequence[Task], error: AvttError) -> None:
+    """An error of its own for each: whoever raises one adds where that was."""
     for task in tasks:
         if not task.future.done():
-            task.future.set_exception(error)
+            task.future.set_exception(type(error)(str(error)))
