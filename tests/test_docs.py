@@ -30,6 +30,7 @@ _SLOW = (
         "notebook",
     ),
     *("own-parts", "own-table", "rejudge", "resume", "slices", "tracking", "versus", "view"),
+    "workers",
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import InputError, ModelError, OrderError
 from adaptive_vtt.models import Answer, Prompt, Unanswered, Workers, load
 from adaptive_vtt.models.base import CallLost, ModelUnderTest
@@ -339,6 +340,7 @@ def test_lost_calls_are_asked_again_and_the_cap_holds(
     model = mortal([Mortal(ScriptedModel, unlucky) for _ in range(3)], in_flight=4)
     model.trusted = True
     made = audit(model, max_cost=cap, budget=None, seed=0)
+    verify(made.journal)
     assert made.cost + made.interrupted <= cap + 1e-9
     assert made.interrupted == deaths
     assert all(known[c.call] == c.answers for c in made.journal.calls())
