@@ -72,8 +72,8 @@ class Result:
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
     read, None where there are none; ``protocol``: how the model was asked, see
     ``journal.protocol_facts``. ``lost``: calls that were on their way when the audit was
-    interrupted, and may have been paid for twice. ``captions``: what was found in captions.
-    ``head``: the journal's, which follows from every row of it (journal/chain.py).
+    interrupted or a worker died, and may have been paid for twice. ``captions``: what was found
+    in captions. ``head``: the journal's, which follows from every row of it (journal/chain.py).
     ``canaries``: how many answers asked again differ. ``warnings``: what to know before
     trusting the rest, a sentence each. In audits that certify, ``targets`` also says whether
     an interval ``emptied``, whether the estimate went ``astray`` and had to be moved into it,

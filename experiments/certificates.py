@@ -10,16 +10,15 @@ moment.
 import argparse
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
@@ -132,12 +131,6 @@ def run(task: Task) -> Outcome:
     return Outcome(selector.draws, held, bool(certifier.certified.all()), seconds, errors)
 
 
-def run_all(tasks: Sequence[Task], workers: int = 2) -> list[Outcome]:
-    """All tasks, in order, in parallel processes."""
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(run, tasks, chunksize=1))
-
-
 def table(
     bench: str,
     settings: Sequence[Setting],
@@ -146,6 +139,7 @@ def table(
     marks: tuple[int, ...] = (),
     *,
     workers: int = 2,
+    executor: str = "processes",
     device: str = "cpu",
 ) -> pd.DataFrame:
     """One row per setting and half-width: median draws, ratio to uniform, coverage, RMSE."""
@@ -157,7 +151,7 @@ def table(
         for seed in range(seeds)
     ]
     tasks = [t if t.marks else replace(t, most=60_000) for t in tasks]
-    outcomes = run_all(tasks, workers)
+    outcomes = run_all(run, tasks, executor=executor, workers=workers)
     rows = []
     for k, (setting, width) in enumerate(keys):
         mine = outcomes[k * seeds : (k + 1) * seeds]
@@ -300,10 +294,14 @@ def _sides(accuracy: float, seed: int) -> Material:
 
 
 def suites(
-    quick: bool, seeds: int | None = None, workers: int = 2, device: str = "cpu"
+    quick: bool,
+    seeds: int | None = None,
+    workers: int = 2,
+    device: str = "cpu",
+    executor: str = "processes",
 ) -> dict[str, Callable[[], pd.DataFrame]]:
     """The tables, by name; ``seeds``: of every row, instead of as many as suit each."""
-    rows = partial(table, workers=workers, device=device)
+    rows = partial(table, workers=workers, device=device, executor=executor)
     few, some, many = (2, 4, 8) if quick else (20, 60, 300)
     if seeds is not None:
         few = some = many = seeds
@@ -351,9 +349,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", help="names of tables, separated by commas")
     parser.add_argument("--seeds", type=int, help="of every row (default: 20 to 300)")
     parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--executor", default="processes", help="processes, ray or ray://HOST:PORT")
     parser.add_argument("--device", default="cpu", help="of the question GP; auto: CUDA if any")
     options = parser.parse_args(arguments)
-    made = suites(options.quick, options.seeds, options.workers, options.device)
+    made = suites(options.quick, options.seeds, options.workers, options.device, options.executor)
     for name in options.only.split(",") if options.only else made:
         frame = made[name]()
         print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)

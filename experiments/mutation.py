@@ -116,7 +116,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/proxies": ("audit_settings", "shared_draws", "drift", "self_taught"),
     "engine/renderings": ("renderings",),
     "engine/replay": ("versus_replay",),
-    "engine/run_loop": (*_AUDITS, "concurrency"),
+    "engine/run_loop": (*_AUDITS, "concurrency", "workers"),
     "engine/selector": ("algorithm1", *_AUDITS, "verify_draws", "reasons", "batches"),
     "engine/sent_batches": ("batch_rounds",),
     "engine/settings": ("audit_settings", "resuming", "shared_draws", "strategy_names"),

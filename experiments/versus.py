@@ -15,16 +15,15 @@ of the difference held the truth at every moment.
 import argparse
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.comparison import MOST_AIM, Comparison
 from adaptive_vtt.certify.plan import FINE_CELL
@@ -250,10 +249,9 @@ def suites(seeds: int, first: int = 0) -> dict[str, list[Task]]:
     }  # fmt: skip
 
 
-def table(tasks: Sequence[Task], workers: int) -> pd.DataFrame:
+def table(tasks: Sequence[Task], workers: int, executor: str = "processes") -> pd.DataFrame:
     """One row per way: calls, decisions, coverage."""
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        ran = list(pool.map(run, tasks, chunksize=1))
+    ran = run_all(run, tasks, executor=executor, workers=workers)
     rows = [
         {
             "comparison": task.name,
@@ -278,6 +276,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=20, help="of every row")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--executor", default="processes", help="processes, ray or ray://HOST:PORT")
     options = parser.parse_args(arguments)
     a, b = benches()
     apart = float((a.losses != b.losses).mean())
@@ -285,9 +284,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     made = suites(options.seeds, options.first)
     for name in options.only.split(",") if options.only else made:
         if name == COVERAGE:
-            frame = versus_coverage.table(options.seeds, options.workers)
+            frame = versus_coverage.table(options.seeds, options.workers, options.executor)
         else:
-            frame = table(made[name], options.workers)
+            frame = table(made[name], options.workers, options.executor)
         print(f"\n{name}\n{frame.to_string(index=False)}", flush=True)
         write_text(options.out / f"versus-{name}.csv", frame.to_csv(index=False))
 

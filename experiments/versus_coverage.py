@@ -11,15 +11,14 @@ candidates and the law are drawn here, as the engine draws them; all else is the
 """
 
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from multiprocessing import get_context
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
+from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.comparison import FAILS, HOLDS, MOST_AIM, Comparison
 from adaptive_vtt.certify.game import Move
@@ -198,15 +197,15 @@ def allowed(runs: int, alpha: float = ALPHA) -> int:
     return int(binom.isf(ALLOWED, runs, alpha))
 
 
-def table(seeds: int, workers: int) -> pd.DataFrame:
+def table(seeds: int, workers: int, executor: str = "processes") -> pd.DataFrame:
     """One row per setting: runs, and how many of them erred, at any moment."""
     rows = []
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for setting in SETTINGS:
-            start = time.perf_counter()
-            erred = sum(pool.map(partial(run, setting), range(seeds), chunksize=10))
-            row = {"comparison": setting.name, "runs": seeds, "erred": erred}
-            row |= {"at most, with .999": allowed(seeds)}
-            rows.append(row | {"seconds": round(time.perf_counter() - start)})
-            print(f"{setting.name}: {erred} of {seeds} erred", flush=True)
+    for setting in SETTINGS:
+        start = time.perf_counter()
+        one = partial(run, setting)
+        erred = sum(run_all(one, range(seeds), executor=executor, workers=workers))
+        row = {"comparison": setting.name, "runs": seeds, "erred": erred}
+        row |= {"at most, with .999": allowed(seeds)}
+        rows.append(row | {"seconds": round(time.perf_counter() - start)})
+        print(f"{setting.name}: {erred} of {seeds} erred", flush=True)
     return pd.DataFrame(rows)

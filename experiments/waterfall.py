@@ -20,9 +20,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.utils.files import write_text
 
-from .certificates import ADAPTIVE, LOSSES, TAUGHT, UNIFORM, Outcome, Setting, Task, run_all
+from .certificates import ADAPTIVE, LOSSES, TAUGHT, UNIFORM, Outcome, Setting, Task, run
 
 BENCH = "digits-severity"
 BEFORE = 0.9
@@ -49,7 +50,7 @@ def waterfall(
         for w in widths
         for seed in range(seeds)
     ]
-    outcomes = iter(run_all(tasks, workers))
+    outcomes = iter(run_all(run, tasks, workers=workers))
     runs = {(s.name, w): [next(outcomes) for _ in range(seeds)] for s in STEPS for w in widths}
     return table(runs, widths)
 

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from command_line import run
 
-from adaptive_vtt.benchmark import runs as work
 from adaptive_vtt.benchmark.runs import (
     MOST_ARGMAX,
     Job,
@@ -83,8 +82,8 @@ def job_of(
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audits run in a thread; test_cli.py has a comparison in processes of its own."""
     monkeypatch.setattr(
-        "adaptive_vtt.benchmark.runs.ProcessPoolExecutor",
-        lambda mp_context: ThreadPoolExecutor(1),
+        "adaptive_vtt.benchmark.executors.ProcessPoolExecutor",
+        lambda workers, mp_context: ThreadPoolExecutor(1),
     )
 
 
@@ -196,7 +195,8 @@ def test_compare_certifies_against_uniform(recorded, tmp_path, capsys):
 
 
 def test_baselines_stands_for_all_there_is_to_compare_with(recorded, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(work, "run_all", lambda run_one, jobs, _: [run_one(job) for job in jobs])
+    at_once = lambda one, jobs, *_, **__: [*map(one, jobs)]  # noqa: E731
+    monkeypatch.setattr("adaptive_vtt.cli.comparison.run_all", at_once)
     spec, out = str(recorded / "SPEC.toml"), tmp_path / "out"
     options = ["--strategies", "baselines,neyman", "--repeats", "1", "--budget", "4", "--json"]
     assert run("compare", spec, *options, "--out", str(out)) == 0

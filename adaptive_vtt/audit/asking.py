@@ -136,6 +136,7 @@ class Audit:
         if self._budget.send(calls):
             self.journal.set_facts(**self._budget.facts())
         if (ready or self._judging) and not calls and not self._queue.under_way:
+            self._draw_order.learn()
             self._end()  # what waits can no longer be afforded
         self._queue.hand_out(calls)
         return calls

@@ -1,10 +1,8 @@
 """The audits of a comparison, each in memory, in parallel processes."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -87,22 +85,6 @@ def is_checkpoint(calls: int) -> bool:
         or calls <= 10
         or math.floor(24 * math.log10(calls)) > math.floor(24 * math.log10(calls - 1))
     )
-
-
-def run_all(
-    work: Callable[[Job], Run], jobs: Sequence[Job], advance: Callable[[], object]
-) -> list[Run]:
-    """All runs, in the order of the jobs. The first that fails ends the rest."""
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(work, job) for job in jobs]
-        try:
-            for future in as_completed(futures):
-                future.result()
-                advance()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        return [future.result() for future in futures]
 
 
 def uncertainty_run(job: Job) -> Run:

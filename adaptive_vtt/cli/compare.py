@@ -51,6 +51,14 @@ def compare(
             "--exhaust", help="Ask the model everything once, to compare estimates with the truth."
         ),
     ] = False,
+    executor: Annotated[
+        str,
+        typer.Option(
+            help="Where the audits run: in processes, or as tasks of a Ray cluster (ray, or its "
+            "address, ray://HOST:PORT).",
+            metavar="NAME",
+        ),
+    ] = "processes",
     out: Annotated[
         Path, typer.Option(help="Folder to write compare.html and compare.json into.")
     ] = Path("runs/compare"),
@@ -69,4 +77,4 @@ def compare(
     compared = names(strategies)
     if compared is None:
         compared = ["random", default(chosen.certify.half_width is not None)]
-    run_compare(chosen, base, compared, repeats, out, as_json, exhaust)
+    run_compare(chosen, base, compared, repeats, out, as_json, exhaust, executor)

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from ..benchmark import runs as work
 from ..benchmark import summary as figures
+from ..benchmark.executors import check_executor, run_all
 from ..benchmark.figure import certified_page, uncertainty_page
 from ..certify import named_targets
 from ..engine.census import MOST_CALLS, all_answers, all_losses, calls_of, means
@@ -24,6 +25,7 @@ from ..spec import Spec
 from ..spec.building import build_audit, build_model, build_space
 from ..spec.models import ModelSection, PlugInSection, PythonSection, RecordedSection
 from ..spec.oracles import WordsJudge
+from ..spec.space_and_model import unworked
 from ..strategies import get as get_strategy
 from ..utils.files import write_text
 from ..utils.tables import csv_text
@@ -47,6 +49,7 @@ def compare(
     out: Path,
     as_json: bool,
     exhaust: bool = False,
+    executor: str = "processes",
 ) -> None:
     """Runs every strategy with every seed, then writes compare.json and compare.html."""
     if spec.model.kind in PAID:
@@ -59,6 +62,7 @@ def compare(
             "compare: expected an oracle whose rule reads replies alone, got one with a judge "
             "model, which every audit of a comparison would ask anew; take [oracle.judge] out"
         )
+    check_executor(executor)
     goal = spec.certify.half_width
     certifying = goal is not None
     names = _checked(names, certifying)
@@ -72,9 +76,9 @@ def compare(
     if exhaust and not certifying:
         raise InputError("--exhaust: expected a half-width to certify (--half-width), got none")
     if goal is None:
-        _compare_uncertainty(spec, base, names, repeats, out, as_json)
+        _compare_uncertainty(spec, base, names, repeats, out, as_json, executor)
     else:
-        _compare_certified(spec, base, names, repeats, out, as_json, exhaust, goal)
+        _compare_certified(spec, base, names, repeats, out, as_json, exhaust, goal, executor)
 
 
 def _checked(names: Sequence[str], certifying: bool) -> list[str]:
@@ -96,7 +100,8 @@ def _jobs(
     spec: Spec, base: Path, names: list[str], repeats: int, truth: tuple[float, ...] | None = None
 ) -> list[work.Job]:
     """Every strategy with every seed."""
-    begin, budget = partial(build_audit, spec, base), spec.audit.budget
+    alone = unworked(spec)  # audits run beside each other; each holds its model itself
+    begin, budget = partial(build_audit, alone, base), spec.audit.budget
     seeds = range(repeats)
     return [work.Job(begin, name, seed, budget, truth) for name in names for seed in seeds]
 
@@ -105,11 +110,11 @@ def _jobs(
 
 
 def _compare_uncertainty(
-    spec: Spec, base: Path, names: list[str], repeats: int, out: Path, as_json: bool
+    spec: Spec, base: Path, names: list[str], repeats: int, out: Path, as_json: bool, executor: str
 ) -> None:
     build_space(spec, base)  # a spec that cannot be used ends here, not in a worker
     jobs = _jobs(spec, base, names, repeats)
-    runs = _run(work.uncertainty_run, jobs, as_json)
+    runs = _run(work.uncertainty_run, jobs, as_json, executor)
     table = figures.uncertainty_summary(runs)
     record = {"summary": table.to_dict(orient="records"), "runs": runs}
     _write(record, uncertainty_page(runs), out, as_json)
@@ -130,6 +135,7 @@ def _compare_certified(
     as_json: bool,
     exhaust: bool,
     goal: float,
+    executor: str,
 ) -> None:
     space = build_space(spec, base)
     targets = named_targets(space, spec.certify.targets, spec.certify.where)
@@ -138,7 +144,7 @@ def _compare_certified(
     truth = _truth(spec, base, space, as_json)
     known = None if truth is None else tuple(truth)
     jobs = _jobs(spec, base, names, repeats, known)
-    runs = _run(work.certified_run, jobs, as_json)
+    runs = _run(work.certified_run, jobs, as_json, executor)
     tables = _tables(runs, truth)
     record: dict[str, Any] = {
         "half_width": goal,
@@ -222,9 +228,11 @@ def _truth(spec: Spec, base: Path, space: QuestionSpace, quiet: bool) -> list[fl
 # -- running, writing, showing ------------------------------------------------------------
 
 
-def _run(run: Callable[[work.Job], work.Run], jobs: list[work.Job], quiet: bool) -> list[work.Run]:
+def _run(
+    run: Callable[[work.Job], work.Run], jobs: list[work.Job], quiet: bool, executor: str
+) -> list[work.Run]:
     with _Bar("auditing", len(jobs), quiet) as advance:
-        return work.run_all(run, jobs, lambda: advance(1))
+        return run_all(run, jobs, lambda: advance(1), executor=executor)
 
 
 class _Bar:

@@ -71,9 +71,11 @@ _DEFAULTS: dict[str, Any] = {
     "unanswered_loss": 1.0,
     "up": 0.9,
     "words": "alike",
+    "worker_batch": 1,
     "yes_from": "auto",
 }
 _EXAMPLES: dict[str, Any] = {
+    "actors": 4,
     "answers": "answers.csv",
     "at_most": 0.1,
     "audit.budget": 500,
@@ -153,6 +155,7 @@ _EXAMPLES: dict[str, Any] = {
     "version": "2026-01",
     "wordnet": "wordnet",
     "inpainting": "lama.onnx",
+    "workers": 2,
 }
 
 

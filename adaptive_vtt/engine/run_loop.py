@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from ..journal import Journal
-from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
+from ..models.base import BatchModel, CallLost, ConcurrentModel, ModelDefaults
 from ..models.checking import check_answer, checked, name_of
 from ..space import QuestionSpace
 from ..stopping import State
@@ -175,9 +175,10 @@ def run_concurrently(audit: Asking, model: ConcurrentModel, step: Callable[[], N
 
 
 def _tell(audit: Asking, flight: Flight, back: Iterable[Back]) -> None:
-    """Tells what came back whole; raises what went wrong with the rest, which stays in flight."""
+    """Tells what came back whole, takes back what was lost, to be asked again; raises what went
+    wrong with the rest, which stays in flight."""
     who = f"model {name_of(audit.model)!r}"
-    told, unsent, wrong = [], [], []
+    told, unsent, lost, wrong = [], [], [], []
     for call, future in back:
         if future is None:
             unsent.append(call)
@@ -185,13 +186,17 @@ def _tell(audit: Asking, flight: Flight, back: Iterable[Back]) -> None:
         try:
             answer = future.result()
             check_answer(answer, call.prompt, who)
+        except CallLost:
+            lost.append(call)
         except Exception as error:
             wrong.append(error)
         else:
             told.append((call, answer))
     audit.take_back(unsent)
-    flight.land([*unsent, *(call for call, _ in told)])
+    flight.land([*unsent, *lost, *(call for call, _ in told)])
     audit.tell_all((call.number, answer) for call, answer in told)
-    flight.paid(len(told))
+    if lost:
+        audit.take_back(lost, sent=True)
+    flight.paid(len(told) + len(lost))
     if wrong:
         raise wrong[0]

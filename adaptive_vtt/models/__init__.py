@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .network.open_inference import OpenInference
     from .network.openai_batch import OpenAIBatch
     from .network.openai_chat import OpenAIChat
+    from .workers.model import Workers
 
 _HOMES = {
     "AnthropicBatch": "network.anthropic_batch",
@@ -48,6 +49,7 @@ _HOMES = {
     "RecordedCaptions": "local.recorded_captions",
     "SubprocessModel": "local.subprocess_lines",
     "TemplateCaptioner": "demo.template_captioner",
+    "Workers": "workers.model",
 }
 
 REGISTRY = Registry(
@@ -104,6 +106,7 @@ __all__ = [
     "Unanswered",
     "Usage",
     "Value",
+    "Workers",
     "adapted_model",
     "load",
 ]

@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
+from ..errors import ModelError
 from ..types import Answer, CallMode, Prompt, Unanswered
 from ..utils.adapting import Completed
 
@@ -39,6 +40,11 @@ class ConcurrentModel(Protocol):
         """Sends one prompt and does not wait; its answer, or what went wrong, comes later.
 
         In an audit one thread does this, beside that in which the audit computes."""
+
+
+class CallLost(ModelError):
+    """A call was sent and no answer will come. It may have been charged for, and is to be asked
+    again: a model that raises this sees to it that no call is lost for ever."""
 
 
 class Record(Protocol):

@@ -15,6 +15,7 @@ from ..models.network.http_json import name_of_url
 from ..models.network.prompt_templates import template
 from .environment import Filled
 from .section import PLUG_IN, PlugIn, Section, kind_of
+from .workers import Worked
 
 _RETRIES = {"retries": "times", "timeout": "timeout"}
 _PRICES = {
@@ -79,7 +80,7 @@ class ModelSection(Section):
         return {} if self.name is None else {"name": self.name}
 
 
-class PythonSection(ModelSection):
+class PythonSection(ModelSection, Worked):
     """A callable or torch module."""
 
     kind: Literal["python"] = "python"
@@ -100,7 +101,7 @@ class PythonSection(ModelSection):
         return self.target.rpartition(":")[0]
 
 
-class PlugInSection(ModelSection, PlugIn):
+class PlugInSection(ModelSection, Worked, PlugIn):
     """A model of a package or file of your own."""
 
     kind: str = Field(description="its name; see 'avtt list models'")
@@ -193,7 +194,7 @@ class _Tensors(Section):
     std: list[float] | None = Field(None, description="of pixels in 0..1")
 
 
-class OnnxSection(ModelSection, _Tensors):
+class OnnxSection(ModelSection, Worked, _Tensors):
     """A model in an ONNX file."""
 
     kind: Literal["onnx"] = "onnx"
@@ -208,7 +209,7 @@ class OnnxSection(ModelSection, _Tensors):
         return self.path
 
 
-class SubprocessSection(ModelSection):
+class SubprocessSection(ModelSection, Worked):
     """A program that answers JSON lines."""
 
     kind: Literal["subprocess"] = "subprocess"

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from ..errors import InputError, unknown
 from .section import PLUG_IN, Section, kind_name, kinds_of
+from .workers import NOT_HERE
 
 COMMAND_LINE = "command line"
 """The place of what was given by options."""
@@ -84,7 +85,8 @@ def _wrong_name(
     if first["type"] == "extra_forbidden":
         *section, name = path
         if kind is not None and any(name in k.model_fields for k in _kinds(spec, section[0])):
-            return InputError(f"{where}: {field}: is no field of kind {kind!r}")
+            remedy = NOT_HERE if name == "workers" else ""
+            return InputError(f"{where}: {field}: is no field of kind {kind!r}{remedy}")
         place = f"{where}: {'.'.join(section) or 'top level'}"
         error = unknown("field", name, _fields(spec, section, kind), place)
         others = [

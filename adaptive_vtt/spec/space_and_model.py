@@ -15,6 +15,7 @@ from . import Spec
 from .models import ModelSection, PlugInSection, PythonSection
 from .oracles import CaptionClassesJudge, CaptionsJudge, OrdinalJudge, TopClassJudge
 from .relations import build_relations
+from .workers import Worked
 
 
 def build_space(spec: Spec, base: Path) -> QuestionSpace:
@@ -37,11 +38,20 @@ def build_space(spec: Spec, base: Path) -> QuestionSpace:
 def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
     """The model of a spec, with its version; relative paths start at ``base``."""
     captions = isinstance(spec.oracle, CaptionsJudge | CaptionClassesJudge)
-    model = adapted_model(_section(spec).build(base, dataset, captions=captions))
+    section = _section(spec)
+    worked = section.worked(base) if isinstance(section, Worked) else None
+    model = adapted_model(worked or section.build(base, dataset, captions=captions))
     version = spec.model.version or version_of(model) or _content(spec.model.file(), base)
     if version is not None:
         model.version = version
     return model
+
+
+def unworked(spec: Spec) -> Spec:
+    """The spec with a model that is held without workers."""
+    if not isinstance(spec.model, Worked):
+        return spec
+    return spec.model_copy(update={"model": spec.model.unworked()})
 
 
 def _section(spec: Spec) -> ModelSection:
@@ -64,7 +74,7 @@ def model_of(spec: Spec, base: Path, space: QuestionSpace, *, code: bool = True)
     imported, and a `NotImported` stands in its place."""
     if isinstance(spec.model, PythonSection | PlugInSection) and not code:
         return NotImported(spec.model)
-    model = build_model(spec, base, space.dataset)
+    model = build_model(spec if code else unworked(spec), base, space.dataset)
     if isinstance(model, RecordedCaptions):
         model.check(space.dataset, space.variants)
     return model

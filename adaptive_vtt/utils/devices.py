@@ -1,5 +1,6 @@
 """Where tensors live."""
 
+import os
 from typing import TYPE_CHECKING
 
 from ..errors import InputError, one_line
@@ -32,3 +33,13 @@ def pick(device: str = "auto") -> "torch.device":
             "there is one, else cpu"
         ) from None
     return chosen
+
+
+def cuda_devices() -> list[str]:
+    """The CUDA devices that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return [name.strip() for name in named.split(",") if name.strip()]
+    import torch
+
+    return [str(number) for number in range(torch.cuda.device_count())]

@@ -1,0 +1,79 @@
+"""Audits beside each other: in processes of this machine, or as tasks on a Ray cluster."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+from ..errors import InputError
+from ..utils.ray_cluster import joined
+
+Job = TypeVar("Job")
+Done = TypeVar("Done")
+PROCESSES, RAY = "processes", "ray"
+
+
+def run_all(
+    work: Callable[[Job], Done],
+    jobs: Sequence[Job],
+    advance: Callable[[], object] = lambda: None,
+    *,
+    executor: str = PROCESSES,
+    workers: int | None = None,
+) -> list[Done]:
+    """``work`` done on every job, in the order of the jobs; ``advance`` is called after each. The
+    first that fails ends the rest.
+
+    ``work``: a function of a module, ``jobs`` and results can be pickled. ``executor``:
+    "processes", "ray" or a cluster's "ray://HOST:PORT"; ``workers``: most processes at a time
+    (None: one per CPU), while Ray goes by the CPUs of its cluster. Raises InputError for another
+    executor, and where Ray cannot be joined.
+    """
+    check_executor(executor)
+    ended = (
+        _in_processes(work, jobs, workers)
+        if executor == PROCESSES
+        else _on_ray(work, jobs, None if executor == RAY else executor)
+    )
+    found: dict[int, Done] = {}
+    for number, done in ended:
+        found[number] = done
+        advance()
+    return [found[number] for number in range(len(jobs))]
+
+
+def check_executor(executor: str) -> None:
+    """Raises InputError for what is no executor."""
+    if executor not in (PROCESSES, RAY) and not executor.startswith(f"{RAY}://"):
+        raise InputError(f"executor: expected processes, ray or ray://HOST:PORT, got {executor!r}")
+
+
+def _in_processes(
+    work: Callable[[Job], Done], jobs: Sequence[Job], workers: int | None
+) -> Iterator[tuple[int, Done]]:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        numbers = {pool.submit(work, job): number for number, job in enumerate(jobs)}
+        try:
+            for future in as_completed(numbers):
+                yield numbers[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _on_ray(
+    work: Callable[[Job], Done], jobs: Sequence[Job], address: str | None
+) -> Iterator[tuple[int, Done]]:
+    ray = joined(address)
+    task = ray.remote(work)
+    numbers: dict[Any, int] = {task.remote(job): number for number, job in enumerate(jobs)}
+    waiting = list(numbers)
+    try:
+        while waiting:
+            (ended,), waiting = ray.wait(waiting)
+            yield numbers[ended], ray.get(ended)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None  # as a process would have raised it
+    finally:
+        for left in waiting:
+            ray.cancel(left, force=True)

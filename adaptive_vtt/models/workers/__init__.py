@@ -1,0 +1,1 @@
+"""One model held by many workers: processes on this machine, or actors of a Ray cluster."""

@@ -1,0 +1,162 @@
+"""One model, held by many workers."""
+
+import pickle
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ...errors import InputError, one_line
+from ...types import Answer, Prompt, Unanswered
+from ...utils.devices import cuda_devices
+from ..base import CallLost, ModelDefaults
+from ..local.loading import load
+from .holding import Make
+from .place import Place
+from .pool import Pool
+from .process import LocalProcess
+
+IN_FLIGHT = 8
+"""Calls on their way, at least: the same for few workers as for one, so that the same is drawn."""
+RAY = "ray"
+
+
+class Workers(ModelDefaults):
+    """The model that ``make`` makes, in each of ``workers``: a number of processes on this machine,
+    "ray" for actors of the Ray cluster there is (or one that is started), or its address, "ray://
+    HOST:PORT".
+
+    ``make``: a name (``file.py:name``, ``package.module:name``), or a function of a module that
+    takes nothing. ``actors``: how many on Ray (None: one per GPU, or per CPU where there is none).
+    ``in_flight``: calls that are on their way or wait for a worker (None: 8, or two batches for
+    each worker, if that is more); what is drawn follows from it, not from the number of workers.
+    ``batch``: prompts that a worker takes at a time. Of several local workers each sees one CUDA
+    device, in turn.
+
+    A worker that dies is begun again, and its calls raise CallLost, to be asked again; see `Pool`.
+    Raises InputError for options out of range and for a model that cannot be made, or has several
+    calls on their way by itself.
+    """
+
+    def __init__(
+        self,
+        make: str | Make,
+        workers: int | str,
+        *,
+        actors: int | None = None,
+        in_flight: int | None = None,
+        batch: int = 1,
+    ) -> None:
+        for name, value in (("actors", actors), ("in_flight", in_flight), ("batch", batch)):
+            if value is not None and value < 1:
+                raise InputError(f"workers: expected {name} of at least 1, got {value}")
+        made = partial(load, make) if isinstance(make, str) else make
+        _check_made(made)
+        places = _places(made, workers, actors)
+        self.in_flight = in_flight or max(IN_FLIGHT, 2 * batch * len(places))
+        self.places = tuple(places)
+        self._pool = Pool(places, batch)
+        self._closing = weakref.finalize(self, self._pool.close)
+        try:
+            about = self._pool.begun()
+        except BaseException:
+            self.close()
+            raise
+        self.answers, self.name, self.version = about.answers, about.name, about.version
+        self.needs_image, self.most_cost = about.needs_image, about.most_cost
+        self.most_attempts, self.template_hash = about.most_attempts, about.template_hash
+        self.hard_answers = about.hard_answers
+        self._content, self._prices_known = about.content, about.prices_known
+
+    def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
+        """The answer of whichever worker is free first."""
+        return self._pool.submit(prompt)
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        """Answers in the order of the prompts. What was lost is asked again, and paid for again."""
+        futures = [self.submit(prompt) for prompt in prompts]
+        return [self._heard(*pair) for pair in zip(prompts, futures, strict=True)]
+
+    def _heard(self, prompt: Prompt, future: "Future[Answer | Unanswered]") -> Answer | Unanswered:
+        lost = 0.0
+        while True:
+            try:
+                said = future.result()
+            except CallLost:
+                lost += self.most_cost or 0.0
+                future = self.submit(prompt)
+            else:
+                return replace(said, cost=said.cost + lost) if lost else said
+
+    @property
+    def prices_known(self) -> bool:
+        return self._prices_known
+
+    @property
+    def trusted(self) -> bool:
+        return self._pool.trusted
+
+    @trusted.setter
+    def trusted(self, trusted: bool) -> None:
+        self._pool.trusted = trusted
+
+    @property
+    def doing(self) -> str:  # type: ignore[override]  # changes
+        """How many workers are being begun."""
+        starting = self._pool.starting
+        return f"{starting} of {len(self.places)} workers starting" if starting else ""
+
+    def content(self) -> str | None:
+        return self._content
+
+    def statistics(self) -> dict[str, Any] | None:
+        """How many workers died, with how many calls, and were given up; None where none did."""
+        pool, count = self._pool, len(self.places)
+        if not (pool.deaths or pool.given_up):
+            return None
+        told = {"workers": count, "workers_died": pool.deaths, "calls_lost": pool.lost}
+        return told | ({"workers_given_up": pool.given_up} if pool.given_up else {})
+
+    def close(self) -> None:
+        """Ends all workers; may be called twice."""
+        self._closing()
+
+    def __repr__(self) -> str:
+        return f"Workers({self.name!r}, {len(self.places)})"
+
+
+def _check_made(make: Make) -> None:
+    """Raises InputError for what another process could not be told."""
+    try:
+        pickle.dumps(make)
+    except Exception as error:  # each type has its own way of saying that it cannot be sent
+        raise InputError(
+            "workers: expected a model by name ('file.py:name') or a function of a module that "
+            f"makes one, got {make!r:.80}, which cannot be sent to another process "
+            f"({one_line(error)[:100]})"
+        ) from None
+
+
+def _places(make: Make, workers: int | str, actors: int | None) -> list[Place]:
+    if isinstance(workers, str):
+        if workers != RAY and not workers.startswith(f"{RAY}://"):
+            raise InputError(
+                f"workers: expected a number of processes, 'ray' or 'ray://HOST:PORT', got "
+                f"{workers!r}"
+            )
+        from .ray_actor import ray_actors
+
+        return [*ray_actors(make, None if workers == RAY else workers, actors)]
+    if workers < 1:
+        raise InputError(f"workers: expected at least 1, got {workers}")
+    if actors is not None:
+        raise InputError(
+            f"workers: expected actors beside workers = 'ray' alone, got workers = {workers}; "
+            "leave actors out"
+        )
+    devices = cuda_devices() if workers > 1 else []
+    return [
+        LocalProcess(make, devices[k % len(devices)] if devices else None) for k in range(workers)
+    ]

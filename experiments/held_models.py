@@ -1,0 +1,54 @@
+"""The models that ``experiments.workers`` has held by workers: light, so that workers start soon.
+
+Each call is noted in the file that AVTT_HELD_CALLS names, before anything is computed: that is the
+bill, whatever became of the call.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from adaptive_vtt.models.base import ModelDefaults
+from adaptive_vtt.types import Answer, Prompt, Unanswered
+from adaptive_vtt.utils.random_streams import generator
+
+CALLS = "AVTT_HELD_CALLS"
+SECONDS = 0.1
+"""What a call takes, asleep or of the processor."""
+
+
+class Held(ModelDefaults):
+    """Wrong on a fifth of its questions; a call costs 1, and sleeps or computes for a while."""
+
+    most_cost = 1.0
+    version = "1"
+
+    def __init__(self, name: str, *, computes: bool) -> None:
+        self.name, self._computes = name, computes
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [self._answer(prompt) for prompt in prompts]
+
+    def _answer(self, prompt: Prompt) -> Answer:
+        if (path := os.environ.get(CALLS)) is not None:
+            with open(path, "a") as bill:
+                bill.write(f"{os.getpid()}\n")
+        if self._computes:
+            compute()
+        else:
+            time.sleep(SECONDS)
+        key = f"held/{prompt.sample_id}/{prompt.relation}/{prompt.severity}"
+        return Answer(tuple(generator(0, key).random(len(prompt.concepts)).tolist()), cost=1.0)
+
+
+def compute() -> None:
+    """Keeps one processor busy for ``SECONDS``."""
+    start, table = time.thread_time(), np.ones((64, 64))
+    while time.thread_time() - start < SECONDS:
+        table = table @ table / 64
+
+
+sleeping = Held("sleeping", computes=False)
+computing = Held("computing", computes=True)
