@@ -200,7 +200,7 @@ def assembled(
         judge,
         queue,
         draw_order,
-        Budget(model, limits.max_cost),
+        Budget(model, limits.max_cost, limits.lease),
         Failing(limits.fail_on_error, model),
         canaries,
         source_queue,

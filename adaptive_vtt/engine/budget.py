@@ -9,6 +9,7 @@ from ..models.base import ModelDefaults
 from ..models.checking import is_cost
 from ..stopping import CENTS
 from .call_queue import Call
+from .lease import Lease
 
 
 class Budget:
@@ -16,11 +17,12 @@ class Budget:
     or may have been, and never came back: each may have been charged for at its worst price.
     ``drawn``: the calls of models that all draws take, those about source images apart.
 
-    ``cap``: what spent and lost may come to, or None.
+    ``cap``: what spent and lost may come to, or None; ``lease``: what they may come to for now.
     """
 
-    def __init__(self, model: ModelDefaults, cap: float | None) -> None:
+    def __init__(self, model: ModelDefaults, cap: float | None, lease: Lease | None = None) -> None:
         self.cap = cap
+        self._lease = lease
         self.spent = 0.0
         self.lost = 0
         self.drawn = 0
@@ -35,14 +37,16 @@ class Budget:
 
     def reserved(self, calls: int) -> float:
         """What ``calls`` calls and those lost may cost at most."""
-        return (calls + self.lost) * self._most
+        return (calls + self.lost) * self.worst
 
     def affordable(self, calls: Sequence[Call], under_way: int) -> list[Call]:
         """As many of the calls as the cap allows beside those under way."""
-        if self.cap is None or self._most <= 0:
+        leased = None if self._lease is None else self._lease.money
+        limits = [limit for limit in (self.cap, leased) if limit is not None]
+        if not limits or self.worst <= 0:
             return list(calls)
-        left = self.cap + CENTS - self.spent - self.reserved(under_way)
-        return list(calls[: max(0, int(left / self._most))])
+        left = min(limits) + CENTS - self.spent - self.reserved(under_way)
+        return list(calls[: max(0, int(left / self.worst))])
 
     def check_sent(self, calls: int) -> None:
         """Raises InputError for a cap below what was spent and what ``calls`` calls, submitted and
@@ -77,5 +81,6 @@ class Budget:
         self._counted = set(facts.counted)
 
     @property
-    def _most(self) -> float:
+    def worst(self) -> float:
+        """What one call may cost at most."""
         return float(self._model.most_cost or 0.0)  # may rise, if wrongly bounded

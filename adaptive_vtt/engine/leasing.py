@@ -1,0 +1,77 @@
+"""An audit and its lease: whether it may draw, and what it tells of itself (``engine.lease``)."""
+
+from collections.abc import Callable
+
+from ..stopping import CENTS
+from .audit_parts import Parts
+from .lease import Account, Lease
+
+
+class Leasing:
+    """What its lease lets an audit do; without one, everything.
+
+    ``parts``: the audit's. ``submitted``: how many calls are in batches that may be answered yet.
+    As a context: when it is left, the lease is settled.
+    """
+
+    def __init__(self, lease: Lease | None, parts: Parts, submitted: Callable[[], int]) -> None:
+        self._lease, self._parts, self._submitted = lease, parts, submitted
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        if self._lease is not None:
+            self._lease.settle(self.account())
+
+    @property
+    def over(self) -> str | None:
+        """Why no more will be leased, where that keeps the audit from its next question."""
+        over = None if self._lease is None else self._lease.over
+        return over if over and self.used_up() else None
+
+    def used_up(self) -> bool:
+        """Whether the next question, and all calls that wait, may take more than is leased."""
+        if self._lease is None:
+            return False
+        budget, most = self._parts.budget, self._parts.source_queue.most
+        money = budget.spent + budget.reserved(len(self._parts.queue) + most)
+        if self._lease.money is not None and money > self._lease.money + CENTS:
+            return True
+        return self._lease.calls is not None and self.calls + self.question > self._lease.calls
+
+    def renewed(self) -> bool:
+        """Whether more is leased now, where the lease was used up; waits for it."""
+        return self._lease is not None and self.used_up() and self._lease.renew(self.account())
+
+    def keep_up(self) -> None:
+        """Tells the lease where the audit stands."""
+        if self._lease is not None:
+            self._lease.keep_up(self.account())
+
+    def account(self) -> Account:
+        """What the audit took so far, and what it may take next."""
+        budget, queue = self._parts.budget, self._parts.queue
+        sent = max(queue.under_way, self._submitted())
+        return Account(
+            spent=budget.spent,
+            committed=budget.spent + budget.reserved(sent),
+            waiting=max(0, len(queue) - sent),
+            question=self.question,
+            worst=budget.worst,
+            calls=self.calls,
+        )
+
+    @property
+    def calls(self) -> int:
+        """Of the model, drawn."""
+        return self._parts.budget.drawn + self._parts.source_queue.calls * self._models
+
+    @property
+    def question(self) -> int:
+        """Calls of the model that the next question may take, at most."""
+        return self._parts.source_queue.most * self._models
+
+    @property
+    def _models(self) -> int:
+        return self._parts.judge.space.oracle.models
