@@ -97,7 +97,7 @@ class Audit:
         self._draw_order, self._queue = parts.draw_order, parts.queue
         self._source_queue, self._canaries = parts.source_queue, parts.canaries
         self._budget, self._failing = parts.budget, parts.failing
-        self._leasing = Leasing(self.limits.lease, parts, self._submitted)
+        self._leasing = Leasing(self.limits.lease, parts, self.sampling.batch, self._submitted)
         self._failed = self._astray = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
         self._discovery = Discovery(self.space, self.certify, parts, self._rules)
@@ -301,7 +301,7 @@ class Audit:
         while len(rows) < n and len(self._queue.ready()) < n:
             if not self._draw_order.ready() or self._looks(rows):
                 break
-            if self._leasing.used_up() or self.stopped is not None:
+            if self._leasing.pauses(len(rows)) or self.stopped is not None:
                 break
             lacking = n - max(len(rows), len(self._queue.ready()))
             draw = self._selector.draw(self._draw_order.together(lacking))

@@ -15,14 +15,15 @@ class Account:
 
     ``spent``: what its answers cost. ``committed``: that, and what calls lost and on their way may
     cost at most. ``waiting``: calls drawn and not on their way. ``question``: calls that the next
-    question may take, at most. ``worst``: what one call may cost, at most. ``calls``: of the model,
-    drawn.
+    question may take, at most. ``together``: calls that are best leased at once. ``worst``: what
+    one call may cost, at most. ``calls``: of the model, drawn.
     """
 
     spent: float
     committed: float
     waiting: int
     question: int
+    together: int
     worst: float
     calls: int
 
@@ -34,6 +35,8 @@ class Lease(Protocol):
     """What all that is spent, lost and on its way may come to; None: whatever it is."""
     calls: int | None
     """How many calls may be drawn, with those before; None: any number."""
+    short: bool
+    """Whether less was leased than was asked for, as no more is left."""
     over: str | None
     """Why no more will be leased; None while that is open."""
 

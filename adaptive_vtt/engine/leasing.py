@@ -2,20 +2,31 @@
 
 from collections.abc import Callable
 
+from ..models.base import BatchModel, ConcurrentModel
 from ..stopping import CENTS
 from .audit_parts import Parts
 from .lease import Account, Lease
+
+FLIGHTS = 2
+"""Leases are of so many calls, over those that a model takes at a time: it stays busy meanwhile."""
 
 
 class Leasing:
     """What its lease lets an audit do; without one, everything.
 
-    ``parts``: the audit's. ``submitted``: how many calls are in batches that may be answered yet.
-    As a context: when it is left, the lease is settled.
+    ``parts`` and ``batch``: the audit's. ``submitted``: how many calls are in batches
+    that may be answered yet. As a context: when it is left, the lease is settled.
     """
 
-    def __init__(self, lease: Lease | None, parts: Parts, submitted: Callable[[], int]) -> None:
+    def __init__(
+        self, lease: Lease | None, parts: Parts, batch: int, submitted: Callable[[], int]
+    ) -> None:
         self._lease, self._parts, self._submitted = lease, parts, submitted
+        self._batch, self._flight, model = batch, 1, parts.budget.model
+        if isinstance(model, BatchModel):
+            self._batch = model.batch
+        elif isinstance(model, ConcurrentModel):
+            self._batch, self._flight = 1, FLIGHTS * model.in_flight
 
     def __enter__(self) -> None:
         return None
@@ -31,14 +42,26 @@ class Leasing:
         return over if over and self.used_up() else None
 
     def used_up(self) -> bool:
-        """Whether the next question, and all calls that wait, may take more than is leased."""
-        if self._lease is None:
+        """Whether what is drawn next, and all calls that wait, may take more than is leased.
+
+        Draws that know the same (a batch) are not parted by a pause, as that would make another
+        audit of it: the lease pays for all of them, unless it is the last there is.
+        """
+        lease, budget = self._lease, self._parts.budget
+        if lease is None:
             return False
-        budget, most = self._parts.budget, self._parts.source_queue.most
-        money = budget.spent + budget.reserved(len(self._parts.queue) + most)
-        if self._lease.money is not None and money > self._lease.money + CENTS:
+        draws = 1 if lease.short else self._batch
+        money = budget.spent + budget.reserved(
+            len(self._parts.queue) + draws * self._parts.source_queue.most
+        )
+        if lease.money is not None and money > lease.money + CENTS:
             return True
-        return self._lease.calls is not None and self.calls + self.question > self._lease.calls
+        return lease.calls is not None and self.calls + draws * self.question > lease.calls
+
+    def pauses(self, drawn: int) -> bool:
+        """Whether nothing may be drawn now, after ``drawn`` draws of the same ``ask``."""
+        whole = self._lease is None or (drawn > 0 and self._batch > 1 and not self._lease.short)
+        return not whole and self.used_up()
 
     def renewed(self) -> bool:
         """Whether more is leased now, where the lease was used up; waits for it."""
@@ -58,6 +81,7 @@ class Leasing:
             committed=budget.spent + budget.reserved(sent),
             waiting=max(0, len(queue) - sent),
             question=self.question,
+            together=max(self._flight, self._batch * self.question),
             worst=budget.worst,
             calls=self.calls,
         )

@@ -87,12 +87,13 @@ class Caps:
 @dataclass(frozen=True)
 class Terms:
     """What a member was answered: a lease up to ``money`` and ``calls`` in all; to wait for its
-    turn; or, ``over``, why nothing more will be leased."""
+    turn; or, ``over``, why nothing more will be leased. ``short``: less than was asked for."""
 
     kind: Literal["leased", "wait", "over"]
     money: float = 0.0
     calls: int = 0
     over: str = ""
+    short: bool = False
 
 
 WAIT = Terms("wait")
@@ -161,6 +162,8 @@ class Broker:
     ) -> Terms:
         """The member's next ``wanted`` calls, or as many as are left, where it is its turn.
 
+        ``gain``: what its next money is worth (``allocation``).
+
         A member that has to wait gives back what it does not need. ``extend``: it has a lease that
         is not used up, and keeps it where it cannot have more.
         """
@@ -228,7 +231,9 @@ class Broker:
             return Terms("over", over=_money_gone(caps, account, sum(m.money for m in others)))
         if drawn < account.question and not account.waiting:
             return Terms("over", over=f"the fleet's {caps.max_calls} calls are used up")
-        return Terms("leased", account.committed + paid * account.worst, account.calls + drawn)
+        money, short = account.committed + paid * account.worst, drawn < wanted
+        short |= paid < account.waiting + wanted
+        return Terms("leased", money, account.calls + drawn, short=short)
 
     def _book(
         self, own: Member, account: Account, terms: Terms | None, state: State, gain: float

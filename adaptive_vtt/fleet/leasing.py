@@ -8,9 +8,8 @@ import numpy as np
 
 from ..audit import Audit
 from ..engine.lease import Account
-from ..models.base import BatchModel, ConcurrentModel
 from .allocation import Outlook
-from .broker import FLEET, Broker, State
+from .broker import FLEET, Broker, State, Terms
 
 CALLS = 16
 """Calls of a lease, at least: how often it is asked whose turn it is."""
@@ -34,6 +33,7 @@ class BrokerLease:
         self._paid, self._counted = caps.max_cost is not None, caps.max_calls is not None
         self.money: float | None = 0.0 if self._paid else None
         self.calls: int | None = 0 if self._counted else None
+        self.short = False
         self.over: str | None = None
         self._audit: Audit | None = None
         self._outlook: Outlook | None = None
@@ -44,12 +44,12 @@ class BrokerLease:
         self._audit, self._outlook = audit, Outlook(audit, paid=self._paid)
 
     def renew(self, account: Account) -> bool:
-        gain, wanted = self._gain(account), self._wanted(account)
+        gain, wanted = self._gain(account), max(CALLS, account.together)
         self._tell(account)
         while True:
             terms = self._broker.lease(self._name, account, wanted, gain)
             if terms.kind == "leased":
-                self._take(terms.money, terms.calls)
+                self._take(terms)
                 return True
             if terms.kind == "over":
                 self.over = terms.over
@@ -61,12 +61,12 @@ class BrokerLease:
             return
         self._next = time.monotonic() + TELL
         self._tell(account)
-        wanted = self._wanted(account)
+        wanted = max(CALLS, account.together)
         if self._left(account) < wanted / 2:  # before calls on their way run out
             gain = self._gain(account)
             terms = self._broker.lease(self._name, account, wanted, gain, extend=True)
             if terms.kind == "leased":
-                self._take(terms.money, terms.calls)
+                self._take(terms)
 
     def settle(self, account: Account) -> None:
         state: State = "stopped"
@@ -77,11 +77,12 @@ class BrokerLease:
         self._tell(account)
         self._broker.settle(self._name, account, state)
 
-    def _take(self, money: float, calls: int) -> None:
+    def _take(self, terms: Terms) -> None:
+        self.short = terms.short
         if self._paid:
-            self.money = money
+            self.money = terms.money
         if self._counted:
-            self.calls = calls
+            self.calls = terms.calls
 
     def _left(self, account: Account) -> float:
         """Calls that the lease pays for beside those drawn."""
@@ -89,16 +90,6 @@ class BrokerLease:
         if self.money is not None and account.worst > 0:
             left = (self.money - account.committed) / account.worst - account.waiting
         return left if self.calls is None else min(left, self.calls - account.calls)
-
-    def _wanted(self, account: Account) -> int:
-        """Enough to keep calls on their way, or a whole batch; and the next question."""
-        model = None if self._audit is None else self._audit.model
-        together = 1 if self._audit is None else self._audit.sampling.batch
-        if isinstance(model, BatchModel):
-            together = model.batch
-        elif isinstance(model, ConcurrentModel):
-            together = 2 * model.in_flight
-        return max(CALLS, together, account.question)
 
     def _gain(self, account: Account) -> float:
         return 0.0 if self._outlook is None else self._outlook.gain(account)
