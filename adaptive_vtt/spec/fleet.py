@@ -87,6 +87,10 @@ def read_fleet(path: Path, *, max_cost: float | None = None, max_calls: int | No
     Raises InputError naming file and field for anything wrong there or in a member's spec.
     """
     table = _table(path)
+    if "model" in table:
+        raise InputError(
+            f"{path}: expected a FLEET.toml, got a SPEC.toml, which 'avtt audit' takes"
+        )
     for name in table:
         if name not in ("fleet", "member"):
             raise InputError(f"{path}: unknown section {name!r}; expected [fleet] and [[member]]")
@@ -144,8 +148,7 @@ def _members(table: Mapping[str, Any], path: Path) -> list[Any]:
     if isinstance(rows, dict):
         raise InputError(f"{path}: member: expected [[member]], in double brackets, got [member]")
     if not isinstance(rows, list) or not rows:
-        spec = "; this is a SPEC.toml: 'avtt audit' takes it" if "model" in table else ""
-        raise InputError(f"{path}: member: expected one [[member]] per audit, got none{spec}")
+        raise InputError(f"{path}: member: expected one [[member]] per audit, got none")
     return rows
 
 
