@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import phantom
 from adaptive_vtt.demo_server import STATISTICS, Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.errors import JournalError
 from adaptive_vtt.fleet import FLEET
 from adaptive_vtt.fleet.broker import Member, read_fleet_db
 from adaptive_vtt.journal import SQLiteJournal, read_journal
@@ -107,7 +108,7 @@ def disturbed(path: Path, most: int, rng: np.random.Generator) -> Row:
     """Runs the fleet, killing a member or the fleet's own process at random moments."""
     out, done, turns = path.parent / "out", 0, 0
     while turns < TURNS:
-        running = started(path, out, resume=(out / FLEET).exists() and leased(out))
+        running = started(path, out, resume=leased(out))
         turns += 1
         while running.poll() is None:
             time.sleep(float(rng.uniform(0.1, 1.0)))
@@ -139,7 +140,7 @@ def started(path: Path, out: Path, *, resume: bool) -> "subprocess.Popen[bytes]"
 
 def asking(out: Path) -> bool:
     """Whether any member has calls on their way."""
-    return (out / FLEET).exists() and any(member.state == "asking" for member in members(out))
+    return any(member.state == "asking" for member in members(out))
 
 
 def leased(out: Path) -> bool:
@@ -148,7 +149,11 @@ def leased(out: Path) -> bool:
 
 
 def members(out: Path) -> list[Member]:
-    return read_fleet_db(out / FLEET)[1]
+    """The members' rows; none where no fleet was begun yet."""
+    if (out / FLEET).exists():
+        with suppress(JournalError):  # it is being made
+            return read_fleet_db(out / FLEET)[1]
+    return []
 
 
 def members_of(parent: int) -> list[int]:

@@ -30,6 +30,10 @@ _SLOW = (
         "notebook",
     ),
     *("after", "batch", "captions", "ci-gate", "class-folders", "endpoint", "fleet", "masks", "notebook"),
+        "fleet",
+        "masks",
+        "notebook",
+    ),
     *("own-parts", "own-table", "rejudge", "resume", "slices", "tracking", "versus", "view"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}

@@ -115,8 +115,8 @@ def _run(
         record = write_result(members, caps, out)
     if not quiet:
         _tell(members, caps, file, out)
-    wrong = [m for m in members if m.state in ("failed", "stopped")]
-    return "; ".join(f"member {m.name!r}: {m.told or 'was stopped'}" for m in wrong), record
+    wrong = [f"member {m.name!r} {m.state}" for m in members if m.state in ("failed", "stopped")]
+    return ", ".join(wrong), record
 
 
 @contextmanager

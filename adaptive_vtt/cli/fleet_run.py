@@ -65,7 +65,8 @@ class Crew:
         while any(m.state == "new" for m in self._broker.members() if m.name in names):
             self._look()
             self._refuse_failed(names)
-            time.sleep(LOOK / 4)
+            shown(self._broker.members())
+            time.sleep(LOOK)
         self._refuse_failed(names)
         for process in self._running.values():
             if process.stdin is not None:
