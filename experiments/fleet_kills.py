@@ -91,7 +91,8 @@ def kills(wanted: int) -> list[Row]:
     """Fleets that are killed until ``wanted`` kills were made, each resumed to its end."""
     from .resilience_audits import served
 
-    rng, rows, made = np.random.default_rng(5), [], 0
+    rng, made = np.random.default_rng(5), 0
+    rows: list[Row] = []
     while made < wanted:
         with (
             tempfile.TemporaryDirectory() as scratch,

@@ -3,6 +3,7 @@ names file and field."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -162,11 +163,8 @@ def test_a_dry_run_tells_calls_and_money_and_whether_the_cap_is_enough(
     assert "member 'a': max_cost: expected at least 0.01284" in capsys.readouterr().err
 
 
-def _calls(members: list[dict[str, object]]) -> list[list[int]]:
-    return [
-        [m["at_least"], *m["likely"].values(), m["at_most"]]  # type: ignore[attr-defined,misc]
-        for m in members
-    ]
+def _calls(members: list[dict[str, Any]]) -> list[list[int]]:
+    return [[m["at_least"], *m["likely"].values(), m["at_most"]] for m in members]
 
 
 def test_nothing_is_begun_where_there_is_nothing_to_go_on_with(
