@@ -97,7 +97,7 @@ class Audit:
         self._draw_order, self._queue = parts.draw_order, parts.queue
         self._source_queue, self._canaries = parts.source_queue, parts.canaries
         self._budget, self._failing = parts.budget, parts.failing
-        self._leasing = Leasing(self.limits.lease, parts, self.sampling.batch, self._submitted)
+        self._leasing = Leasing(self.limits.lease, parts, self)
         self._failed = self._astray = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
         self._discovery = Discovery(self.space, self.certify, parts, self._rules)
@@ -428,14 +428,9 @@ class Audit:
         if self.stopped is not None and not len(self._queue):
             self._draw_order.learn()
             self._canaries.rest()
-        self._budget.check_sent(self._submitted())
+        self._budget.check_sent(JournalRecord.submitted(self))
         if not isinstance(self.model, BatchModel):
             self._budget.lose(call.number for call in self._queue.ready())
-
-    def _submitted(self) -> int:
-        """How many calls are in batches that may be answered yet."""
-        batches = isinstance(self.model, BatchModel)
-        return len(JournalRecord(self.journal, self.awaits).calls()) if batches else 0
 
     def _end(self) -> None:
         ended = {"reason": self.stopped, "elapsed": round(self._seconds(), 3)}

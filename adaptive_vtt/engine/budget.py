@@ -26,7 +26,7 @@ class Budget:
         self.spent = 0.0
         self.lost = 0
         self.drawn = 0
-        self.model = model
+        self._model = model
         self._counted: set[int] = set()  # calls that wait and are among the lost already
 
     def pay(self, cost: float) -> None:
@@ -83,4 +83,4 @@ class Budget:
     @property
     def worst(self) -> float:
         """What one call may cost at most."""
-        return float(self.model.most_cost or 0.0)  # may rise, if wrongly bounded
+        return float(self._model.most_cost or 0.0)  # may rise, if wrongly bounded

@@ -1,28 +1,33 @@
 """An audit and its lease: whether it may draw, and what it tells of itself (``engine.lease``)."""
 
-from collections.abc import Callable
+from typing import Protocol
 
 from ..models.base import BatchModel, ConcurrentModel
 from ..stopping import CENTS
 from .audit_parts import Parts
 from .lease import Account, Lease
+from .options import Sampling
+from .sent_batches import JournalRecord, Submitting
 
 FLIGHTS = 2
 """Leases are of so many calls, over those that a model takes at a time: it stays busy meanwhile."""
 
 
+class Leased(Submitting, Protocol):
+    """An audit, as far as its lease goes by it."""
+
+    sampling: Sampling
+
+
 class Leasing:
     """What its lease lets an audit do; without one, everything.
 
-    ``parts`` and ``batch``: the audit's. ``submitted``: how many calls are in batches
-    that may be answered yet. As a context: when it is left, the lease is settled.
+    ``parts``: the audit's. As a context: when it is left, the lease is settled.
     """
 
-    def __init__(
-        self, lease: Lease | None, parts: Parts, batch: int, submitted: Callable[[], int]
-    ) -> None:
-        self._lease, self._parts, self._submitted = lease, parts, submitted
-        self._batch, self._flight, model = batch, 1, parts.budget.model
+    def __init__(self, lease: Lease | None, parts: Parts, audit: Leased) -> None:
+        self._lease, self._parts, self._audit = lease, parts, audit
+        self._batch, self._flight, model = audit.sampling.batch, 1, audit.model
         if isinstance(model, BatchModel):
             self._batch = model.batch
         elif isinstance(model, ConcurrentModel):
@@ -75,7 +80,7 @@ class Leasing:
     def account(self) -> Account:
         """What the audit took so far, and what it may take next."""
         budget, queue = self._parts.budget, self._parts.queue
-        sent = max(queue.under_way, self._submitted())
+        sent = max(queue.under_way, JournalRecord.submitted(self._audit))
         return Account(
             spent=budget.spent,
             committed=budget.spent + budget.reserved(sent),
