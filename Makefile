@@ -79,6 +79,7 @@ bench: $(VENV)/.ready test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.prices --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.workers --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.resilience --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.fleet --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.slices --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.after --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.versus --out bench

@@ -111,6 +111,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/judge": ("mutants", "audit", "sources", "outcomes", "concurrency"),
     "engine/judging": ("judging", "judging_resumed"),
     "engine/law": ("law", "verify_draws"),
+    "engine/lease": ("fleet_leases",),
+    "engine/leasing": ("fleet_leases",),
     "engine/options": ("audit_settings", "audit", "goals"),
     "engine/prices": ("prices",),
     "engine/proxies": ("audit_settings", "shared_draws", "drift", "self_taught"),

@@ -51,6 +51,7 @@ ROOMS = (
     "rejudging",
     "pytest_plugin",
     "tracking",
+    "fleet",
     # 7 and 8: what users write and type
     "spec",
     "cli",

@@ -16,6 +16,7 @@ from ..engine.call_queue import Call as Call
 from ..engine.checks import check_cost, check_judge, check_model
 from ..engine.estimates import interval_rows
 from ..engine.journaled_ways import JournaledWays
+from ..engine.leasing import Leasing
 from ..engine.options import Limits as Limits
 from ..engine.options import Sampling as Sampling
 from ..engine.options import Shorthands, grouped
@@ -98,6 +99,7 @@ class Audit:
         self._source_queue, self._canaries = parts.source_queue, parts.canaries
         self._budget, self._failing = parts.budget, parts.failing
         self._judging = parts.judging
+        self._leasing = Leasing(self.limits.lease, parts, self)
         self._astray = False
         self._clock, self._elapsed, self._since = clock, 0.0, clock()
         self._discovery = Discovery(self.space, self.certify, parts, self._rules)
@@ -135,7 +137,8 @@ class Audit:
         calls = self.affordable(ready, self._queue.under_way)
         if self._budget.send(calls):
             self.journal.set_facts(**self._budget.facts())
-        if (ready or self._judging) and not calls and not self._queue.under_way:
+        stuck = (ready or self._judging) and not calls and not self._queue.under_way
+        if stuck and not self._paused:
             self._draw_order.learn()
             self._end()  # what waits can no longer be afforded
         self._queue.hand_out(calls)
@@ -182,10 +185,11 @@ class Audit:
         hold several of both. ``progress`` is what it was called before. A model that raises ends
         the run with ModelError; the journal keeps everything, and running again goes on.
         """
-        with followed(self, on_progress if progress is None else progress) as hooks:
+        with followed(self, on_progress if progress is None else progress) as hooks, self._leasing:
 
             def step() -> None:
                 self._failing.check()
+                self._leasing.keep_up()
                 if hooks:
                     told = progress_of(self)
                     for hook in hooks:
@@ -193,8 +197,12 @@ class Audit:
 
             try:
                 run_model(self, step)
+                while self._paused and self._leasing.renewed():
+                    run_model(self, step)
             finally:
                 self._hearing.rest()
+            if self._leasing.over:
+                self._end()
         return self.result()
 
     def certify_also(self, targets: Mapping[str, Target]) -> None:
@@ -222,7 +230,8 @@ class Audit:
             return reason
         if state.exhausted and not len(self._queue) and not self._judging:
             return "every question was asked"
-        return next((reason for r in self._rules if (reason := r.reached(state))), None)
+        met = next((reason for r in self._rules if (reason := r.reached(state))), None)
+        return met or self._leasing.over
 
     @property
     def rules(self) -> list[str]:
@@ -260,13 +269,12 @@ class Audit:
         """Where the audit stands."""
         uncertainty = self._selector.open_uncertainty()
         certifier, next_calls = self._selector.certifier, self._source_queue.most
-        models = self.space.oracle.models
         state = State(
-            self._budget.drawn + self._source_queue.calls * models,
+            self._leasing.calls,
             self._draw_order.questions,
             self._seconds(),
             uncertainty,
-            next_calls=next_calls * models,
+            next_calls=self._leasing.question,
             cost=self.cost,
             reserved=self._budget.reserved(len(self._queue) + next_calls),
             hard=self.belief.hard,
@@ -288,6 +296,11 @@ class Audit:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def _paused(self) -> bool:
+        """Whether nothing but its lease, which is used up, keeps it from going on."""
+        return self._leasing.used_up() and self.stopped is None
+
     # -- drawing -----------------------------------------------------------------------
 
     def _draw(self, n: int) -> None:
@@ -298,7 +311,9 @@ class Audit:
         rows: list[DrawRow] = []
         self._astray = True  # until what was drawn is committed
         while len(rows) < n and len(self._queue.ready()) < n:
-            if not self._draw_order.ready() or self._looks(rows) or self.stopped is not None:
+            if not self._draw_order.ready() or self._looks(rows):
+                break
+            if self._leasing.pauses(len(rows)) or self.stopped is not None:
                 break
             lacking = n - max(len(rows), len(self._queue.ready()))
             draw = self._selector.draw(self._draw_order.together(lacking))
@@ -311,7 +326,8 @@ class Audit:
         if rows:
             self.journal.add_draws(rows)
         self._astray = False
-        if not rows and not len(self._queue) and not self._judging:
+        waits = len(self._queue) or self._judging or self._paused
+        if not rows and not waits:
             self._draw_order.learn()
             if not self._canaries.rest():
                 self._end()
@@ -403,9 +419,8 @@ class Audit:
             self._draw_order.learn()
             self._canaries.rest()
         self._judging.lose()
-        if isinstance(self.model, BatchModel):
-            self._budget.check_sent(len(JournalRecord(self.journal, self.awaits).calls()))
-        else:
+        self._budget.check_sent(JournalRecord.submitted(self))
+        if not isinstance(self.model, BatchModel):
             self._budget.lose(call.number for call in self._queue.ready())
 
     def _end(self) -> None:

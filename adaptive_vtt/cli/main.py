@@ -13,6 +13,7 @@ from .audit import audit
 from .build_vqa import build_vqa
 from .compare import compare
 from .export import export
+from .fleet import fleet
 from .gate import gate
 from .init import init
 from .label import label
@@ -63,6 +64,7 @@ for command in (
     resume,
     rejudge,
     versus,
+    fleet,
     report,
     verify,
     runs,

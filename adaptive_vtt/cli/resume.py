@@ -58,6 +58,8 @@ def resume(
     run, once space and settings were found to be those of the audit. report,
     verify, export and label run nothing of it.
 
+    A member of a fleet spends no more than the fleet's cap leaves it.
+
     Example: avtt resume runs/first --budget 500
     """
     limits: dict[str, Any] = {
@@ -69,10 +71,14 @@ def resume(
         "seconds": seconds,
     }
     with interruptible(directory):
+        from ..fleet import lease_beside
         from ..spec.going_on import resume as go_on
         from .run_folder import run_and_report
 
-        audit = go_on(directory, posthoc=posthoc, **limits)
+        lease = lease_beside(directory)
+        audit = go_on(directory, posthoc=posthoc, lease=lease, **limits)
+        if lease is not None:
+            lease.follow(audit)
         if not as_json and any(limit is not None for limit in limits.values()):
             typer.echo(_said(limits, bool(audit.targets)), err=True)
         run_and_report(audit, directory, as_json, open_it=open_it)

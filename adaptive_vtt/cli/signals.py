@@ -3,7 +3,7 @@
 import shlex
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -39,9 +39,16 @@ class _Signalled(KeyboardInterrupt):
 def interruptible(out: Path, way: str | None = None) -> Iterator[None]:
     """Turns an interruption of what is done inside, an audit in ``out``, into Interrupted.
 
-    ``way``: how it goes on, where 'avtt resume' does not. A signal that was to be ignored (as under
-    nohup) stays ignored.
+    ``way``: how it goes on, where 'avtt resume' does not.
     """
+    with interrupted_as(lambda: _sentence(out, way)):
+        yield
+
+
+@contextmanager
+def interrupted_as(sentence: Callable[[], str]) -> Iterator[None]:
+    """Turns an interruption of what is done inside into Interrupted, with this sentence. A signal
+    that was to be ignored (as under nohup) stays ignored."""
     before = {s: signal.getsignal(s) for s in (signal.SIGINT, *SIGNALS)}
     usual = (signal.SIG_DFL, signal.default_int_handler)
     taken = [s for s, handler in before.items() if handler in usual and _main_thread()]
@@ -56,12 +63,12 @@ def interruptible(out: Path, way: str | None = None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        raise Interrupted.by(interrupt, _sentence(out, way)) from None
+        raise Interrupted.by(interrupt, sentence()) from None
     except Exception:
         # a library that was being imported may have swallowed the signal, and failed afterwards
         if not came:
             raise
-        raise Interrupted(_sentence(out, way), came[0]) from None
+        raise Interrupted(sentence(), came[0]) from None
     finally:
         for number in taken:
             signal.signal(number, before[number])

@@ -197,7 +197,7 @@ def assembled(
     check_budget(limits.budget, source_queue.most * space.oracle.models)
     by = space.oracle.judge_by
     judged = None if by is None else Judged(by.model, questions_per_call(space, model.answers))
-    budget = Budget(model, limits.max_cost, judged)
+    budget = Budget(model, limits.max_cost, judged, limits.lease)
     return Parts(
         settings,
         origin,

@@ -9,6 +9,7 @@ from ..models.base import ModelDefaults
 from ..models.checking import is_cost
 from ..stopping import CENTS
 from .call_queue import Call
+from .lease import Lease
 
 
 class Lost:
@@ -55,14 +56,20 @@ class Budget:
     or may have been, and never came back: each may have been charged for at its worst price.
     ``drawn``: the calls of models that all draws take, those about source images apart.
 
-    ``cap``: what spent and lost may come to, or None. ``judged``: the judge's calls, of which every
-    call of the model may lead to some, so that those are reserved with it.
+    ``cap``: what spent and lost may come to, or None; ``lease``: what they may come to for now.
+    ``judged``: the judge's calls, of which every call of the model may lead to some, so that those
+    are reserved with it.
     """
 
     def __init__(
-        self, model: ModelDefaults, cap: float | None, judged: Judged | None = None
+        self,
+        model: ModelDefaults,
+        cap: float | None,
+        judged: Judged | None = None,
+        lease: Lease | None = None,
     ) -> None:
         self.cap = cap
+        self._lease = lease
         self.spent = 0.0
         self.drawn = 0
         self.judged = Judged() if judged is None else judged
@@ -82,23 +89,25 @@ class Budget:
     def reserved(self, calls: int) -> float:
         """What ``calls`` calls, those lost, and what a judge is asked of them, cost at most."""
         lost = self.lost * self._most + self.judged.lost * self.judged.most
-        return calls * self._with_judge + lost + self.judged.open * self.judged.most
+        return calls * self.worst + lost + self.judged.open * self.judged.most
 
     def judgeable(self, under_way: int, sent: int) -> int | None:
-        """How many more calls of the judge the cap allows beside ``under_way`` calls of the model
+        """How many more calls of the judge may be paid for beside ``under_way`` calls of the model
         and ``sent`` of the judge; None: any number."""
-        if self.cap is None or self.judged.most <= 0:
+        limit = self._limit
+        if limit is None or self.judged.most <= 0:
             return None
         lost = self.lost * self._most + self.judged.lost * self.judged.most
-        left = self.cap + CENTS - self.spent - lost - under_way * self._most
+        left = limit + CENTS - self.spent - lost - under_way * self._most
         return max(0, int(left / self.judged.most) - sent)
 
     def affordable(self, calls: Sequence[Call], under_way: int) -> list[Call]:
-        """As many of the calls as the cap allows beside those under way."""
-        if self.cap is None or self._with_judge <= 0:
+        """As many of the calls as may be paid for beside those under way."""
+        limit = self._limit
+        if limit is None or self.worst <= 0:
             return list(calls)
-        left = self.cap + CENTS - self.spent - self.reserved(under_way)
-        return list(calls[: max(0, int(left / self._with_judge))])
+        left = limit + CENTS - self.spent - self.reserved(under_way)
+        return list(calls[: max(0, int(left / self.worst))])
 
     def check_sent(self, calls: int) -> None:
         """Raises InputError for a cap below what was spent and what ``calls`` calls, submitted and
@@ -134,9 +143,15 @@ class Budget:
         self.judged.counted = set(facts.judge_counted)
 
     @property
-    def _with_judge(self) -> float:
+    def worst(self) -> float:
+        """What one call may cost at most, with what a judge is asked of its answer."""
         return self._most + self.judged.per_call * self.judged.most
 
     @property
     def _most(self) -> float:
         return float(self._model.most_cost or 0.0)  # may rise, if wrongly bounded
+
+    @property
+    def _limit(self) -> float | None:
+        leased = None if self._lease is None else self._lease.money
+        return min((limit for limit in (self.cap, leased) if limit is not None), default=None)

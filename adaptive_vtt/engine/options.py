@@ -13,6 +13,7 @@ from ..stopping import AllOf, StoppingRule, limits_of
 from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
 from ..types import Guarantee
+from .lease import Lease
 from .replay import Replay
 
 Group = TypeVar("Group")
@@ -107,6 +108,8 @@ class Limits:
     - ``goal``: what else must be known before the audit has reached its end, such as
       ``UncertaintyBelow(0.5)``: needed beside half_width and at_most, where those are given, while
       a limit ends it anyway. Default None: nothing else.
+    - ``lease``: what it may spend for now, in a fleet of audits that share one purse; see
+      ``engine.lease``. Default None: nothing is shared.
     """
 
     budget: int | None = None
@@ -114,6 +117,7 @@ class Limits:
     fail_on_error: float | None = None
     stop: StoppingRule | None = None
     goal: StoppingRule | None = None
+    lease: Lease | None = None
 
     def rules(self, certified: StoppingRule | None) -> list[StoppingRule]:
         """The stopping rules, any of which ends the audit: all goals together, ``certified`` among
@@ -159,6 +163,7 @@ class Shorthands(TypedDict, total=False):
     fail_on_error: float | None
     stop: StoppingRule | None
     goal: StoppingRule | None
+    lease: Lease | None
 
 
 def grouped(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ..audit import Audit
+from ..engine.lease import Lease
 from ..errors import InputError
 from ..gate import asked_later
 from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
@@ -42,7 +43,11 @@ class NewLimits(TypedDict, total=False):
 
 
 def resume(
-    directory: Path | str, *, posthoc: Sequence[str] = (), **limits: Unpack[NewLimits]
+    directory: Path | str,
+    *,
+    posthoc: Sequence[str] = (),
+    lease: Lease | None = None,
+    **limits: Unpack[NewLimits],
 ) -> Audit:
     """The audit in the run folder ``directory``, brought to where it stopped: ``run`` goes on.
 
@@ -54,6 +59,8 @@ def resume(
 
     ``posthoc``: targets, as rules of a gate name them, that draws to come shall certify, too,
     whatever made somebody choose them; see ``Audit.certify_also``.
+
+    ``lease``: what it may spend for now, where it is one of a fleet.
 
     Runs the model that the journal's spec names. Raises InputError for a limit below what was
     spent already, JournalError where no audit of a SPEC.toml was begun in the folder.
@@ -76,6 +83,7 @@ def resume(
             check=lambda space: check_before_code(facts, spec, space),
             journal=journal,
             notes=notes,
+            lease=lease,
         )
         if posthoc:
             audit.certify_also(asked_later(audit.space, posthoc))

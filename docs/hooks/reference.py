@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic.fields import FieldInfo
 
 from adaptive_vtt.spec import Spec
+from adaptive_vtt.spec.fleet import FleetSpec, MemberSpec
 from adaptive_vtt.spec.judge import JudgeSpec
 from adaptive_vtt.spec.section import Section, kind_name, kinds_of
 
@@ -21,6 +22,11 @@ runs as it is, `avtt init --full DIR` one with every field. Paths start at the f
 A field that is not known is an error, and the message names the nearest one. Kinds that are code
 of your own are `file.py:name`, `package.module:name`, or a name that an installed package
 declares; see [your own parts](../how-to/own-parts.md).
+"""
+FLEET_HEAD = """
+## FLEET.toml
+
+Several audits under one cap: [many audits, one budget](../how-to/fleet.md).
 """
 CLI_HEAD = """# Command line
 
@@ -47,6 +53,9 @@ def spec_page() -> str:
         parts += [_kind(name, kind, len(kinds) > 1) for kind in kinds]
         if name == "oracle":
             parts += ["\n### `[oracle.judge]`\n", _kind(name, JudgeSpec, False), JUDGE_MODEL]
+    parts.append(FLEET_HEAD)
+    for name, section in (("[fleet]", FleetSpec), ("[[member]]", MemberSpec)):
+        parts.append(f"\n### `{name}`\n{_kind(name, section, False)}")
     return "".join(parts)
 
 

@@ -1,0 +1,234 @@
+"""``avtt fleet``: several audits under one cap."""
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import Json
+from .signals import interrupted_as
+
+if TYPE_CHECKING:
+    from ..fleet.broker import Broker, Caps, Member
+    from ..spec.fleet import Fleet
+
+
+def fleet(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="The members, each a SPEC.toml, and the cap that they share.",
+            metavar="FLEET.toml",
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder to write a run folder per member into.")
+    ] = Path("runs/fleet"),
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            help="Money, at most, all members together. Default: the file's.", metavar="MONEY"
+        ),
+    ] = None,
+    max_calls: Annotated[
+        int | None,
+        typer.Option(
+            help="Calls, at most, all members together. Default: the file's.", metavar="CALLS"
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the fleet that stands in --out.")
+    ] = False,
+    require_certified: Annotated[
+        bool,
+        typer.Option(
+            "--require-certified",
+            help="Exit with 3 where a target of any member is open in the end, for scripts.",
+        ),
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--dry-run", help="Say at once what it may take and cost; ask nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run several audits under one cap on money or calls.
+
+    Each member is an audit of its own, in a folder of its own. The one whose
+    open targets gain most per unit of money asks next; what one does not need
+    is left to the others. It ends when all have ended, or the cap is reached.
+
+    Any process of it may be killed at any time: the sum of what all members
+    spent, and may yet be charged for, never exceeds the cap. --resume goes on.
+
+    A SPEC.toml is a program, as a Makefile is: the models it names are run.
+
+    Example: avtt fleet FLEET.toml --max-cost 5 --out runs/fleet
+    """
+    from ..spec.fleet import read_fleet
+
+    found = read_fleet(file, max_cost=max_cost, max_calls=max_calls)
+    if plan:
+        from .fleet_plan import dry_run
+
+        return dry_run(found, as_json)
+    way = _way(file, out)
+    with interrupted_as(lambda: f"interrupted; what was answered is kept; '{way}' goes on"):
+        failed, record = _run(found, file, out, resume, as_json)
+    if as_json:
+        typer.echo(json.dumps(record, indent=1, allow_nan=False))
+    if failed:
+        typer.echo(f"avtt: {failed}; '{way}' goes on once that is mended", err=True)
+        raise typer.Exit(2)
+    if require_certified and record["certified"] < record["targets"]:
+        open_ = record["targets"] - record["certified"]
+        typer.echo(f"avtt: {open_} of {record['targets']} targets are not certified", err=True)
+        raise typer.Exit(3)
+
+
+def _way(file: Path, out: Path) -> str:
+    return f"avtt fleet {shlex.quote(str(file))} --out {shlex.quote(str(out))} --resume"
+
+
+def _run(
+    found: "Fleet", file: Path, out: Path, resume: bool, quiet: bool
+) -> "tuple[str, dict[str, Any]]":
+    """Runs the fleet; gives what went wrong, "" for nothing, and its result."""
+    from .fleet_run import Crew, died
+    from .fleet_table import FleetLive, write_result
+
+    with _opened(found, out, resume) as (broker, again):
+        caps = broker.caps()
+        ended = {m.name for m in broker.members() if m.state == "done"} if not again else set()
+        left = [member for member in found.members if member.name not in ended]
+        with Crew(broker, out, left, goes_on=resume) as crew, FleetLive(caps, quiet=quiet) as live:
+            crew.run(live.show)
+        members = broker.members()
+        for member in members:
+            if member.name in crew.died and member.state not in ("failed", "stopped"):
+                told = died(crew.died[member.name], out / member.name)
+                broker.tell(member.name, state="stopped", told=told)
+        members = broker.members()
+        record = write_result(members, caps, out)
+    if not quiet:
+        _tell(members, caps, file, out)
+    wrong = [f"member {m.name!r} {m.state}" for m in members if m.state in ("failed", "stopped")]
+    return ", ".join(wrong), record
+
+
+@contextmanager
+def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, bool]]":
+    """The broker, held by this process alone; and whether members that ended may go on, as its
+    caps are others now."""
+    from ..errors import InputError
+    from ..fleet import FLEET, Broker
+    from ..fleet.broker import Caps
+    from ..journal.locking import Lock
+
+    path, names = out / FLEET, [member.name for member in found.members]
+    notes = {"guarantee": found.guarantee, "confidence": found.confidence}
+    caps = Caps(found.max_cost, found.max_calls, found.at_a_time, notes)
+    if resume and not path.is_file():
+        raise InputError(f"{out}: expected a fleet to go on with, found none; leave --resume out")
+    out.mkdir(parents=True, exist_ok=True)
+    lock = Lock(path)
+    try:
+        if not resume:
+            _refuse_audits(found, out)
+            Broker.create(path, caps, names).close()
+        with closing(Broker(path)) as broker:
+            before = broker.caps()
+            _check_same(broker, names, before, caps)
+            broker.change_caps(caps)
+            yield broker, before != caps
+    finally:
+        lock.release()
+
+
+def _refuse_audits(found: "Fleet", out: Path) -> None:
+    """Raises InputError where an audit with answers stands in a member's folder."""
+    from ..errors import InputError
+    from ..fleet import FLEET
+    from ..journal import holds_answers
+    from ..journal.files import JOURNAL
+
+    for member in found.members:
+        if not (out / FLEET).exists() and holds_answers(out / member.name / JOURNAL):
+            raise InputError(
+                f"{out / member.name}: holds an audit already, which is none of this fleet; "
+                "another --out begins a new one"
+            )
+
+
+def _check_same(broker: "Broker", names: Sequence[str], before: "Caps", caps: "Caps") -> None:
+    """Raises InputError where the fleet's file names other members than it began with."""
+    from ..errors import InputError, listed
+
+    begun = [member.name for member in broker.members()]
+    if sorted(begun) != sorted(names):
+        raise InputError(
+            f"member: expected the members that the fleet began with, {listed(begun)}, got "
+            f"{listed(names)}; another --out begins a new fleet"
+        )
+    if before.notes != caps.notes:
+        raise InputError(
+            f"fleet.guarantee: expected {before.notes} as the fleet began, got {caps.notes}; "
+            "what may go wrong was shared out then"
+        )
+
+
+def _tell(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> None:
+    """The table, why members ended, what holds, and what may be done next."""
+    from rich.console import Console
+
+    from .fleet_table import in_all, table
+    from .next_step import tell
+
+    console = Console(highlight=False)
+    console.print(table(members))
+    console.print(in_all(members, caps), markup=False)
+    lost = sum(m.money - m.spent for m in members)
+    if lost > 1e-9:
+        console.print(f"{lost:.4g} more may be charged for calls that were lost", markup=False)
+    for member in members:
+        if member.told:
+            console.print(f"{member.name}: {member.told}", markup=False)
+    console.print(_promise(caps), markup=False)
+    tell(_next(members, caps, file, out))
+
+
+def _promise(caps: "Caps") -> str:
+    sure = caps.notes.get("confidence")
+    if sure is not None:
+        return f"with probability {sure:g} all intervals of all members hold at every moment"
+    return (
+        "each member's certificate holds as its own report says, whatever the others found; of "
+        "several members, some may fail"
+    )
+
+
+def _next(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> list[tuple[str, str]]:
+    from ..way_on import ROOM, rounded_up
+
+    folder, steps = shlex.quote(str(out)), []
+    short = [m for m in members if m.state == "short"]
+    if short:
+        more = {
+            "--max-cost": (caps.max_cost, sum(m.money for m in members), "more_cost"),
+            "--max-calls": (caps.max_calls, sum(m.drawn for m in members), "more_calls"),
+        }
+        limits = [
+            f"{option} {rounded_up(took + ROOM * sum(m.figures.get(field, 0) for m in short)):.10g}"
+            for option, (cap, took, field) in more.items()
+            if cap is not None
+        ]
+        steps.append((f"{_way(file, out)} {' '.join(limits)}", "to certify the rest"))
+    elif any(m.state in ("failed", "stopped") for m in members):
+        steps.append((_way(file, out), "goes on"))
+    first = shlex.quote(str(out / members[0].name))
+    steps.append((f"avtt runs {folder}", "all members"))
+    steps.append((f"avtt view {folder}", "their reports, in the browser"))
+    return [*steps, (f"avtt verify {first}", "checks every figure of one")]

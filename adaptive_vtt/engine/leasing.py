@@ -1,0 +1,112 @@
+"""An audit and its lease: whether it may draw, and what it tells of itself (``engine.lease``)."""
+
+from typing import Protocol
+
+from ..models.base import BatchModel, ConcurrentModel
+from ..stopping import CENTS
+from .audit_parts import Parts
+from .lease import Account, Lease
+from .options import Sampling
+from .sent_batches import JournalRecord, Submitting
+
+FLIGHTS = 2
+"""Leases are of so many calls, over those that a model takes at a time: it stays busy meanwhile."""
+
+
+class Leased(Submitting, Protocol):
+    """An audit, as far as its lease goes by it."""
+
+    sampling: Sampling
+
+
+class Leasing:
+    """What its lease lets an audit do; without one, everything.
+
+    ``parts``: the audit's. As a context: when it is left, the lease is settled.
+    """
+
+    def __init__(self, lease: Lease | None, parts: Parts, audit: Leased) -> None:
+        self._lease, self._parts, self._audit = lease, parts, audit
+        self._batch, model = audit.sampling.batch, audit.model
+        if isinstance(model, BatchModel):
+            self._batch = model.batch
+        elif isinstance(model, ConcurrentModel):
+            self._batch = 1
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        if self._lease is not None:
+            self._lease.settle(self.account())
+
+    @property
+    def over(self) -> str | None:
+        """Why no more will be leased, where that keeps the audit from its next question."""
+        over = None if self._lease is None else self._lease.over
+        return over if over and self.used_up() else None
+
+    def used_up(self) -> bool:
+        """Whether what is drawn next, and all calls that wait, may take more than is leased.
+
+        Draws that know the same (a batch) are not parted by a pause, as that would make another
+        audit of it: the lease pays for all of them, unless it is the last there is.
+        """
+        lease, budget = self._lease, self._parts.budget
+        if lease is None:
+            return False
+        draws = 1 if lease.short else self._batch
+        money = budget.spent + budget.reserved(
+            len(self._parts.queue) + draws * self._parts.source_queue.most
+        )
+        if lease.money is not None and money > lease.money + CENTS:
+            return True
+        return lease.calls is not None and self.calls + draws * self.question > lease.calls
+
+    def pauses(self, drawn: int) -> bool:
+        """Whether nothing may be drawn now, after ``drawn`` draws of the same ``ask``."""
+        whole = self._lease is None or (drawn > 0 and self._batch > 1 and not self._lease.short)
+        return not whole and self.used_up()
+
+    def renewed(self) -> bool:
+        """Whether more is leased now, where the lease was used up; waits for it."""
+        return self._lease is not None and self.used_up() and self._lease.renew(self.account())
+
+    def keep_up(self) -> None:
+        """Tells the lease where the audit stands."""
+        if self._lease is not None:
+            self._lease.keep_up(self.account())
+
+    def account(self) -> Account:
+        """What the audit took so far, and what it may take next."""
+        budget, queue = self._parts.budget, self._parts.queue
+        sent = max(queue.under_way, JournalRecord.submitted(self._audit))
+        return Account(
+            spent=budget.spent,
+            committed=budget.spent + budget.reserved(sent),
+            waiting=max(0, len(queue) - sent),
+            question=self.question,
+            together=max(self._flights, self._batch * self.question),
+            worst=budget.worst,
+            calls=self.calls,
+        )
+
+    @property
+    def calls(self) -> int:
+        """Of the model, drawn."""
+        return self._parts.budget.drawn + self._parts.source_queue.calls * self._models
+
+    @property
+    def question(self) -> int:
+        """Calls of the model that the next question may take, at most."""
+        return self._parts.source_queue.most * self._models
+
+    @property
+    def _flights(self) -> int:
+        """Calls that keep the model busy; how many it takes at a time may change."""
+        model = self._audit.model
+        return FLIGHTS * model.in_flight if isinstance(model, ConcurrentModel) else 1
+
+    @property
+    def _models(self) -> int:
+        return self._parts.judge.space.oracle.models

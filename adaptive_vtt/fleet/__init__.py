@@ -1,0 +1,10 @@
+"""Several audits under one cap: who may spend how much, and whose turn it is.
+
+``broker`` keeps what every member may spend in one SQLite file, ``leasing`` is what a member's
+audit asks before it draws, ``allocation`` says what a member's next calls are worth.
+"""
+
+from .broker import FLEET, Broker, Terms
+from .leasing import BrokerLease, lease_beside
+
+__all__ = ["FLEET", "Broker", "BrokerLease", "Terms", "lease_beside"]

@@ -1,0 +1,92 @@
+"""What a member's next money is worth: by how much it brings its open targets to their end.
+
+With r_k the calls that open target k is expected to take yet and p the expected price of a call,
+
+    gain = sum over open targets of 1 / (r_k p)
+
+targets that would be certified per unit of money, were its calls to go on as they do. The member
+of the largest gain goes first. A target's gain grows the nearer it is, so that a member that was
+begun is mostly ended before another, dearer one is begun: where the money is short, few half-done
+audits eat it.
+
+r_k follows from the forecast that is made without asking (``certify.forecast``) while the interval
+has hardly narrowed, and from how wide it is later: a half-width goes with 1 / sqrt(draws).
+
+No certificate depends on any of this. A member's draws follow from its own key and answers alone,
+whenever they are made, and its intervals hold at all moments at once, so also at the one at which
+the money went to another.
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+from ..certify import Certifier
+from ..certify.forecast import forecasts
+from ..certify.narrowing import NARROW
+from ..certify.plan import Certify
+from ..engine.belief import Belief
+from ..engine.lease import Account
+from ..engine.options import Sampling
+from ..models.base import ModelDefaults
+from ..types import Floats
+
+ASSUMED = 0.2
+"""The loss rate that first forecasts are made for."""
+TINY = 1e-12
+
+
+class Running(Protocol):
+    """What is read of an audit."""
+
+    certify: Certify
+    sampling: Sampling
+    model: ModelDefaults
+
+    @property
+    def belief(self) -> Belief:
+        """What it has learnt so far; the certifier among it."""
+
+
+class Outlook:
+    """What an audit's next money is worth; ``paid``: whether money is what is short, and not calls
+    alone."""
+
+    def __init__(self, audit: Running, *, paid: bool) -> None:
+        self._audit, self._paid = audit, paid
+        certifier, self._likely = audit.belief.certifier, np.zeros(0)
+        if certifier is not None:
+            both = audit.certify.unanswered == "both"
+            rows, _ = forecasts(certifier, audit.sampling.share(True), both, (ASSUMED,))
+            self._likely = np.array([row.likely[ASSUMED] for row in rows], float)
+
+    def gain(self, account: Account) -> float:
+        """See the module; 0 for an audit that certifies nothing, or has nothing open."""
+        certifier = self._audit.belief.certifier
+        if certifier is None:
+            return 0.0
+        open_ = ~certifier.settled
+        price = self._price(account) if self._paid else 1.0
+        return float((1 / self.remaining(certifier)[open_]).sum()) / price
+
+    def more(self, account: Account) -> dict[str, float]:
+        """The calls and the money that it is expected to take yet, to certify all that is open."""
+        certifier = self._audit.belief.certifier
+        if certifier is None or certifier.settled.all():
+            return {"more_calls": 0, "more_cost": 0.0}
+        calls = float(self.remaining(certifier)[~certifier.settled].max())
+        return {"more_calls": round(calls), "more_cost": calls * self._price(account)}
+
+    def remaining(self, certifier: Certifier) -> Floats:
+        """(K,): the calls that each target is expected to take yet, 1 at least."""
+        lacking, sequences = certifier.lacking, certifier.sequences
+        likely = np.full(len(lacking), self._likely.max(initial=1.0))  # of slices, found later
+        likely[: len(self._likely)] = self._likely
+        so_far = sequences.moves / np.maximum(1 - lacking, TINY)
+        in_all = np.where(sequences.half_width > NARROW, likely, so_far)
+        return np.maximum(in_all * lacking, 1.0)
+
+    def _price(self, account: Account) -> float:
+        """Of a call, expected: the mean so far, with one call at its price without retries."""
+        usual = account.worst / self._audit.model.most_attempts
+        return max((account.spent + usual) / (account.calls + 1), TINY)
