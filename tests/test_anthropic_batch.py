@@ -14,7 +14,7 @@ from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal.facts import BatchFacts
 from adaptive_vtt.models import AnthropicBatch, Polling, Prices, Retries
 from adaptive_vtt.models.network.sent_batches import Unkept
-from adaptive_vtt.spec.models import AnthropicBatchSection
+from adaptive_vtt.spec.network_models import AnthropicBatchSection
 from adaptive_vtt.types import Answer, Unanswered
 
 NOW = 2_000_000_000

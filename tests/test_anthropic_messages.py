@@ -14,7 +14,7 @@ from test_openai_chat import ASK, ONE, TWO
 from adaptive_vtt.demo_server import MODEL, Behaviour, DemoBrain
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import AnthropicMessages, Prices, Prompt, Retries
-from adaptive_vtt.spec.models import AnthropicSection
+from adaptive_vtt.spec.network_models import AnthropicSection
 from adaptive_vtt.testing import demo_server
 from adaptive_vtt.types import Answer, Unanswered
 

@@ -14,7 +14,7 @@ from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal.facts import BatchFacts
 from adaptive_vtt.models import OpenAIBatch, Polling, Prices, Retries
 from adaptive_vtt.models.network.sent_batches import Unkept
-from adaptive_vtt.spec.models import OpenAIBatchSection
+from adaptive_vtt.spec.network_models import OpenAIBatchSection
 from adaptive_vtt.types import Answer, Unanswered
 
 YES = completion("Yes", logprobs={"content": [token("Yes", Yes=0.8, No=0.2)]})

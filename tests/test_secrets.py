@@ -22,7 +22,7 @@ from adaptive_vtt.models.network.key_signs import (
     names_secret,
 )
 from adaptive_vtt.spec import parse_spec, read_spec
-from adaptive_vtt.spec.models import HttpSection
+from adaptive_vtt.spec.network_models import HttpSection
 from adaptive_vtt.spec.secrets import refuse_secrets
 from adaptive_vtt.types import Ask, Prompt
 

@@ -23,7 +23,8 @@ from ..models import ModelUnderTest
 from ..space import QuestionSpace
 from ..spec import Spec
 from ..spec.building import build_audit, build_model, build_space
-from ..spec.models import ModelSection, PlugInSection, PythonSection, RecordedSection
+from ..spec.model_section import ModelSection
+from ..spec.models import PlugInSection, PythonSection, RecordedSection
 from ..spec.oracles import WordsJudge
 from ..spec.space_and_model import unworked
 from ..strategies import get as get_strategy

@@ -12,7 +12,8 @@ from ..space import QuestionSpace
 from ..types import Answer, CallMode, Prompt, Unanswered
 from ..utils.files import hash_file
 from . import Spec
-from .models import ModelSection, PlugInSection, PythonSection
+from .model_section import ModelSection
+from .models import PlugInSection, PythonSection
 from .oracles import CaptionClassesJudge, CaptionsJudge, OrdinalJudge, TopClassJudge
 from .relations import build_relations
 from .workers import Worked
