@@ -1,4 +1,4 @@
-"""What a journal says: judged questions as a table, confusion counts, raw sample figures."""
+"""How an audit ended: its rates and what to know of them, from its journal."""
 
 import json
 import webbrowser
@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-import numpy as np
 import pandas as pd
 
 from .cautions import cautions
@@ -23,6 +22,11 @@ from .journal.protocol_facts import ProtocolFacts
 from .journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
 from .oracles.caption_findings import Findings, found
 from .oracles.judge_findings import JudgeFindings, cost_of, found_by_judge
+from .outcomes import FAILED as FAILED
+from .outcomes import METRICS as METRICS
+from .outcomes import confusion as confusion
+from .outcomes import judged
+from .outcomes import outcomes as outcomes
 from .types import TargetId
 from .utils.files import write_text
 from .utils.interval_bars import Bar, bars, figure
@@ -32,12 +36,9 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 """Of result.json (``result_file``); goes up when a field changes its meaning or goes."""
-FAILED = 0.5
-"""A question with this loss, or more, was answered wrongly."""
 SHOWN = 24
 """Targets that a notebook shows, at most."""
 INTERVALS = "intervals"
-METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
 
 
 class Source(Protocol):
@@ -224,97 +225,6 @@ def _bar(row: Mapping[Hashable, Any]) -> Bar:
 
 def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
     return table.astype(object).where(table.notna(), None).to_dict(orient="records")
-
-
-def outcomes(journal: Journal) -> pd.DataFrame:
-    """One row per judged question, in draw order.
-
-    Columns: draw, call, question, sample, relation, severity, concept, truth, answer (NaN:
-    unanswered), unanswered (reason or None), loss, coordinate, elapsed.
-    """
-    return judged(read_facts(journal.facts()), journal.draws(laws=False), journal.calls())
-
-
-def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> pd.DataFrame:
-    """The table of ``outcomes``, from rows that were read already."""
-    concepts, variants = facts.space.concepts, facts.space.variants
-    numbering = facts.space.numbering
-    by_call = {row.call: row for row in draws}
-    records = []
-    for call in sorted(calls, key=lambda c: by_call[c.call].draw):
-        drawn = by_call[call.call]
-        for row in call.answers:
-            if row.loss is None:
-                continue
-            _, variant, concept = numbering.parts(row.question)
-            relation, severity = variants[variant]
-            records.append(
-                (
-                    drawn.draw,
-                    row.call,
-                    row.question,
-                    drawn.sample,
-                    relation,
-                    severity,
-                    concepts[concept],
-                    row.truth,
-                    row.answer,
-                    row.unanswered,
-                    row.loss,
-                    row.coordinate,
-                    call.elapsed,
-                )
-            )
-    columns = [
-        "draw",
-        "call",
-        "question",
-        "sample",
-        "relation",
-        "severity",
-        "concept",
-        "truth",
-        "answer",
-        "unanswered",
-        "loss",
-        "coordinate",
-        "elapsed",
-    ]
-    table = pd.DataFrame.from_records(records, columns=columns)
-    return table.astype({"answer": float, "coordinate": float, "loss": float})
-
-
-def confusion(table: pd.DataFrame, by: str | Sequence[str]) -> pd.DataFrame:
-    """Counts tn, fp, fn, tp and unanswered, and METRICS, per group of an outcomes table.
-
-    A metric whose denominator is zero is NaN. Unanswered questions stand apart.
-    """
-    keys = [by] if isinstance(by, str) else list(by)
-    true, said = table["truth"] == 1, table["answer"].notna()
-    yes = true ^ (table["loss"] >= 0.5)  # as the oracle saw it, whatever its threshold
-    parts = table[keys].assign(
-        tn=said & ~yes & ~true,
-        fp=said & yes & ~true,
-        fn=said & ~yes & true,
-        tp=said & yes & true,
-        unanswered=~said,
-    )
-    counts = parts.groupby(keys, sort=False).sum()
-    return counts.join(_metrics(counts))
-
-
-def _metrics(counts: pd.DataFrame) -> pd.DataFrame:
-    tn, fp, fn, tp = (counts[c].astype(float) for c in ("tn", "fp", "fn", "tp"))
-    total = tn + fp + fn + tp
-    chance = (tp + fp) * (tp + fn) + (tn + fn) * (tn + fp)
-    figures = {
-        "sensitivity": tp / (tp + fn),
-        "specificity": tn / (tn + fp),
-        "precision": tp / (tp + fp),
-        "f1": 2 * tp / (2 * tp + fp + fn),
-        "kappa": ((tp + tn) * total - chance) / (total**2 - chance),
-    }
-    return pd.DataFrame(figures).replace([np.inf, -np.inf], np.nan)
 
 
 def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -> Result:

@@ -33,6 +33,7 @@ ROOMS = (
     "slices",
     "cautions",
     "way_on",
+    "outcomes",
     "results",
     "result_file",
     "report",

@@ -9,7 +9,7 @@ import pandas as pd
 from ..certify.tracks import tracks
 from ..journal import Journal
 from ..journal.facts import read_facts
-from ..results import judged
+from ..outcomes import judged
 
 AXIS = {"title": {"text": "calls answered so far"}, "rangemode": "tozero"}
 MOMENTS = 200

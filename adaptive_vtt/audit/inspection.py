@@ -15,7 +15,8 @@ from ..errors import InputError
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..journal.facts import read_facts
 from ..journal.files import journal_at
-from ..results import FAILED, Result, outcomes, summarise
+from ..outcomes import FAILED, outcomes
+from ..results import Result, summarise
 from ..space import QuestionSpace
 from ..types import Image
 from ..utils.image_codec import data_address

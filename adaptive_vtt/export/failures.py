@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
 from ..oracles.choice import ASKED
-from ..results import outcomes
+from ..outcomes import outcomes
 from ..space import QuestionSpace
 from ..types import UNKNOWN, Image, Indices, Mask
 from ..utils.files import file_names, safe_name, whole_folder, write_bytes, write_text

@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
 from ..journal.rows import EXCLUDED
-from ..results import FAILED, outcomes
+from ..outcomes import FAILED, outcomes
 from ..space import QuestionSpace
 from ..types import Prompt, Sample
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..results import confusion
+from ..outcomes import confusion
 from ..types import Floats
 from .evidence import Evidence
 from .marginal import marginal

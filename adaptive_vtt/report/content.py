@@ -13,7 +13,8 @@ from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
 from ..journal.rows import EXCLUDED, AnswerRow, CallRow, DrawRow, JudgingRow, SourceRow
 from ..oracles.judge_findings import cost_of
-from ..results import judged, warned
+from ..outcomes import judged
+from ..results import warned
 from ..types import SIDES, Floats
 from .baseline import Uniform
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..results import METRICS, confusion
+from ..outcomes import METRICS, confusion
 from .evidence import Evidence
 from .section import FEW, Section, fragment
 
