@@ -235,7 +235,7 @@ def test_it_is_refused_less_often_than_sixty_four_at_a_time_and_finds_the_limit(
     assert refused["auto"] < refused[64] / 4
     assert found[0] == 4
     late = [level for draw, level in found.items() if draw > 50]
-    assert LIMIT // 2 <= np.median(late) <= LIMIT + 1
+    assert LIMIT // 2 <= np.median(late) <= 2 * LIMIT  # what it tries goes beyond, then halves
 
 
 def test_a_hostile_server_moves_it_neither_over_its_bounds_nor_over_the_cap() -> None:
