@@ -19,13 +19,14 @@ from adaptive_vtt.models.local.python import PythonModel
 from adaptive_vtt.oracles import Consistency, MaskDrop
 from adaptive_vtt.relations import Transformed, transformed
 from adaptive_vtt.relations.places import moves
-from adaptive_vtt.spec import Spec
+from adaptive_vtt.spec import Spec, read_spec
 from adaptive_vtt.spec.code import code_parts
 from adaptive_vtt.spec.relations import build_relations
 from adaptive_vtt.testing.contracts import RelationContract
 from adaptive_vtt.types import Image, Sample
 from adaptive_vtt.utils.random_streams import generator
 
+SPECS = Path(__file__).parent.parent / "experiments" / "specs"
 RNG = np.random.default_rng(0)
 IMAGE = RNG.integers(0, 256, (20, 16, 3), dtype=np.uint8)
 MASK = np.zeros((20, 16), np.bool_)
@@ -310,3 +311,14 @@ def test_arguments_that_albumentations_would_only_warn_of_are_refused() -> None:
         transformed("albumentations:GaussNoise", options={"stdrange": [0.1, 0.2]})
     with pytest.raises(InputError, match="moves is for functions; masks go through Albument"):
         transformed("albumentations:GaussNoise", moves=False)
+
+
+def test_the_spec_to_start_from_makes_follow_ups() -> None:
+    pytest.importorskip("albumentations")
+    section = read_spec(SPECS / "transforms.toml").space
+    _, noise, turned = build_relations(section, masked(), SPECS)
+    assert (noise.name, turned.name) == ("GaussNoise", "turned")
+    for relation in (noise, turned):
+        for severity in relation.severities:
+            assert not np.array_equal(drawn(relation, 0, severity), IMAGE)
+    assert QuestionSpace(masked(), ["identity", noise, turned], oracle=MaskDrop()).size
