@@ -267,12 +267,12 @@ ALBUMENTATIONS = [
     ("Affine", {"rotate": [15, 40], "translate_percent": [0.05, 0.2]}, True),
 ]
 MONAI = [
-    ("RandRotate", {"range_x": [0.3, 0.7]}, True),
+    ("RandRotate", {"range_x": 0.6}, True),
     ("RandAffine", {"translate_range": [3, 3], "padding_mode": "zeros"}, True),
 ]
 TORCHIO = [
     ("RandomNoise", {"std": [0.1, 0.2]}, False),
-    ("RandomAffine", {"scales": 0, "degrees": [0, 0, 0, 0, 20, 60]}, True),
+    ("RandomAffine", {"scales": 0, "translation": 0, "degrees": [0, 0, 0, 0, -60, 60]}, True),
 ]
 
 

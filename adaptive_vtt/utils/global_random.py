@@ -3,11 +3,11 @@
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import RLock
 
 import numpy as np
 
-_LOCK = Lock()
+_LOCK = RLock()
 
 
 @contextmanager
