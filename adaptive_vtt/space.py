@@ -67,6 +67,7 @@ class QuestionSpace:
         self.dataset = adapted_dataset(self.oracle.view(pointed_at))
         self.concepts = self.dataset.concepts
         self.asked, self.asked_by = self.oracle.asked(self.dataset)
+        self._refuse_lost_masks(chosen)
         wanted = None if severities is None else set(severities)
         self.variants = tuple(
             Variant(relation, severity)
@@ -97,6 +98,18 @@ class QuestionSpace:
         other = copy(self)
         other.oracle = oracle
         return other
+
+    def _refuse_lost_masks(self, relations: Iterable[RelationDefaults]) -> None:
+        """Raises InputError for relations after which nobody knows where masks lie, where masks
+        are judged."""
+        if not self.oracle.judges_masks:
+            return
+        for relation in relations:
+            if relation.masks_lost:
+                raise InputError(
+                    f"relation {relation.name!r}: {type(self.oracle.original).__name__} compares "
+                    f"masks, which cannot be moved along with the image: {relation.masks_lost}"
+                )
 
     def _why_nothing(self) -> str:
         """Why no question can be asked, and what to change."""

@@ -12,7 +12,7 @@ from ..errors import InputError
 from .options import Json, RunCode, RunDir
 
 if TYPE_CHECKING:
-    from ..export.failures import Exported
+    from ..export.failures import Exported, Format
     from ..journal import Journal
     from ..space import QuestionSpace
 
@@ -47,6 +47,12 @@ def export(
         str,
         typer.Option(help="With --tsv: jpeg, as EndoBench has it, or png, which keeps all."),
     ] = "jpeg",
+    coco: Annotated[
+        bool, typer.Option("--coco", help="With --failures: also as COCO's JSON, coco.json.")
+    ] = False,
+    fiftyone: Annotated[
+        bool, typer.Option("--fiftyone", help="With --failures: also for FiftyOne, fiftyone.json.")
+    ] = False,
     run_code: RunCode = False,
     as_json: Json = False,
 ) -> None:
@@ -65,6 +71,9 @@ def export(
         raise InputError("export: expected --failures OUT, --tsv FILE.tsv or both, got neither")
     if everything and tsv is None:
         raise InputError("--all: expected --tsv FILE.tsv beside it; --failures has failures alone")
+    formats = _formats(coco, fiftyone)
+    if formats and failures is None:
+        raise InputError(f"--{formats[0]}: expected --failures OUT beside it, got none")
     chosen = question_table.format_named(image_format, "--image-format")
     told: dict[str, Any] = {}
     lines = []
@@ -81,10 +90,17 @@ def export(
             told["questions"] = count
             lines.append(f"wrote {tsv}: {count} questions with options and images")
         if failures is not None:
-            written = export_failures(journal, space, failures, least_loss=least_loss)
+            written = export_failures(
+                journal, space, failures, least_loss=least_loss, formats=formats
+            )
             told |= written.as_dict()
             lines.append(_sentence(written, failures))
     typer.echo(json.dumps(told) if as_json else "\n".join(lines))
+
+
+def _formats(coco: bool, fiftyone: bool) -> list["Format"]:
+    chosen: dict[Format, bool] = {"coco": coco, "fiftyone": fiftyone}
+    return [name for name, wanted in chosen.items() if wanted]
 
 
 @contextmanager

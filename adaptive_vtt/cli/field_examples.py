@@ -148,6 +148,12 @@ _EXAMPLES: dict[str, Any] = {
     "template": "zero-shot",
     "oracle.captions.threshold": 0.8,
     "oracle.caption-classes.classes": ["person", "dog"],
+    "transforms": [
+        {
+            "transform": "albumentations:GaussNoise",
+            "severities": [{"std_range": [0.1, 0.1]}, {"std_range": [0.3, 0.3]}],
+        }
+    ],
     "tokens_per_minute": 100_000.0,
     "uncertainty": 0.8,
     "url": "http://127.0.0.1:8000/v1",

@@ -194,7 +194,9 @@ def _field(name: str, field: FieldInfo, value: Any, instead: Any) -> str:
 def _toml(value: Any, annotation: Any) -> str:
     """A value as TOML, or, where there is none, an empty table or list."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{k} = {json.dumps(v)}" for k, v in value.items()) + " }"
+        return "{ " + ", ".join(f"{k} = {_toml(v, None)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(each, None) for each in value) + "]"
     if value is not None:
         return json.dumps(value)
     return "{}" if any(get_origin(kind) is dict for kind in _sides(annotation)) else "[]"

@@ -5,12 +5,12 @@ one is made again, with the truth and the masks that its relation expects of it.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from string import ascii_uppercase
 from textwrap import indent
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -24,13 +24,18 @@ from ..journal import Journal
 from ..journal.facts import read_facts
 from ..oracles.choice import ASKED
 from ..outcomes import outcomes
+from ..relations import RelationDefaults
 from ..space import QuestionSpace
-from ..types import UNKNOWN, Image, Indices, Mask
+from ..types import UNKNOWN, FollowUp, Image, Indices, Mask, Sample
+from ..utils.boxes import mask_of
 from ..utils.files import file_names, safe_name, whole_folder, write_bytes, write_text
 from ..utils.image_codec import png
 from ..utils.tables import csv_text
+from .annotated import Annotated, Outline, coco, fiftyone
 from .questions import MORE, is_multiple_choice, question_lines
 
+Format = Literal["coco", "fiftyone"]
+"""What else may be written, for other tools."""
 LONGEST = 120
 """Characters of a sample's id that stand in a file's name, at most; file systems allow 255 bytes
 for the whole name."""
@@ -78,10 +83,22 @@ class _Failing:
     image: Image
     truth: dict[str, int]
     masks: dict[str, Mask]
+    boxes: list[Outline]
+
+    def annotated(self) -> Annotated:
+        """Without its pixels, for other tools."""
+        outlines = [Outline(concept, mask) for concept, mask in self.masks.items()]
+        height, width = self.image.shape[:2]
+        return Annotated(self.name, height, width, self.truth, [*outlines, *self.boxes])
 
 
 def export_failures(
-    journal: Journal, space: QuestionSpace, out: Path | str, *, least_loss: float = 0.5
+    journal: Journal,
+    space: QuestionSpace,
+    out: Path | str,
+    *,
+    least_loss: float = 0.5,
+    formats: Collection[Format] = (),
 ) -> Exported:
     """Writes the follow-ups that were answered with a loss of ``least_loss`` (0..1) or more.
 
@@ -95,6 +112,10 @@ def export_failures(
     failures.csv            every failing answer: id, sample, relation, severity, concept,
                             truth, answer (empty if there was none), loss, draw
     dataset.toml            the section of a SPEC.toml that reads the folder back
+    coco.json               with "coco" in ``formats``: images, masks and boxes as COCO has them,
+                            and with every image the answers that failed
+    fiftyone.json           with "fiftyone": of every image the concepts that failed, as
+                            FiftyOneImageClassificationDataset has them
 
     Where questions are in words, failures.csv also says what was asked, with which options, what
     is right and what was said; of multiple choice, questions.tsv holds the questions with their
@@ -126,6 +147,7 @@ def export_failures(
             lines = question_lines(space, table.drop_duplicates("question"), facts.rendering_seed)
             write_questions(folder / QUESTIONS, lines, image_format="png", more=MORE)
         masks = written.finish(answers[[*ANSWER_COLUMNS, *words]], choice)
+        written.also(formats, answers[[*ANSWER_COLUMNS, *words]])
     return Exported(len(names), len(table), masks)
 
 
@@ -158,7 +180,7 @@ class _Folder:
             for concept, name in zip(concepts, file_names(concepts), strict=True)
         }
         self._labels: list[dict[str, Any]] = []
-        self._shapes: list[tuple[int, ...]] = []
+        self._pictures: list[Annotated] = []
         self._masks: dict[str, int] = {}
 
     def add(self, failing: _Failing) -> None:
@@ -167,15 +189,15 @@ class _Folder:
         for concept, mask in failing.masks.items():
             self._mask(concept, failing.name, mask)
         self._labels.append({"id": failing.name, **failing.truth})
-        self._shapes.append(failing.image.shape[:2])
+        self._pictures.append(failing.annotated())
 
     def finish(self, answers: pd.DataFrame, choice: bool = False) -> dict[str, int]:
         """Writes all that is left; the number of masks per concept. ``choice``: of multiple choice,
         whose questions were written."""
         for concept in list(self._masks):  # where none has a mask, black ones would say nothing
-            for row, shape in zip(self._labels, self._shapes, strict=True):
-                if row.get(concept) == 0:
-                    self._mask(concept, row["id"], np.zeros(shape, np.bool_))
+            for each in self._pictures:
+                if each.truth.get(concept) == 0:
+                    self._mask(concept, each.name, np.zeros((each.height, each.width), np.bool_))
         write_text(self._folder / "failures.csv", csv_text(answers))
         if choice:
             sections = _HEAD + _section(kind="endobench", path=QUESTIONS) + _CHOICE
@@ -186,6 +208,14 @@ class _Folder:
             sections = self._sections()
         write_text(self._folder / "dataset.toml", sections)
         return self._masks
+
+    def also(self, formats: Collection[Format], answers: pd.DataFrame) -> None:
+        """Writes what other tools read."""
+        rows = json.loads(answers.to_json(orient="records"))
+        if "coco" in formats:
+            write_text(self._folder / "coco.json", json.dumps(coco(self._pictures, rows)))
+        if "fiftyone" in formats:
+            write_text(self._folder / "fiftyone.json", json.dumps(fiftyone(rows)))
 
     def _mask(self, concept: str, name: str, mask: Mask) -> None:
         write_bytes(self._mask_folders[concept] / f"{name}.png", png(mask.astype(np.uint8) * 255))
@@ -228,9 +258,18 @@ def _failing(space: QuestionSpace, number: int, seed: int, name: str) -> _Failin
     masks = {
         concept: relation.expect_mask(mask, follow_up)
         for concept, mask in source.masks.items()
-        if truth.get(concept, 1) == 1
+        if truth.get(concept, 1) == 1 and not relation.masks_lost
     }
-    return _Failing(name, follow_up.require_image(), truth, masks)
+    image = follow_up.require_image()
+    boxes = [] if relation.masks_lost else _moved(source, follow_up, relation)
+    return _Failing(name, image, truth, masks, boxes)
+
+
+def _moved(source: Sample, follow_up: FollowUp, relation: RelationDefaults) -> list[Outline]:
+    """The annotated boxes of the source, filled, where they are expected in the follow-up."""
+    height, width = source.require_image().shape[:2]
+    masks = [(box.label, mask_of([box], height, width)) for box in source.boxes]
+    return [Outline(n, relation.expect_mask(mask, follow_up), True) for n, mask in masks]
 
 
 def _labelled(space: QuestionSpace) -> Dataset:

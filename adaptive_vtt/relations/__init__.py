@@ -16,6 +16,7 @@ from ..utils.loading import is_target
 from ..utils.registry import Registry
 from .base import LabelPreserving, Relation, RelationDefaults, adapted_relation
 from .graded import GRADED, Graded, Identity
+from .transformed import Transformed, transformed
 
 __all__ = [
     "REGISTRY",
@@ -25,12 +26,14 @@ __all__ = [
     "LabelPreserving",
     "Relation",
     "RelationDefaults",
+    "Transformed",
     "adapted_relation",
     "families",
     "get",
     "make",
     "names",
     "resolve",
+    "transformed",
 ]
 
 _BUILT_IN: tuple[RelationDefaults, ...] = (Identity(), *GRADED)

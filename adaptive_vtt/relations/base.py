@@ -55,6 +55,11 @@ class RelationDefaults:
         says it all."""
         return None
 
+    @property
+    def masks_lost(self) -> str:
+        """Why masks cannot be moved along with the image; "": they can, or nothing moves."""
+        return ""
+
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
         raise TypeError(f"{type(self).__name__} defines no apply")
 

@@ -24,5 +24,7 @@ def moves(relation: RelationDefaults, follow_up: FollowUp, sample: Sample) -> bo
         return False
     if follow_up.image.shape != sample.image.shape:
         return True
+    if relation.masks_lost:
+        return True
     probe = np.random.default_rng(0).random(sample.image.shape[:2]) < 0.5
     return not np.array_equal(relation.expect_mask(probe, follow_up), probe)

@@ -8,6 +8,31 @@ from ..stopping import AllOf, FirstOf, MaxQuestions, StoppingRule, UncertaintyBe
 from .section import Section
 
 
+class TransformSpec(Section):
+    """A relation of another library's transform, or of a function image -> image."""
+
+    transform: str = Field(
+        description="'package.module:name' or 'file.py:name': a transform of albumentations, MONAI "
+        "or TorchIO, or a function from H x W x C of uint8 to the same"
+    )
+    name: str | None = Field(None, description="what the relation is called (the transform's name)")
+    severities: list[dict[str, Any]] = Field(
+        [{}], description="the arguments of each severity, mildest first", min_length=1
+    )
+    options: dict[str, Any] | None = Field(None, description="the arguments of all severities")
+    concepts: list[str] | None = Field(
+        None,
+        description="concepts whose answers stay as they are under it; no others are asked about "
+        "(default: all)",
+        min_length=1,
+    )
+    moves: bool | None = Field(
+        None,
+        description="of functions: whether things change their place; false lets masks stay as "
+        "they are",
+    )
+
+
 class SpaceSpec(Section):
     """Which questions there are."""
 
@@ -45,6 +70,12 @@ class SpaceSpec(Section):
     )
     options: dict[str, dict[str, Any]] | None = Field(
         None, description="of relations and families that take any: name -> option -> value"
+    )
+    transforms: list[TransformSpec] | None = Field(
+        None,
+        description="further relations, of other libraries, each a [[space.transforms]]: transform "
+        "('package.module:name' or 'file.py:name'), name, severities (arguments of each), options "
+        "(arguments of all), concepts (whose answers stay), moves (of functions)",
     )
 
 

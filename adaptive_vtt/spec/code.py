@@ -31,6 +31,10 @@ def code_parts(spec: Spec) -> dict[str, str]:
     if spec.detector is not None:
         named.append(("detector.kind", DETECTORS, spec.detector.kind))
     named += [(f"space.relations: {name}", RELATIONS, name) for name in spec.space.relations]
+    named += [
+        (f"space.transforms: {each.transform}", RELATIONS, each.transform)
+        for each in spec.space.transforms or ()
+    ]
     named.append(("oracle.kind", ORACLES, spec.oracle.kind))
     if spec.audit.strategy is not None:
         named.append(("audit.strategy", STRATEGIES, spec.audit.strategy))

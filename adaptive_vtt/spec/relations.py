@@ -5,7 +5,7 @@ from typing import Any
 
 from ..datasets import Dataset
 from ..errors import InputError
-from ..relations import RelationDefaults, make, resolve
+from ..relations import RelationDefaults, make, resolve, transformed
 from .audit import SpaceSpec
 
 _OPTIONS = {
@@ -28,6 +28,7 @@ def build_relations(section: SpaceSpec, dataset: Dataset, base: Path) -> list[Re
         fields = {field: options.pop(field) for field in _OPTIONS.get(name, ()) if field in options}
         given = {**fields, **(section.options or {}).get(name, {})}
         found += make(name, _with_cut_outs(given, dataset) if name == "metaic" else given, base)
+    found += [transformed(**each.given(), base=base) for each in section.transforms or ()]
     for name in sorted(options):
         raise InputError(f"space.{name}: none of relations {section.relations} has this option")
     for name in sorted(set(section.options or {}) - set(section.relations)):
