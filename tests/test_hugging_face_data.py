@@ -1,6 +1,7 @@
 """Hugging Face's datasets: as ``save_to_disk`` lays them out, and Parquet, read by pyarrow."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.datasets import from_hugging_face
+from adaptive_vtt.datasets.formats.arrow_images import opened_parquet
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import UNKNOWN
 from adaptive_vtt.utils.image_codec import png
@@ -37,9 +39,9 @@ def saved(folder: Path, *shards: Any) -> Path:
     folder.mkdir(parents=True)
     names = [f"data-{k:05}-of-{len(shards):05}.arrow" for k in range(len(shards))]
     for name, shard in zip(names, shards, strict=True):
-        with pyarrow.OSFile(str(folder / name), "wb") as sink:
-            with pyarrow.ipc.new_stream(sink, shard.schema) as writer:
-                writer.write_table(shard)
+        sink = pyarrow.OSFile(str(folder / name), "wb")
+        with sink, pyarrow.ipc.new_stream(sink, shard.schema) as writer:
+            writer.write_table(shard)
     state = {"_data_files": [{"filename": name} for name in names]}
     (folder / "state.json").write_text(json.dumps(state))
     return folder
@@ -95,7 +97,11 @@ def test_one_of_several_splits_is_to_be_named(tmp_path: Path) -> None:
 
 
 def test_columns_may_be_concepts_classes_ids_and_metadata(tmp_path: Path) -> None:
-    more = {"ill": [True, False, None, True], "name": list("abcd"), "tags": [["x"], ["x", "y"], [], ["y"]]}
+    more = {
+        "ill": [True, False, None, True],
+        "name": list("abcd"),
+        "tags": [["x"], ["x", "y"], [], ["y"]],
+    }
     path = in_parquet(tmp_path, animals(**more, site=[1, 1, 2, 2])) / "test-00000-of-00001.parquet"
     found = from_hugging_face(path, concepts=["ill"], id_column="name", metadata=["site"])
     assert found.truth(np.arange(4), np.zeros(4, int)).tolist() == [1, 0, UNKNOWN, 1]
@@ -104,7 +110,9 @@ def test_columns_may_be_concepts_classes_ids_and_metadata(tmp_path: Path) -> Non
     several = from_hugging_face(path, class_column="tags")
     assert several.concepts == ("x", "y")
     assert several.truth(np.arange(4), np.ones(4, int)).tolist() == [0, 1, 0, 1]
-    with pytest.raises(InputError, match="expected another id in every row, got some of column 'site'"):
+    with pytest.raises(
+        InputError, match="expected another id in every row, got some of column 'site'"
+    ):
         from_hugging_face(path, id_column="site")
     with pytest.raises(InputError, match="unknown column 'nme'; did you mean 'name'"):
         from_hugging_face(path, metadata=["nme"])
@@ -126,7 +134,10 @@ def test_masks_are_of_pixel_values_or_of_what_is_bright(tmp_path: Path) -> None:
 
 
 def test_questions_and_all_their_right_answers(tmp_path: Path) -> None:
-    asked = {"q": ["Is it dark?", "What?", "Who?", "?"], "a": [["yes"], ["cat", "a cat", "cat"], [], ["x"]]}
+    asked = {
+        "q": ["Is it dark?", "What?", "Who?", "?"],
+        "a": [["yes"], ["cat", "a cat", "cat"], [], ["x"]],
+    }
     found = from_hugging_face(
         in_parquet(tmp_path, animals(**asked)), question_column="q", answer_column="a"
     )
@@ -135,6 +146,14 @@ def test_questions_and_all_their_right_answers(tmp_path: Path) -> None:
     assert found.counts.tolist() == [[0, 3]]  # who is not known
     with pytest.raises(InputError, match="expected answer_column beside question_column"):
         from_hugging_face(tmp_path, question_column="q")
+
+
+def test_a_missing_reader_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = in_parquet(tmp_path, animals())
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    opened_parquet.cache_clear()
+    with pytest.raises(InputError, match=r"needs pyarrow: pip install 'pyarrow>="):
+        from_hugging_face(folder)
 
 
 def test_what_cannot_be_read_is_told_in_a_sentence(tmp_path: Path) -> None:
@@ -155,6 +174,8 @@ def test_what_cannot_be_read_is_told_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"bad.parquet: cannot read a table"):
         from_hugging_face(tmp_path / "bad.parquet")
     plain = pyarrow.table({"image": [stored(SEEN[0])], "label": ["cat"]})
-    with pytest.raises(InputError, match="expected class_column, concepts, mask_column or question"):
+    with pytest.raises(
+        InputError, match="expected class_column, concepts, mask_column or question"
+    ):
         from_hugging_face(in_parquet(tmp_path / "plain", plain))
     assert from_hugging_face(tmp_path / "plain", class_column="label").concepts == ("cat",)

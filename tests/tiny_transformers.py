@@ -1,4 +1,4 @@
-"""Models of transformers with random weights, a few kilobytes each, written as their authors would."""
+"""Models of transformers with random weights, a few kilobytes each."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,23 @@ TEXT = {
     "num_attention_heads": 2,
     "intermediate_size": 16,
 }
-WORDS = ("yes", "no", "Yes", "No", "a", "polyp", "image", "the", "red", "thing", "show", "this")
+WORDS = (
+    "yes",
+    "no",
+    "Yes",
+    "No",
+    "a",
+    "polyp",
+    "image",
+    "the",
+    "red",
+    "thing",
+    "show",
+    "this",
+    "dog",
+    "cup",
+    "tree",
+)
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[DEC]", "[ENC]", "<image>")
 CHAT = (
     "{% for message in messages %}{% for part in message['content'] %}"
@@ -123,8 +139,12 @@ def chat(folder: Path, *, template: str | None = CHAT) -> Path:
         size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE}
     )
     processor = transformers.LlavaProcessor(
-        seeing, tokenizer(), patch_size=16, vision_feature_select_strategy="default",
-        chat_template=template, num_additional_image_tokens=1,
+        seeing,
+        tokenizer(),
+        patch_size=16,
+        vision_feature_select_strategy="default",
+        chat_template=template,
+        num_additional_image_tokens=1,
     )
     return _saved(folder, transformers.LlavaForConditionalGeneration(config), processor)
 
@@ -138,6 +158,8 @@ def _saved(folder: Path, model: Any, processor: Any) -> Path:
             part.copy_(torch.randn(part.shape, generator=draws) * (0.0 if "bias" in name else 0.5))
             if name.endswith("predictions.bias") or name.endswith("decoder.bias"):
                 part[: len(SPECIAL)] = -50.0
+            if name == "lm_head.weight":
+                part[: len(SPECIAL)] = 0.0
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
     return folder

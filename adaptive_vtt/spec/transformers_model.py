@@ -24,7 +24,9 @@ class TransformersSection(ModelSection):
     local_files_only: bool | None = Field(
         None, description="fetch nothing (true); false lets a name be fetched from the hub"
     )
-    device: str | None = Field(None, description="cpu, cuda or cuda:1; CUDA where there is one (auto)")
+    device: str | None = Field(
+        None, description="cpu, cuda or cuda:1; CUDA where there is one (auto)"
+    )
     precision: Precision | None = Field(None, description="of its numbers (float32)")
     batch_size: int | None = Field(
         None, description="images at a time (16; image-text-to-text: 4)", ge=1
@@ -57,7 +59,7 @@ class TransformersSection(ModelSection):
         if self.template is not None:
             from ..models.network.prompt_templates import template
 
-            given["template"] = template(self.template)
+            given["template"] = template(self.template, base)
         folder = base / self.path
         path = str(folder) if folder.is_dir() else self.path
         return REGISTRY.get(self.kind)(path, self.task, **given, **self.named())

@@ -106,6 +106,17 @@ def onnx_file(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
     return lambda: OnnxModel(folder / "m.onnx")
 
 
+def classifier(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
+    """A ViT with random weights."""
+    pytest.importorskip("transformers")
+    from tiny_transformers import classifier
+
+    from adaptive_vtt.models.local.hugging_face_tasks import transformers_model
+
+    path = str(classifier(folder, CONCEPTS))
+    return lambda: transformers_model(path, "image-classification", batch_size=3)
+
+
 PROGRAM = """
 import hashlib, json, sys
 for line in sys.stdin:
@@ -240,6 +251,7 @@ CASES: dict[str, Making] = {
     "captioner": plain(TemplateCaptioner),
     "onnx": onnx_file,
     "subprocess": program,
+    "transformers": classifier,
     "http": http,
     "openai, one": partial(chat, "one"),
     "openai, all": partial(chat, "all"),

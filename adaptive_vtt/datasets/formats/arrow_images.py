@@ -46,14 +46,14 @@ class Images:
 
 @dataclass(frozen=True)
 class StoredMask:
-    """The mask of one row, decoded when it is made an array: inside is above 127, or, with ``value``,
-    where the pixel (its first channel) is that."""
+    """The mask of one row, decoded when it is made an array: inside is above 127, or, with
+    ``value``, where the pixel (its first channel) is that."""
 
     images: Images
     index: int
     value: int | None
 
-    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Mask:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Mask:
         image = self.images[self.index]
         return as_mask(image if self.value is None else image[..., 0] == self.value, "mask")
 

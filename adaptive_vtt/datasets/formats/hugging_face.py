@@ -47,15 +47,15 @@ def from_hugging_face(
     id_column: str | None = None,
     metadata: Sequence[str] | None = None,
 ) -> TableDataset:
-    """A dataset from a folder that ``Dataset.save_to_disk`` or ``DatasetDict.save_to_disk`` wrote, a
-    Parquet file, or a folder of such files.
+    """A dataset from what ``Dataset.save_to_disk`` or ``DatasetDict.save_to_disk`` wrote, a Parquet
+    file, or a folder of such files.
 
-    ``split``: needed where there are several. ``image_column``: needed where several hold images, as
-    ``mask_column``, which names one of masks. What is known of the images is one of: ``concepts``,
-    columns of 0 and 1; ``class_column``, of classes (unless given, the only column that the dataset
-    itself says is one; of lists: each image has several); ``mask_column``, a mask each, with the
-    inside above 127, or, by ``mask_values``, of the pixel values of concepts; or ``question_column``
-    and ``answer_column`` (a text, or several that are all right). ``id_column``: of sample ids
+    ``split``: needed where there are several. ``image_column``: needed where several hold images
+    and the others are no masks. What is known of the images is one of: ``concepts``, columns of 0
+    and 1; ``class_column``, of classes (unless given, the only column that the dataset itself says
+    is one; of lists: each image has several); ``mask_column``, a mask each, with the inside above
+    127, or, by ``mask_values``, of the pixel values of concepts; or ``question_column`` and
+    ``answer_column`` (a text, or several that are all right). ``id_column``: of sample ids
     (default: the number of the row). ``metadata``: columns that describe samples.
     Raises InputError for what is not there or cannot be read, naming file and column.
     """
@@ -108,7 +108,9 @@ class Rows:
     def schema(self) -> Any:
         """Of the first file."""
         first = self.files[0]
-        return opened_arrow(first).schema if _is_arrow(first) else opened_parquet(first).schema_arrow
+        return (
+            opened_arrow(first).schema if _is_arrow(first) else opened_parquet(first).schema_arrow
+        )
 
     @property
     def names(self) -> list[str]:
@@ -187,9 +189,9 @@ class Rows:
             found = [name for name in self.names if self._class_names(name)]
             if len(found) != 1:
                 raise InputError(
-                    f"{self.where}: expected class_column, concepts, mask_column or question_column "
-                    f"in [dataset], as {len(found) or 'no'} columns are said to be classes; columns "
-                    f"are {', '.join(self.names)}"
+                    f"{self.where}: expected class_column, concepts, mask_column or "
+                    f"question_column in [dataset], as {len(found) or 'no'} columns are said to be "
+                    f"classes; columns are {', '.join(self.names)}"
                 )
             column = found[0]
         cells, names = self.columns([column])[column], self._class_names(column)

@@ -52,9 +52,9 @@ class Source:
     """Where a model is, and how it is to run.
 
     ``path``: a folder that ``save_pretrained`` wrote, or a name on the hub; with
-    ``local_files_only`` (the default) a name is looked up in the user's own cache alone, and nothing
-    is fetched. ``revision``: a branch, tag or commit of the hub. ``device``: "auto" is CUDA where
-    there is one. Code that a model brings along is never run.
+    ``local_files_only`` (the default) a name is looked up in the user's own cache alone, and
+    nothing is fetched. ``revision``: a branch, tag or commit of the hub. ``device``: "auto" is
+    CUDA where there is one. Code that a model brings along is never run.
     """
 
     path: str
@@ -104,8 +104,8 @@ class Source:
     def _unusable(self, error: Exception) -> InputError:
         if Path(self.path).is_dir():
             return InputError(
-                f"model {self.path!r}: expected a folder that save_pretrained wrote, with model and "
-                f"processor: {one_line(error)[:200]}"
+                f"model {self.path!r}: expected a folder that save_pretrained wrote, with model "
+                f"and processor: {one_line(error)[:200]}"
             )
         if not self.local_files_only:
             return InputError(f"model {self.path!r}: {one_line(error)[:200]}")
@@ -137,7 +137,9 @@ class Loaded:
 
         to = {"device": self.model.device}
         return {
-            name: part.to(dtype=self.model.dtype, **to) if part.is_floating_point() else part.to(**to)
+            name: part.to(dtype=self.model.dtype, **to)
+            if part.is_floating_point()
+            else part.to(**to)
             for name, part in made.items()
             if isinstance(part, torch.Tensor)
         }

@@ -115,7 +115,9 @@ class TransformersSegmenter(TransformersModel):
         from torch.nn.functional import interpolate
 
         logits = output.logits.float()
-        sized = [interpolate(logits[k][None], size, mode="bilinear") for k, size in enumerate(sizes)]
+        sized = [
+            interpolate(logits[k][None], size, mode="bilinear") for k, size in enumerate(sizes)
+        ]
         return [np.where(as_array(part[0, 0]) > 0, 0, -1) for part in sized]
 
 

@@ -93,8 +93,8 @@ class TransformersQuestions(_Writer):
     by writing (BLIP).
 
     P(yes) of a concept that no words ask about is the share of Yes against No, among the answers or
-    the first tokens, when asked "Does the image show this: CONCEPT?". Raises InputError for questions
-    with options.
+    the first tokens, when asked "Does the image show this: CONCEPT?". Raises InputError for
+    questions with options.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class TransformersQuestions(_Writer):
         if ask.options:
             raise InputError(
                 f"model {self.name!r}: expected questions without options for the task "
-                "'visual-question-answering', got some with; task = 'image-text-to-text' takes those"
+                "'visual-question-answering', got some with; task = 'image-text-to-text' takes them"
             )
         return ask.text
 
@@ -169,7 +169,7 @@ class TransformersChat(_Writer):
     ) -> None:
         super().__init__(source, "image-text-to-text", name, batch_size, max_tokens)
         self._template, self._yes_from = template, yes_from
-        self.template_hash = template.hash
+        self.template_hash, self.takes_words = template.hash, template.takes_words
         if getattr(self._loaded.processor, "chat_template", None) is None:
             raise InputError(
                 f"model {self.name!r}: expected a processor with a chat template, it has none; "
@@ -178,7 +178,9 @@ class TransformersChat(_Writer):
         self._loaded.tokenizer.padding_side = "left"  # replies begin where prompts end
 
     def _answers(self, prompts: Sequence[Prompt]) -> list[Answer]:
-        return [one for words, of in groupby(prompts, in_words) for one in self._asked(words, [*of])]
+        return [
+            one for words, of in groupby(prompts, in_words) for one in self._asked(words, [*of])
+        ]
 
     def _asked(self, words: bool, prompts: Sequence[Prompt]) -> list[Answer]:
         inputs = self._inputs(prompts)
