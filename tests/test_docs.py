@@ -18,25 +18,9 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 _SLOW = (
-<<<<<<< HEAD
     *("after", "batch", "build-vqa", "captions", "ci-gate", "class-folders", "endpoint", "fleet"),
     *("judges", "masks", "notebook", "own-parts", "own-table", "prompts", "rejudge", "resume"),
-    *("slices", "tracking", "versus", "view", "workers"),
-=======
-    *(
-        "after",
-        "batch",
-        "build-vqa",
-        "captions",
-        "ci-gate",
-        "class-folders",
-        "endpoint",
-        "hugging-face",
-        "masks",
-        "notebook",
-    ),
-    *("own-parts", "own-table", "rejudge", "resume", "slices", "tracking", "versus", "view"),
->>>>>>> 28fe8cb (Hugging Face: how-to page, specs, contract cases, tests with random weights)
+    *("slices", "tracking", "versus", "view", "workers", "hugging-face"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""

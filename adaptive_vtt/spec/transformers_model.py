@@ -44,8 +44,8 @@ class TransformersSection(ModelSection):
     max_tokens: int | None = Field(None, description="longest reply (64)", ge=1)
     template: str | None = Field(
         None,
-        description="image-text-to-text: words of the prompt: zero-shot, few-shot or "
-        "chain-of-thought",
+        description="image-text-to-text: words of the prompt (zero-shot): a built-in template, "
+        "or a text file such as my.txt",
     )
     yes_from: Literal["logprobs", "words"] | None = Field(
         None,

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -74,7 +74,8 @@ def from_hugging_face(
         labels = rows.columns(concepts)[[*concepts]].set_axis(ids)
     else:
         labels = rows.classes(class_column).set_axis(ids)
-    return from_table(images, labels, metadata=described, masks=masks, name=rows.name)
+    given = cast(Sequence[Any], images)  # which are fetched one by one
+    return from_table(given, labels, metadata=described, masks=masks, name=rows.name)
 
 
 @dataclass(frozen=True)

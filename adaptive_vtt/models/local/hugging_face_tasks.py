@@ -39,4 +39,4 @@ def transformers_model(
             error = unknown("option", name, known, f"a model of the task {task!r}")
             raise InputError(f"{error}; other tasks have it")
     source = Source(path, revision, local_files_only, device, precision)
-    return TASKS[task](source, **options)  # type: ignore[arg-type]  # of the class, as checked
+    return TASKS[task](source, **options)

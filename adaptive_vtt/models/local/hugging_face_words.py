@@ -106,8 +106,7 @@ class TransformersQuestions(_Writer):
         max_tokens: int = 64,
     ) -> None:
         super().__init__(source, "visual-question-answering", name, batch_size, max_tokens)
-        self._template = TEMPLATES["zero-shot"]
-        self.template_hash = self._template.hash
+        self._template = TEMPLATES["zero-shot"]  # of which it takes the questions alone
 
     def _answers(self, prompts: Sequence[Prompt]) -> list[Answer]:
         # batches of one question: some of these models do not leave padding out of account
@@ -170,12 +169,16 @@ class TransformersChat(_Writer):
         super().__init__(source, "image-text-to-text", name, batch_size, max_tokens)
         self._template, self._yes_from = template, yes_from
         self.template_hash, self.takes_words = template.hash, template.takes_words
+        self.hard_answers = yes_from == "words"
         if getattr(self._loaded.processor, "chat_template", None) is None:
             raise InputError(
                 f"model {self.name!r}: expected a processor with a chat template, it has none; "
                 "task = 'image-to-text' describes images without one"
             )
         self._loaded.tokenizer.padding_side = "left"  # replies begin where prompts end
+
+    def protocol(self) -> dict[str, Any]:
+        return self._template.protocol({"temperature": 0})
 
     def _answers(self, prompts: Sequence[Prompt]) -> list[Answer]:
         return [
