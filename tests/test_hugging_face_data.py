@@ -70,6 +70,15 @@ def test_shards_of_both_kinds_hold_the_same_rows(tmp_path: Path, write: Any) -> 
     assert [found.sample_id(k) for k in range(4)] == ["0", "1", "2", "3"]
 
 
+def test_rows_far_into_a_group_are_found(tmp_path: Path) -> None:
+    shown = [np.full((4, 4, 3), 5 * k, np.uint8) for k in range(40)]
+    rows = pyarrow.table({"image": [stored(image) for image in shown], "ill": [0, 1] * 20})
+    parquet.write_table(rows, tmp_path / "p.parquet", row_group_size=38)
+    found = from_hugging_face(tmp_path / "p.parquet", concepts=["ill"])
+    for k in (15, 16, 37, 38):
+        assert np.array_equal(found.sample(k).require_image(), shown[k])
+
+
 def test_what_the_library_itself_writes_is_read(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     features = datasets.Features(

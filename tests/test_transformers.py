@@ -168,11 +168,18 @@ def test_a_model_that_cannot_say_yes_is_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_is_fetched_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("asked a network"))
+    asked: list[Any] = []
+
+    def resolved(*where: Any, **_: Any) -> Any:
+        asked.append(where)
+        raise OSError("no network")
+
+    monkeypatch.setattr("socket.getaddrinfo", resolved)
     with pytest.raises(
         InputError, match=r"'nobody/nothing': is no folder, and .*local_files_only = false"
     ):
         transformers_model("nobody/nothing", "image-classification")
+    assert asked == []
 
 
 def test_folders_tasks_and_options_that_do_not_fit_are_named(tmp_path: Path) -> None:
