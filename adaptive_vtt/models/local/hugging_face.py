@@ -95,7 +95,8 @@ class Source:
         if self.revision is not None:
             options["revision"] = self.revision
         try:
-            return kind.from_pretrained(self.path, **options)
+            with _offline(self.local_files_only):
+                return kind.from_pretrained(self.path, **options)
         except ImportError as error:  # transformers says which library is missing
             raise InputError(f"model {self.path!r}: {one_line(error)[:300]}") from None
         except (OSError, ValueError, KeyError) as error:
@@ -143,6 +144,20 @@ class Loaded:
             for name, part in made.items()
             if isinstance(part, torch.Tensor)
         }
+
+
+@contextmanager
+def _offline(wanted: bool) -> Iterator[None]:
+    """No request to the hub, where that is ``wanted``: with ``local_files_only`` alone its library
+    still asks for other things, such as a list of programs that may be calling it."""
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = before or wanted
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 @contextmanager
