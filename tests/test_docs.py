@@ -21,10 +21,12 @@ _SLOW = (
     *("after", "batch", "build-vqa", "captions", "ci-gate", "class-folders", "endpoint", "fleet"),
     *("exporting", "transforms"),
     *("judges", "masks", "notebook", "own-parts", "own-table", "prompts", "rejudge", "resume"),
-    *("slices", "tracking", "versus", "view", "workers"),
+    *("slices", "tracking", "versus", "view", "workers", "hugging-face"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""
+NEEDED = {"docs/how-to/hugging-face.md": "transformers"}
+"""What a page's snippets need that is not among the packages of the tests."""
 MADE = {"architecture.md", "changelog.md", "contributing.md", "reference/spec.md"}
 MADE |= {"reference/cli.md"} | {f"notebooks/{path.stem}.md" for path in NOTEBOOKS}
 """Pages that the build makes (docs/hooks)."""
@@ -60,6 +62,8 @@ RUNNING = [p for p in PAGES if {b.language for b in blocks(text_of(p))} & {"pyth
 
 @pytest.mark.parametrize("page", [marked(path) for path in RUNNING])
 def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if short(page) in NEEDED:
+        pytest.importorskip(NEEDED[short(page)])
     monkeypatch.chdir(tmp_path)
     run_page(text_of(page), tmp_path)
 

@@ -1,5 +1,6 @@
 """What is not there is named where it is first missed, in one sentence."""
 
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,6 +12,7 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.errors import InputError, OrderError
 from adaptive_vtt.labelling.session import Session
+from adaptive_vtt.models.local.hugging_face_tasks import transformers_model
 from adaptive_vtt.relations.medtest.scene import Scene, cheapest
 from adaptive_vtt.relations.pasting import cut
 from adaptive_vtt.types import Box, FollowUp, Sample
@@ -29,6 +31,12 @@ def test_a_sample_without_image_is_named() -> None:
             InputError, match=r"sample 'frame 7': expected a source image, got none"
         ):
             asked()
+
+
+def test_transformers_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(InputError, match=r"needs transformers: pip install '?.*transformers"):
+        transformers_model("anywhere", "image-classification")
 
 
 def test_a_follow_up_without_image_is_named() -> None:

@@ -7,6 +7,7 @@ from .formats.class_folder import from_class_folders
 from .formats.coco import from_coco
 from .formats.endobench import from_endobench
 from .formats.fashion_mnist import fashion
+from .formats.hugging_face import from_hugging_face
 from .formats.idrid import from_idrid
 from .formats.image_folder import from_images
 from .formats.isic import from_isic
@@ -31,6 +32,7 @@ __all__ = [
     "from_class_folders",
     "from_coco",
     "from_endobench",
+    "from_hugging_face",
     "from_idrid",
     "from_images",
     "from_isic",
@@ -64,6 +66,7 @@ REGISTRY = Registry(
         "medvqa": f"{_FORMATS}.medvqa:from_medvqa",
         "coco": f"{_FORMATS}.coco:from_coco",
         "voc": f"{_FORMATS}.voc:from_voc",
+        "hf": f"{_FORMATS}.hugging_face:from_hugging_face",
         "images": f"{_FORMATS}.image_folder:from_images",
         "phantom": f"{_DRAWN}.phantom:phantom",
         "scenes": f"{_DRAWN}.scenes:scenes",

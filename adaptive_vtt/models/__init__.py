@@ -67,6 +67,7 @@ REGISTRY = Registry(
         "open-inference": f"{__name__}.network.open_inference:OpenInference",
         "http": f"{__name__}.network.http_json:HttpJson",
         "onnx": f"{__name__}.local.onnx:OnnxModel",
+        "transformers": f"{__name__}.local.hugging_face_tasks:transformers_model",
         "subprocess": f"{__name__}.local.subprocess_lines:SubprocessModel",
         "captioner": f"{__name__}.demo.template_captioner:TemplateCaptioner",
     },

@@ -208,6 +208,31 @@ class ScenesData(_Data):
         return REGISTRY.get(self.kind)(self.count, **self.given("count"))
 
 
+class HuggingFaceData(_Folder):
+    """Hugging Face's datasets: what save_to_disk wrote, and Parquet with images."""
+
+    kind: Literal["hf"] = "hf"
+    path: str = Field(description="the folder, or a .parquet file")
+    split: str | None = Field(None, description="needed where there are several")
+    image_column: str | None = Field(
+        None, description="column of images (default: the only one that holds some)"
+    )
+    class_column: str | None = Field(
+        None, description="column of classes (default: the only one said to be)"
+    )
+    concepts: list[str] | None = Field(None, description="instead: columns of 0 and 1")
+    mask_column: str | None = Field(None, description="instead: column of masks")
+    mask_values: dict[str, int] | None = Field(
+        None, description="concept -> its pixel value (default: inside is above 127)"
+    )
+    question_column: str | None = Field(None, description="instead: column of questions in words")
+    answer_column: str | None = Field(
+        None, description="column of right answers, one or a list; with question_column"
+    )
+    id_column: str | None = Field(None, description="column of sample ids (default: row numbers)")
+    metadata: list[str] | None = Field(None, description="columns that describe samples")
+
+
 class ImagesData(_Folder, _Broken):
     """A folder of images, where no label is needed."""
 
@@ -239,6 +264,7 @@ DatasetSpec = Annotated[
     | Annotated[CocoData, Tag("coco")]
     | Annotated[VocData, Tag("voc")]
     | Annotated[ScenesData, Tag("scenes")]
+    | Annotated[HuggingFaceData, Tag("hf")]
     | Annotated[ImagesData, Tag("images")]
     | Annotated[PlugInData, Tag(PLUG_IN)],
     Discriminator(kind_of(REGISTRY, "table")),

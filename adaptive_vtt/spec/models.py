@@ -21,6 +21,7 @@ from .network_models import (
     OpenInferenceSection,
 )
 from .section import PLUG_IN, PlugIn, kind_of
+from .transformers_model import TransformersSection
 from .workers import Worked
 
 
@@ -186,6 +187,7 @@ ModelSpec = Annotated[
     | Annotated[OpenInferenceSection, Tag("open-inference")]
     | Annotated[HttpSection, Tag("http")]
     | Annotated[OnnxSection, Tag("onnx")]
+    | Annotated[TransformersSection, Tag("transformers")]
     | Annotated[SubprocessSection, Tag("subprocess")]
     | Annotated[CaptionerSection, Tag("captioner")]
     | Annotated[PlugInSection, Tag(PLUG_IN)],

@@ -11,6 +11,7 @@ from small_datasets import idrid_files, isic_files, medmnist
 from adaptive_vtt.datasets import (
     Dataset,
     fashion,
+    from_hugging_face,
     from_idrid,
     from_isic,
     from_medmnist,
@@ -31,6 +32,12 @@ def three_scenes(folder: Path) -> Callable[[], Dataset]:
     return lambda: found
 
 
+def hugging_face(folder: Path) -> Callable[[], Dataset]:
+    from test_hugging_face_data import animals, in_parquet
+
+    return partial(from_hugging_face, in_parquet(folder, animals()))
+
+
 CASES: dict[str, Callable[[Path], Callable[[], Dataset]]] = {
     "table": files.table,
     "fashion": lambda folder: fashion,
@@ -45,6 +52,7 @@ CASES: dict[str, Callable[[Path], Callable[[], Dataset]]] = {
     "coco": files.coco,
     "voc": files.voc,
     "scenes": three_scenes,
+    "hf": hugging_face,
     "images": files.images,
     "a captioner's view": lambda folder: lambda: Captioned(tiny_dataset(4)),
     "some of one": lambda folder: lambda: Subset(tiny_dataset(6), np.array([1, 2, 5])),

@@ -106,6 +106,28 @@ def onnx_file(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
     return lambda: OnnxModel(folder / "m.onnx")
 
 
+def classifier(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
+    """A ViT with random weights."""
+    pytest.importorskip("transformers")
+    from tiny_transformers import classifier
+
+    from adaptive_vtt.models.local.hugging_face_tasks import transformers_model
+
+    path = str(classifier(folder, CONCEPTS))
+    return lambda: transformers_model(path, "image-classification", batch_size=3)
+
+
+def chat_model(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
+    """A LLaVA with random weights."""
+    pytest.importorskip("transformers")
+    from tiny_transformers import chat
+
+    from adaptive_vtt.models.local.hugging_face_tasks import transformers_model
+
+    path = str(chat(folder))
+    return lambda: transformers_model(path, "image-text-to-text", batch_size=3)
+
+
 PROGRAM = """
 import hashlib, json, sys
 for line in sys.stdin:
@@ -240,6 +262,8 @@ CASES: dict[str, Making] = {
     "captioner": plain(TemplateCaptioner),
     "onnx": onnx_file,
     "subprocess": program,
+    "transformers": classifier,
+    "transformers, chat": chat_model,
     "http": http,
     "openai, one": partial(chat, "one"),
     "openai, all": partial(chat, "all"),

@@ -1,0 +1,130 @@
+"""Classifiers and segmenters of transformers: P(yes) and masks of the concepts asked about."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import InputError, unknown
+from ...types import Answer, Mask, Prompt
+from .hugging_face import ClassNames, Source, TransformersModel, as_array, pictures
+from .tensors import Activation, activated
+
+
+class Classes:
+    """Which of a model's classes each concept is.
+
+    ``names``: concept -> class or classes; a concept that is not there is the class of its own
+    name, whatever its case, spaces, hyphens and underscores. Raises InputError for unknown classes.
+    """
+
+    def __init__(self, labels: Sequence[str], names: ClassNames, who: str) -> None:
+        self._labels, self._who = tuple(labels), who
+        self._places = {_plain(label): place for place, label in enumerate(labels)}
+        self._named = {c: self._found([n] if isinstance(n, str) else n) for c, n in names.items()}
+
+    def of(self, concept: str) -> list[int]:
+        """The places of a concept's classes among the model's."""
+        if concept not in self._named:
+            self._named[concept] = self._found([concept])
+        return self._named[concept]
+
+    def _found(self, names: Sequence[str]) -> list[int]:
+        for name in names:
+            if _plain(name) not in self._places:
+                error = unknown("class", name, self._labels, f"model {self._who!r}")
+                raise InputError(f"{error}; class_names in [model] says which class a concept is")
+        return [self._places[_plain(name)] for name in names]
+
+
+class TransformersClassifier(TransformersModel):
+    """P(yes) of a concept is the probability of its classes.
+
+    ``activation``: what makes probabilities of logits. Unless given, a sigmoid where the model's
+    configuration says that labels are several or it has one class, else a softmax. Of several
+    classes that are one concept, a softmax is summed and of sigmoids the largest counts.
+    """
+
+    answers = "all"
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        name: str | None = None,
+        batch_size: int = 16,
+        class_names: ClassNames | None = None,
+        activation: Activation | None = None,
+    ) -> None:
+        super().__init__(source, "image-classification", name=name, batch_size=batch_size)
+        config = self._loaded.model.config
+        self._classes = Classes(_labels(config), class_names or {}, self.name)
+        several = config.problem_type == "multi_label_classification" or config.num_labels == 1
+        self._activation: Activation = activation or ("sigmoid" if several else "softmax")
+
+    def _answers(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        inputs = self._loaded.inputs(images=pictures(prompts, self.name))
+        likely = activated(as_array(self._loaded.model(**inputs).logits), self._activation)
+        return [
+            Answer(tuple(self._of(row[self._classes.of(c)]) for c in prompt.concepts))
+            for row, prompt in zip(likely, prompts, strict=True)
+        ]
+
+    def _of(self, likely: npt.NDArray[Any]) -> float:
+        return float(min(likely.sum(), 1.0) if self._activation == "softmax" else likely.max())
+
+
+class TransformersSegmenter(TransformersModel):
+    """A concept's mask is where one of its classes is the likeliest of all classes.
+
+    A model with a single class gives the mask where its sigmoid is above one half.
+    """
+
+    answers = "all"
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        name: str | None = None,
+        batch_size: int = 16,
+        class_names: ClassNames | None = None,
+    ) -> None:
+        super().__init__(source, "image-segmentation", name=name, batch_size=batch_size)
+        self._labels = _labels(self._loaded.model.config)
+        self._classes = Classes(self._labels, class_names or {}, self.name)
+
+    def _answers(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        shown = pictures(prompts, self.name)
+        output = self._loaded.model(**self._loaded.inputs(images=shown))
+        maps = self._maps(output, [picture.size[::-1] for picture in shown])
+        return [
+            Answer(tuple(self._mask(classes, concept) for concept in prompt.concepts))
+            for classes, prompt in zip(maps, prompts, strict=True)
+        ]
+
+    def _mask(self, classes: npt.NDArray[Any], concept: str) -> Mask:
+        return np.isin(classes, self._classes.of(concept))
+
+    def _maps(self, output: Any, sizes: list[tuple[int, int]]) -> list[npt.NDArray[Any]]:
+        """The likeliest class of each pixel, H x W per image; -1 where it is none."""
+        if len(self._labels) > 1:
+            read = self._loaded.processor.post_process_semantic_segmentation
+            return [part.cpu().numpy() for part in read(output, target_sizes=sizes)]
+        from torch.nn.functional import interpolate
+
+        logits = output.logits.float()
+        sized = [
+            interpolate(logits[k][None], size, mode="bilinear") for k, size in enumerate(sizes)
+        ]
+        return [np.where(as_array(part[0, 0]) > 0, 0, -1) for part in sized]
+
+
+def _labels(config: Any) -> list[str]:
+    """The names of a model's classes, in the order of its outputs."""
+    return [str(config.id2label[number]) for number in range(config.num_labels)]
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())

@@ -1,0 +1,224 @@
+"""Models of transformers that read or write words: visual questions, captions, chat."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import Any, Literal
+
+from ...errors import InputError
+from ...types import Answer, Ask, Prompt, Unanswered, Value
+from ..network.chat_replies import in_words, value_of
+from ..network.prompt_templates import TEMPLATES, Template
+from ..replies import NO_ANSWER
+from .hugging_face import Source, Task, TransformersModel, as_array, pictures
+
+_MARKS = "Ġ▁Ċ \n\t.,:;!*\"'()"
+"""What vocabularies put around a word: marks of a space, and punctuation."""
+Inputs = dict[str, Any]
+
+
+def tokens_of(word: str, vocabulary: Mapping[str, int]) -> list[int]:
+    """The tokens that say ``word`` by themselves, whatever its case and the space before it."""
+    said = (text.removesuffix("</w>").strip(_MARKS).lower() for text in vocabulary)
+    return sorted(n for text, n in zip(said, vocabulary.values(), strict=True) if text == word)
+
+
+class _Writer(TransformersModel):
+    """Answers in words, the likeliest at every step, at most ``max_tokens`` of them."""
+
+    answers = "one"
+
+    def __init__(
+        self, source: Source, task: Task, name: str | None, batch_size: int, max_tokens: int
+    ) -> None:
+        super().__init__(source, task, name=name, batch_size=batch_size)
+        self._max_tokens = max_tokens
+
+    def _written(self, inputs: Inputs) -> list[str]:
+        """What is written after each of n inputs."""
+        made = self._generated(inputs, self._max_tokens)
+        fresh = made.sequences[:, -len(made.logits) :]  # many models repeat what they were given
+        return self._loaded.processor.batch_decode(fresh, skip_special_tokens=True)
+
+    def _yes(self, inputs: Inputs) -> list[float]:
+        """P(yes) of n inputs: of the next token's probabilities, those of Yes and No alone."""
+        return _between(as_array(self._generated(inputs, 1).logits[0]), *self._yes_no)
+
+    @cached_property
+    def _yes_no(self) -> tuple[list[int], list[int]]:
+        vocabulary = self._loaded.tokenizer.get_vocab()
+        yes, no = (tokens_of(word, vocabulary) for word in ("yes", "no"))
+        if not yes or not no:
+            raise InputError(
+                f"model {self.name!r}: expected a vocabulary with Yes and No, to read P(yes) from, "
+                "it has no token for them; ask questions in words, which need none"
+            )
+        return yes, no
+
+    def _generated(self, inputs: Inputs, most: int) -> Any:
+        return self._loaded.model.generate(
+            **inputs,
+            max_new_tokens=most,
+            do_sample=False,
+            num_beams=1,
+            output_logits=True,
+            return_dict_in_generate=True,
+        )
+
+
+class TransformersCaptioner(_Writer):
+    """Describes images, whatever it is asked."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        name: str | None = None,
+        batch_size: int = 16,
+        max_tokens: int = 64,
+    ) -> None:
+        super().__init__(source, "image-to-text", name, batch_size, max_tokens)
+
+    def _answers(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        seen = self._loaded.processor.image_processor(
+            images=pictures(prompts, self.name), return_tensors="pt"
+        )
+        texts = self._written(self._loaded.moved(seen))
+        pairs = zip(texts, prompts, strict=True)
+        return [Answer((_text(said),) * len(prompt.concepts)) for said, prompt in pairs]
+
+
+class TransformersQuestions(_Writer):
+    """Answers one question about an image: by the likeliest of its own list of answers (ViLT), or
+    by writing (BLIP).
+
+    P(yes) of a concept that no words ask about is the share of Yes against No, among the answers or
+    the first tokens, when asked "Does the image show this: CONCEPT?". Raises InputError for
+    questions with options.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        name: str | None = None,
+        batch_size: int = 16,
+        max_tokens: int = 64,
+    ) -> None:
+        super().__init__(source, "visual-question-answering", name, batch_size, max_tokens)
+        self._template = TEMPLATES["zero-shot"]  # of which it takes the questions alone
+
+    def _answers(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        # batches of one question: some of these models do not leave padding out of account
+        alike = groupby(prompts, key=lambda prompt: (self._question(prompt), in_words(prompt)))
+        return [one for (text, words), of in alike for one in self._asked(text, words, [*of])]
+
+    def _question(self, prompt: Prompt) -> str:
+        ask: Ask = self._template.asks(prompt)[0]
+        if ask.options:
+            raise InputError(
+                f"model {self.name!r}: expected questions without options for the task "
+                "'visual-question-answering', got some with; task = 'image-text-to-text' takes them"
+            )
+        return ask.text
+
+    def _asked(self, text: str, words: bool, prompts: Sequence[Prompt]) -> list[Answer]:
+        shown = pictures(prompts, self.name)
+        inputs = self._loaded.inputs(images=shown, text=[text] * len(shown), truncation=True)
+        said: Callable[[Inputs], Sequence[Value]]
+        if self._loaded.model.can_generate():
+            said = self._written if words else self._yes
+        else:
+            said = self._likeliest if words else self._share
+        return [Answer((_text(one) if isinstance(one, str) else one,)) for one in said(inputs)]
+
+    def _likeliest(self, inputs: Inputs) -> list[str]:
+        best = self._loaded.model(**inputs).logits.argmax(1).tolist()
+        return [str(self._loaded.model.config.id2label[place]) for place in best]
+
+    def _share(self, inputs: Inputs) -> list[float]:
+        labels = {str(v): int(k) for k, v in self._loaded.model.config.id2label.items()}
+        places = [tokens_of(word, labels) for word in ("yes", "no")]
+        if not all(places):
+            raise InputError(
+                f"model {self.name!r}: expected yes and no among its answers, to read P(yes) from, "
+                f"got {len(labels)} others; ask questions in words"
+            )
+        return _between(as_array(self._loaded.model(**inputs).logits), *places)
+
+
+class TransformersChat(_Writer):
+    """A chat model that sees, asked by its own chat template.
+
+    P(yes) of a concept that no words ask about comes, by ``yes_from``, of the share of Yes against
+    No in the probabilities of the reply's first token ("logprobs"), or of the word that the reply
+    says, 1 or 0 ("words": for templates that have it reason first). Questions in words, options
+    included, get the reply. Raises InputError for a processor without a chat template.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        name: str | None = None,
+        batch_size: int = 4,
+        max_tokens: int = 64,
+        template: Template = TEMPLATES["zero-shot"],
+        yes_from: Literal["logprobs", "words"] = "logprobs",
+    ) -> None:
+        super().__init__(source, "image-text-to-text", name, batch_size, max_tokens)
+        self._template, self._yes_from = template, yes_from
+        self.template_hash, self.takes_words = template.hash, template.takes_words
+        self.hard_answers = yes_from == "words"
+        if getattr(self._loaded.processor, "chat_template", None) is None:
+            raise InputError(
+                f"model {self.name!r}: expected a processor with a chat template, it has none; "
+                "task = 'image-to-text' describes images without one"
+            )
+        self._loaded.tokenizer.padding_side = "left"  # replies begin where prompts end
+
+    def protocol(self) -> dict[str, Any]:
+        return self._template.protocol({"temperature": 0})
+
+    def _answers(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        return [
+            one for words, of in groupby(prompts, in_words) for one in self._asked(words, [*of])
+        ]
+
+    def _asked(self, words: bool, prompts: Sequence[Prompt]) -> list[Answer]:
+        inputs = self._inputs(prompts)
+        if self._yes_from == "logprobs" and not words:
+            return [Answer((p,)) for p in self._yes(inputs)]
+        pairs = zip(self._written(inputs), prompts, strict=True)
+        return [Answer((value_of(said, prompt, 0),)) for said, prompt in pairs]
+
+    def _inputs(self, prompts: Sequence[Prompt]) -> Inputs:
+        shown = zip(pictures(prompts, self.name), map(self._template.render, prompts), strict=True)
+        made = self._loaded.processor.apply_chat_template(
+            [self._conversation(*pair) for pair in shown],
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+            processor_kwargs={"padding": True},
+        )
+        return self._loaded.moved(made)
+
+    def _conversation(self, picture: Any, text: str) -> list[dict[str, Any]]:
+        seen = {"type": "image", "image": picture}
+        said = [{"role": "user", "content": [seen, {"type": "text", "text": text}]}]
+        if self._template.system:
+            system = {"type": "text", "text": self._template.system}
+            said.insert(0, {"role": "system", "content": [system]})
+        return said
+
+
+def _between(logits: Any, yes: list[int], no: list[int]) -> list[float]:
+    """Of softmax probabilities of n x V logits, the share of ``yes`` in both."""
+    from scipy.special import expit, logsumexp
+
+    return expit(logsumexp(logits[:, yes], 1) - logsumexp(logits[:, no], 1)).tolist()
+
+
+def _text(said: str) -> str | Unanswered:
+    return said.strip() or Unanswered(NO_ANSWER)
