@@ -88,7 +88,7 @@ def test_classifiers_and_retraining_as_printed() -> None:
 
 
 def test_what_is_not_published_is_named() -> None:
-    with pytest.raises(InputError, match="published EFR: unknown threshold '0.3'"):
+    with pytest.raises(InputError, match=r"published EFR: unknown threshold '0\.3'"):
         error_finding_rates("dice", 0.3)
     with pytest.raises(InputError, match="published retraining: unknown model 'TGANet'"):
         retrained_segmentation("TGANet")

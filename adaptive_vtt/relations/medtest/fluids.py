@@ -36,11 +36,11 @@ def _lump(rng: np.random.Generator) -> Cutout:
 def _liquid(rng: np.random.Generator) -> Cutout:
     body = _ran_together(rng, arms=(4, 7), width=(18, 32), steps=(2, 5))
     depth = _depth(rng, body, 20)
-    level = 0.5 + 0.1 * _noise(rng, (3, 6, 12), 0.6) - 0.22 * depth
-    alpha = _edge(body, 0.25) * (0.62 + 0.33 * depth)
+    level = 0.55 + 0.11 * _noise(rng, (4, 9, 27), 0.7) - 0.25 * depth
+    alpha = _edge(body, 0.4) * (0.66 + 0.3 * depth)
     height = 0.45 * np.tanh(2 * depth) + 0.05 * _noise(rng, (5, 9), 0.6)
     colour = _coloured(level, _LIQUID)
-    return _lit("liquid", colour, alpha, height, relief=0.4, wet=0.5, casts=0, film=0.4)
+    return _lit("liquid", colour, alpha, height, relief=0.4, wet=0.5, casts=0, film=0.25)
 
 
 def _crumbs(rng: np.random.Generator) -> Cutout:
@@ -88,7 +88,7 @@ def _ran_together(rng: np.random.Generator, arms: Range, width: Range, steps: Ra
     for x, y, radius in rng.uniform((-80, -80, 2), (80, 80, 6), (int(rng.integers(1, 5)), 3)):
         if np.hypot(x, y) < 85:
             cv2.circle(canvas, (round(SIDE / 2 + x), round(SIDE / 2 + y)), round(radius), 255, -1)
-    return _melted(rng, canvas, 7.0, 6.0)
+    return _melted(rng, canvas, 8.0, 10.0)
 
 
 def _rivulets(rng: np.random.Generator) -> Floats:
@@ -129,8 +129,8 @@ def _melted(
 ) -> Floats:
     """Drops run together: blurred, bent by up to some ``bent`` pixels, and cut off anew."""
     x, y = np.meshgrid(*(np.arange(SIDE, dtype=np.float32),) * 2)
-    x += np.float32(bent) * _noise(rng, (5, 10), 0.6)
-    y += np.float32(bent) * _noise(rng, (5, 10), 0.6)
+    x += np.float32(bent) * _noise(rng, (4, 9), 0.6)
+    y += np.float32(bent) * _noise(rng, (4, 9), 0.6)
     soft = cv2.GaussianBlur(canvas, (0, 0), blur)
     soft = cv2.remap(soft, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT)
     return soft.astype(np.float32) / 255 - np.float32(0.42) - 0.05 * _noise(rng, (6,), 1)
