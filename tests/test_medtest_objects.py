@@ -349,9 +349,7 @@ def test_cut_outs_and_the_field_come_from_the_spec(tmp_path: Path) -> None:
 
 def test_files_for_medtest_without_medtest_are_refused(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, '[space.medtest]\nblood = "blood"\n', '["rotation"]')
-    with pytest.raises(
-        InputError, match=r"space.medtest: expected medtest or .* among"
-    ):
+    with pytest.raises(InputError, match=r"space.medtest: expected medtest or .* among"):
         build_space(spec, tmp_path)
     spec = spec_of(tmp_path, "[space.medtest]\nsimilar = 0.5\n")
     with pytest.raises(InputError, match="similar: expected a folder of instruments, feces or"):

@@ -100,7 +100,7 @@ class Scene:
 
     @cached_property
     def tint(self) -> Floats:
-        """(3,): the visible field's mean colour, in shares of its mean level; 1 where it is grey."""
+        """(3,): the visible field's mean colour, in shares of its level; 1 where it is grey."""
         mean = np.array(cv2.mean(self.image, self.field.view(np.uint8))[:3], np.float32)
         return (mean + 1) / (mean.mean() + 1)
 
