@@ -92,13 +92,13 @@ def _ran_together(rng: np.random.Generator, arms: Range, width: Range, steps: Ra
 
 
 def _rivulets(rng: np.random.Generator) -> Floats:
-    """A few threads that wind down from about one place, merge, and end in a drop."""
+    """One to three threads that wind down from about one place, merge, and end in a drop."""
     canvas = np.zeros((SIDE, SIDE), np.uint8)
-    start = SIDE / 2 + np.array([-70.0, rng.normal(0, 8)])
-    for _ in range(int(rng.integers(2, 5))):
-        begin = start + rng.normal(0, (8, 15))
+    start = SIDE / 2 + np.array([-58.0, rng.normal(0, 8)])
+    for _ in range(int(rng.integers(1, 4))):
+        begin = start + rng.normal(0, (5, 8))
         count = int(rng.integers(28, 52))
-        end = _drops(canvas, rng, begin, rng.normal(0, 0.2), rng.uniform(3, 7.5), count, 0.16)
+        end = _drops(canvas, rng, begin, rng.normal(0, 0.2), rng.uniform(5, 9), count, 0.13)
         cv2.circle(canvas, (round(end[0]), round(end[1])), round(rng.uniform(5, 9)), 255, -1)
     return _melted(rng, canvas, 3.2, 4.0)
 
