@@ -129,12 +129,12 @@ def rates(
     if relation is None or target.rate not in ERRORS:
         return {}
     if oracle == "TopClass" and target.kind == "relation" and relation in classification().index:
-        row = classification().loc[relation]
-        return {model: 1 - float(row[model, "accuracy"]) for model in CLASSIFIERS}
+        table = classification().xs("accuracy", axis=1, level=1)
+        return _means(1 - table.loc[[relation]])
     if oracle == "ContainsTruth" and set(concepts) <= set(NAMES):
         asked = [target.concept] if target.kind == "relation-concept" else concepts
-        table = answers(str(name) for name in asked)
-        return {"GPT-4V": 1 - float(table[relation].mean())} if relation in table else {}
+        questions = answers(str(name) for name in asked)
+        return {"GPT-4V": 1 - float(questions[relation].mean())} if relation in questions else {}
     return {}
 
 
@@ -144,8 +144,12 @@ def _efr(target: TargetId, relation: str | None, metric: str) -> Mapping[str, fl
     if limit not in THRESHOLDS or (target.relation is not None and relation is None):
         return {}
     table = error_finding_rates(metric, limit).xs("all", axis=1, level=1)
-    of = table.mean() if relation is None else table.loc[relation]
-    return {str(model): float(rate) for model, rate in of.items()}
+    return _means(table if relation is None else table.loc[[relation]])
+
+
+def _means(table: pd.DataFrame) -> dict[str, float]:
+    """Of each column."""
+    return {str(name): float(table[name].mean()) for name in table}
 
 
 def _relation(target: TargetId) -> str | None:
