@@ -129,7 +129,7 @@ def rates(
     if relation is None or target.rate not in ERRORS:
         return {}
     if oracle == "TopClass" and target.kind == "relation" and relation in classification().index:
-        table = classification().xs("accuracy", axis=1, level=1)
+        table = pd.DataFrame(classification().xs("accuracy", axis=1, level=1))
         return _means(1 - table.loc[[relation]])
     if oracle == "ContainsTruth" and set(concepts) <= set(NAMES):
         asked = [target.concept] if target.kind == "relation-concept" else concepts
@@ -143,7 +143,7 @@ def _efr(target: TargetId, relation: str | None, metric: str) -> Mapping[str, fl
     limit = float(str(target.concept).rpartition(DROP)[2] or 0)
     if limit not in THRESHOLDS or (target.relation is not None and relation is None):
         return {}
-    table = error_finding_rates(metric, limit).xs("all", axis=1, level=1)
+    table = pd.DataFrame(error_finding_rates(metric, limit).xs("all", axis=1, level=1))
     return _means(table if relation is None else table.loc[[relation]])
 
 
