@@ -68,8 +68,12 @@ def of_names_only(journal: MemoryJournal) -> MemoryJournal:
     old, facts = MemoryJournal(), journal.facts()
     del facts["certificate"]["ids"], facts["space"]["concepts_are"]
     old.set_facts(**facts)
-    old.add_draws(journal.draws())
-    old.add_calls(journal.calls())
+    draws, calls = journal.draws(), {row.call: row for row in journal.calls()}
+    for link in journal.links():  # in the order of writing: a draw knows answers before it alone
+        if link.kind == "draw":
+            old.add_draws([draws[link.row]])
+        elif link.kind == "call":
+            old.add_calls([calls[link.row]])
     return old
 
 

@@ -1,6 +1,7 @@
 """MedTest's nine: light, motion and text, what is visible, and what the family promises."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -10,10 +11,12 @@ import pytest
 from workers import received
 
 from adaptive_vtt import relations
+from adaptive_vtt.datasets.synthetic.phantom import phantom
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import medtest
 from adaptive_vtt.relations.medtest import MedTest
 from adaptive_vtt.relations.medtest.lighting import exposed
+from adaptive_vtt.relations.medtest.printed import printed
 from adaptive_vtt.relations.medtest.scene import Scene, fifth, visible_field
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator
@@ -330,7 +333,7 @@ def test_text_says_what_it_printed() -> None:
     image, details = made("text", picture(), 5)
     assert len(details["text"]) in (8, 9, 10)
     assert details["corner"] in ("left top", "left bottom", "right top", "right bottom")
-    assert np.mean(moved("text", picture(), 5) > 100) > 0.005
+    assert np.mean(moved("text", picture(), 5) > 100) > 0.004
     assert image.shape == (SIDE, SIDE, 3)
 
 
@@ -360,3 +363,47 @@ def test_base_without_a_change_says_so() -> None:
 
     with pytest.raises(TypeError, match="Empty defines no change"):
         Empty().apply(picture(), 1, generator(0, "x"))
+
+
+# -- text that was there already -------------------------------------------------------------
+
+
+def with_text(seed: int) -> tuple[Sample, Sample, Mask]:
+    """A frame with highlights, the same with text printed upon it, and where that is."""
+    bare = phantom(1, size=384, polyps="always", text=0, seed=seed).sample(0)
+    image, _ = made("text", replace(bare, masks={}), 4, seed)
+    assert bare.image is not None
+    return bare, replace(bare, image=image), (image != bare.image).any(axis=2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_printed_text_is_found_and_highlights_are_not(seed: int) -> None:
+    bare, printed_upon, where = with_text(seed)
+    assert bare.image is not None
+    assert printed_upon.image is not None
+    found = printed(printed_upon.image)
+    assert np.mean(found[where]) > 0.75
+    near = cv2.dilate(where.view(np.uint8), np.ones((5, 5), np.uint8)).view(bool)
+    assert np.mean(found & ~near) < 0.001
+    assert not printed(bare.image).any()
+
+
+def test_blur_leaves_printed_text_sharp_and_does_not_smear_it() -> None:
+    bare, printed_upon, _ = with_text(1)
+    assert printed_upon.image is not None
+    text = printed(printed_upon.image)
+    image, clean = made("blur", printed_upon, 5)[0], made("blur", bare, 5)[0]
+    assert (image[text] == printed_upon.image[text]).all()
+    beside = cv2.dilate(text.view(np.uint8), np.ones((9, 9), np.uint8)).view(bool) & ~text
+    away = np.abs(image[beside].astype(int) - clean[beside]).max(axis=1)
+    assert np.mean(away > 25) < 0.05  # smeared, a third is: 0.35 when this was written
+
+
+# -- drawings have versions ------------------------------------------------------------------
+
+
+def test_a_drawing_that_changed_makes_another_space() -> None:
+    changed = {"blur", "instrument", "feces", "blood", "text"}
+    assert {name: NINE[name].describe for name in NINE} == {
+        name: "drawing 2" if name in changed else None for name in NINE
+    }

@@ -11,12 +11,14 @@ import pytest
 
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import medtest
-from adaptive_vtt.relations.medtest import Cutout, Folder
+from adaptive_vtt.relations.medtest import Cutout, FieldFiles, Folder
 from adaptive_vtt.relations.medtest.cutouts import cut
 from adaptive_vtt.relations.medtest.fluids import STOOLS, DrawnBlood
 from adaptive_vtt.relations.medtest.placement import anywhere, near_its_place
 from adaptive_vtt.relations.medtest.scene import Scene
 from adaptive_vtt.relations.medtest.tools import TOOLS, Drawn
+from adaptive_vtt.spec import read_spec
+from adaptive_vtt.spec.building import build_space
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator
 
@@ -313,3 +315,105 @@ def test_colours_are_those_of_the_thing() -> None:
         for draw in STOOLS.values():
             red, green, blue = mean(draw(rng))
             assert red > green > 1.3 * blue  # brown to yellow
+
+
+# -- files of a spec -------------------------------------------------------------------------
+
+
+def spec_of(folder: Path, medtest: str, relations: str = '["medtest"]') -> Any:
+    (folder / "SPEC.toml").write_text(
+        '[dataset]\nkind = "phantom"\ncount = 2\nsize = 64\npolyps = 1.0\nconcepts = ["polyp"]\n'
+        '[model]\nkind = "simulated"\ntarget = "biased"\n'
+        f"[space]\nrelations = {relations}\n{medtest}"
+    )
+    return read_spec(folder / "SPEC.toml")
+
+
+def test_cut_outs_and_the_field_come_from_the_spec(tmp_path: Path) -> None:
+    write(tmp_path / "tools", *rod())
+    view = np.zeros((64, 64), np.uint8)
+    view[:, :32] = 255
+    cv2.imwrite(str(tmp_path / "view.png"), view)
+    table = '[space.medtest]\ninstruments = "tools"\nfield = "view.png"\n'
+    space = build_space(spec_of(tmp_path, table), tmp_path)
+    drawn = build_space(spec_of(tmp_path, ""), tmp_path)
+    relations = {v.relation.name: v.relation for v in space.variants}
+    sample = space.dataset.sample(0)
+    image, details = apply(relations["medtest/instrument"], sample, 5)
+    assert details["pieces"][0]["draws"] == {"file": "a"}
+    assert not difference(image, sample)[:, 32:].any()
+    assert space.fingerprint != drawn.fingerprint
+    cv2.imwrite(str(tmp_path / "tools" / "images" / "a.png"), rod()[0][:, :, ::-1] // 2)
+    assert build_space(spec_of(tmp_path, table), tmp_path).fingerprint != space.fingerprint
+
+
+def test_files_for_medtest_without_medtest_are_refused(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, '[space.medtest]\nblood = "blood"\n', '["rotation"]')
+    with pytest.raises(InputError, match=r"space.medtest: expected medtest or .* among"):
+        build_space(spec, tmp_path)
+    spec = spec_of(tmp_path, "[space.medtest]\nsimilar = 0.5\n")
+    with pytest.raises(InputError, match="similar: expected a folder of instruments, feces or"):
+        build_space(spec, tmp_path)
+
+
+def test_fields_are_found_by_the_samples_names(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"visible field '.*': expected a mask or a folder"):
+        FieldFiles(tmp_path)
+    cv2.imwrite(str(tmp_path / "a.png"), disc(0.5, 0.5, 0.3).astype(np.uint8) * 255)
+    fields = FieldFiles(tmp_path)
+    for name in ("a", "a.jpg", "folder/a.jpg"):
+        assert np.array_equal(fields(replace(tissue(), id=name)), disc(0.5, 0.5, 0.3))
+    with pytest.raises(InputError, match=r"visible field '.*': no mask for 'b'"):
+        fields(replace(tissue(), id="b"))
+
+
+def test_similar_cut_outs_are_those_of_pictures_like_the_target(tmp_path: Path) -> None:
+    image, mask = rod()
+    for stem, factor in {"dark": 0.3, "middle": 0.6, "light": 1.0, "lighter": 1.1}.items():
+        write(tmp_path, np.clip(image * factor, 0, 255).astype(np.uint8), mask, stem)
+    source = medtest.Similar(Folder(tmp_path), 0.5)
+    relation = medtest.Instrument(source)
+    bright, dark = tissue(), tissue()
+    assert dark.image is not None
+    dark.image[:] = dark.image // 4
+    for sample, near in ((bright, {"light", "lighter"}), (dark, {"dark", "middle"})):
+        names = {apply(relation, sample, 3, seed)[1]["object"] for seed in range(12)}
+        assert names == near
+    assert relation.describe != medtest.Instrument(Folder(tmp_path)).describe
+    with pytest.raises(InputError, match="similar: expected a share above 0 and up to 1, got 0"):
+        medtest.Similar(Folder(tmp_path), 0)
+
+
+def test_thin_blood_shows_the_tissue_below_and_thick_stool_does_not() -> None:
+    """Stripes below an object: how much of them is left where it lies."""
+    left = {}
+    for relation in (medtest.Blood(), medtest.Feces()):
+        seen = []
+        for seed in range(6):
+            sample = tissue()
+            assert sample.image is not None
+            sample.image[::8] = sample.image[::8] // 2
+            image, details = apply(relation, sample, 5, seed)
+            rows = np.flatnonzero(np.arange(SIDE) % 8 == 0)
+            dark = details["mask"][rows] & details["mask"][rows - 2]
+            level = image.max(axis=2).astype(float)
+            if dark.any():
+                seen.append(1 - np.mean(level[rows][dark]) / np.mean(level[rows - 2][dark]))
+        left[relation.adds] = float(np.mean(seen))
+    assert left["blood"] > 0.3
+    assert left["blood"] > 1.4 * left["feces"]
+
+
+def test_drawn_tools_take_the_tint_and_the_grain_of_the_picture() -> None:
+    rng = np.random.default_rng(0)
+    found = {}
+    for colour in ((190, 110, 90), (90, 110, 190)):
+        image = np.clip(np.array(colour) + rng.normal(0, 6, (SIDE, SIDE, 1)), 0, 255)
+        sample = Sample("s", image.astype(np.uint8), {})
+        pasted, details = apply(medtest.Instrument(), sample, 5, 3)
+        inner = cv2.erode(details["mask"].astype(np.uint8), np.ones((5, 5), np.uint8)).view(bool)
+        found[colour] = pasted[inner].astype(float)
+        rough = pasted.astype(float).mean(axis=2)
+        assert np.std((rough - cv2.GaussianBlur(rough, (0, 0), 1.0))[inner]) > 3
+    red, blue = (np.mean(each[:, 0] - each[:, 2]) for each in found.values())
+    assert red > blue + 15

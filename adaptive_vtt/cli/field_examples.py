@@ -123,6 +123,7 @@ _EXAMPLES: dict[str, Any] = {
     "masks": "masks",
     "max_cost": 5.0,
     "max_uncertainty": 0.8,
+    "medtest": {"instruments": "Kvasir-Instrument"},
     "mean": [0.485, 0.456, 0.406],
     "metadata": ["site"],
     "model": "my-model",

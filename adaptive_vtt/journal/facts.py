@@ -61,12 +61,14 @@ class SpaceFacts(_Fact):
 
 class OracleFacts(_Fact):
     """``rates``: what the mean losses of a concept are called, and which truth each is about;
-    ``regime``: how replies in words are read, None where none are; ``judge``: who read the rest."""
+    None where there is none: ``regime``, how replies in words are read; ``judge``, who read the
+    rest; ``metric``, of masks."""
 
     name: str = ""
     rates: dict[str, int] = dict(SIDES)
     regime: str | None = None
     judge: dict[str, Any] | None = None
+    metric: str | None = None
 
 
 class SettingsFacts(_Fact):

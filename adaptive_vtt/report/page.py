@@ -24,6 +24,7 @@ from . import (
     gallery,
     grounds,
     headline,
+    medtest_beside,
     published,
     settings,
     slices,
@@ -63,7 +64,7 @@ PARTS = (
         "certified",
         "Certified",
         "Certified",
-        (certified.section, derived.section, published.section),
+        (certified.section, derived.section, published.section, medtest_beside.section),
     ),
     Part("conditions", "Conditions", "Conditions", (conditions.section,)),
     Part(

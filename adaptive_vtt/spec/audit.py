@@ -33,6 +33,25 @@ class TransformSpec(Section):
     )
 
 
+class MedTestSpec(Section):
+    """Files that MedTest's relations use; what is not given is drawn, or detected."""
+
+    instruments: str | None = Field(
+        None, description="folder with images/ and masks/ to cut instruments from"
+    )
+    feces: str | None = Field(None, description="the same for stool")
+    blood: str | None = Field(None, description="the same for blood")
+    field: str | None = Field(
+        None, description="mask of the visible field, or a folder of masks named as the images"
+    )
+    similar: float | None = Field(
+        None,
+        description="cut only from this share of a folder, likest the image in light and colour",
+        gt=0,
+        le=1,
+    )
+
+
 class SpaceSpec(Section):
     """Which questions there are."""
 
@@ -67,6 +86,11 @@ class SpaceSpec(Section):
         None,
         description="metaic: objects of each kind to insert, from the dataset itself (5)",
         ge=1,
+    )
+    medtest: MedTestSpec | None = Field(
+        None,
+        description="medtest: files for cut-outs (instruments, feces, blood), the visible field, "
+        "and similar, the share of cut-outs to choose from",
     )
     options: dict[str, dict[str, Any]] | None = Field(
         None, description="of relations and families that take any: name -> option -> value"

@@ -6,7 +6,7 @@ from typing import Any
 from ..datasets import Dataset
 from ..errors import InputError
 from ..relations import RelationDefaults, make, resolve, transformed
-from .audit import SpaceSpec
+from .audit import MedTestSpec, SpaceSpec
 
 _OPTIONS = {
     "reic": ("follow_ups", "by_ambiguity", "by_diversity"),
@@ -14,6 +14,9 @@ _OPTIONS = {
     "metaic": ("cut_outs",),
 }
 """Relations that have fields of their own in [space]."""
+
+_MEDTEST = {"medtest": "segmentation", "medtest/classification": "classification"}
+"""Families that take the files of [space.medtest], and the task of each."""
 
 
 def build_relations(section: SpaceSpec, dataset: Dataset, base: Path) -> list[RelationDefaults]:
@@ -24,7 +27,14 @@ def build_relations(section: SpaceSpec, dataset: Dataset, base: Path) -> list[Re
     own = section.model_dump(include={n for names in _OPTIONS.values() for n in names})
     options = {name: value for name, value in own.items() if value is not None}
     found: list[RelationDefaults] = []
+    if section.medtest is not None and not _MEDTEST.keys() & set(section.relations):
+        raise InputError(
+            f"space.medtest: expected {' or '.join(_MEDTEST)} among relations {section.relations}"
+        )
     for name in section.relations:
+        if section.medtest is not None and name in _MEDTEST:
+            found += _medtest(section.medtest, _MEDTEST[name], base)
+            continue
         fields = {field: options.pop(field) for field in _OPTIONS.get(name, ()) if field in options}
         given = {**fields, **(section.options or {}).get(name, {})}
         found += make(name, _with_cut_outs(given, dataset) if name == "metaic" else given, base)
@@ -44,3 +54,12 @@ def _with_cut_outs(options: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
 
     per_kind = options.pop("cut_outs", PER_KIND)
     return {**options, "cut_outs": cut_outs(dataset, per_kind=per_kind)}
+
+
+def _medtest(section: MedTestSpec, task: str, base: Path) -> list[RelationDefaults]:
+    """MedTest's relations with a user's files, which start at ``base``."""
+    from ..relations.medtest import from_files
+
+    given = section.given()
+    files = {name: base / path for name, path in given.items() if name != "similar"}
+    return [*from_files(task, **files, similar=given.get("similar"))]

@@ -10,11 +10,15 @@ alone may, up to a twentieth of them), and, but for text, nothing outside the vi
 changes.
 """
 
-from ...errors import unknown
+from pathlib import Path
+
+from ...errors import InputError, unknown
 from .cutouts import Cutout, Folder, Source
+from .fields import FieldFiles
 from .lighting import Blur, Contrast, Saturation, WhiteBalance
 from .objects import Blood, Feces, Instrument
 from .scene import FieldOf, MedTest, visible_field
+from .similar import Similar
 from .specularity import Specularity
 from .text import Text
 
@@ -24,14 +28,17 @@ __all__ = [
     "Contrast",
     "Cutout",
     "Feces",
+    "FieldFiles",
     "Folder",
     "Instrument",
     "MedTest",
     "Saturation",
+    "Similar",
     "Source",
     "Specularity",
     "Text",
     "WhiteBalance",
+    "from_files",
     "relations",
     "visible_field",
 ]
@@ -67,3 +74,24 @@ def relations(
         Text(field),
     )
     return tuple(r for r in nine if task != "classification" or not isinstance(r, Blood))
+
+
+def from_files(
+    task: str = "segmentation",
+    *,
+    instruments: Path | None = None,
+    feces: Path | None = None,
+    blood: Path | None = None,
+    field: Path | None = None,
+    similar: float | None = None,
+) -> tuple[MedTest, ...]:
+    """``relations`` with cut-outs and visible fields from files (``Folder``, ``FieldFiles``).
+
+    ``similar``: take only from this share of a folder, likest the picture (``Similar``).
+    """
+    folders = {"instruments": instruments, "feces": feces, "blood": blood}
+    given = {name: Folder(path) for name, path in folders.items() if path is not None}
+    if similar is not None and not given:
+        raise InputError("similar: expected a folder of instruments, feces or blood beside it")
+    sources = {n: f if similar is None else Similar(f, similar) for n, f in given.items()}
+    return relations(task, **sources, field=None if field is None else FieldFiles(field))

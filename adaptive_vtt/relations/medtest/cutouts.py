@@ -1,9 +1,10 @@
 """Cut-outs: objects taken from pictures, with where and how they lay in them."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,7 +32,9 @@ class Cutout:
     floating. ``position``: where the anchor lay in the source's view, in shares of its
     width and height. ``turn``: degrees clockwise by which the patch is to be turned to lie
     as it did. ``brightness``: mean of the source's view, 0..1. ``casts``: opacity of its
-    shadow, 0..1. ``draws``: what it was drawn from.
+    shadow, 0..1. ``film``: how much of what lies below shines through where it is thin, 0..1.
+    ``reflects``: how much of its light comes from the picture around it, 0..1; 0 of photographs,
+    which bring their own. ``draws``: what it was drawn from.
     """
 
     name: str
@@ -43,6 +46,8 @@ class Cutout:
     turn: float = 0.0
     brightness: float = 0.5
     casts: float = 0.0
+    film: float = 0.0
+    reflects: float = 0.0
     draws: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -86,8 +91,25 @@ class Folder:
 
     def cutout(self, rng: np.random.Generator) -> Cutout:
         """One of them, all equally likely."""
-        image, mask = self._pairs[int(rng.integers(len(self._pairs)))]
+        return self.number(int(rng.integers(len(self._pairs))))
+
+    def number(self, place: int) -> Cutout:
+        """The one at ``place``, below ``len``, in the order of file names."""
+        image, mask = self._pairs[place]
         return _read(image, mask, self._boxes.get(image.stem))
+
+    def pictures(self) -> list[Path]:
+        """The files that they are cut from, in the same order."""
+        return [image for image, _ in self._pairs]
+
+    @cached_property
+    def describe(self) -> str:
+        """A hash of all files and boxes: other cut-outs make other follow-ups."""
+        digest = hashlib.blake2b(repr(sorted(self._boxes.items())).encode(), digest_size=12)
+        for pair in self._pairs:
+            for file in pair:
+                digest.update(file.name.encode() + hashlib.blake2b(file.read_bytes()).digest())
+        return f"cut-outs {digest.hexdigest()}"
 
 
 @lru_cache(maxsize=64)  # a few tens of megabytes; all 590 of Kvasir-Instrument would be too many

@@ -34,12 +34,13 @@ def _lump(rng: np.random.Generator) -> Cutout:
 
 
 def _liquid(rng: np.random.Generator) -> Cutout:
-    body = _blob(rng)
-    body += 0.3 * np.clip(1 - np.abs(body) * 1.2, 0, 1) * _noise(rng, (4, 8), 0.6)
-    level = 0.45 + 0.12 * _noise(rng, (3, 6, 12), 0.6) + 0.2 * _edge(body, 0.8)
-    alpha = _edge(body, 0.2) * (0.68 + 0.2 * _edge(body, 0.7))
-    height = 0.5 * _edge(body, 0.3) + 0.05 * _noise(rng, (5, 9), 0.6)
-    return _lit("liquid", _coloured(level, _LIQUID), alpha, height, relief=0.5, wet=0.45, casts=0)
+    body = _ran_together(rng, arms=(4, 7), width=(18, 32), steps=(2, 5))
+    depth = _depth(rng, body, 20)
+    level = 0.55 + 0.11 * _noise(rng, (4, 9, 27), 0.7) - 0.25 * depth
+    alpha = _edge(body, 0.4) * (0.66 + 0.3 * depth)
+    height = 0.45 * np.tanh(2 * depth) + 0.05 * _noise(rng, (5, 9), 0.6)
+    colour = _coloured(level, _LIQUID)
+    return _lit("liquid", colour, alpha, height, relief=0.4, wet=0.5, casts=0, film=0.25)
 
 
 def _crumbs(rng: np.random.Generator) -> Cutout:
@@ -54,48 +55,92 @@ STOOLS = {"lump": _lump, "liquid": _liquid, "crumbs": _crumbs}
 
 
 class DrawnBlood:
-    """Pools, and streaks that run one way: a film that darkens with its depth."""
+    """Pools, and rivulets that run one way: a film that darkens with its depth."""
 
     def cutout(self, rng: np.random.Generator) -> Cutout:
         kind = str(rng.choice(["pool", "streaks"]))
-        depth = _pool(rng) if kind == "pool" else _streaks(rng)
-        alpha = 0.97 * (1 - np.exp(-4.5 * depth))
+        if kind == "pool":
+            body = _ran_together(rng, arms=(4, 7), width=(15, 30), steps=(2, 7))
+        else:
+            body = _rivulets(rng)
+        depth = _depth(rng, body, 22 if kind == "pool" else 11)
+        alpha = _edge(body, 0.35) * (0.6 + 0.38 * np.clip(2.2 * depth, 0, 1))
         ripple = _noise(rng, (4, 7), 0.6)
-        colour = _coloured(0.85 * depth + 0.06 * ripple, _BLOOD)
-        height = 0.5 * np.tanh(3 * depth) + 0.05 * ripple
-        return _lit(kind, colour, alpha, height, relief=0.35, wet=0.5, casts=0)
+        colour = _coloured(0.3 + 0.6 * depth + 0.05 * ripple, _BLOOD)
+        height = 0.5 * np.tanh(2.5 * depth) + 0.05 * ripple
+        return _lit(kind, colour, alpha, height, relief=0.35, wet=0.6, casts=0, film=0.9)
 
 
-def _pool(rng: np.random.Generator) -> Floats:
-    """Depth of a puddle with lobes and a thin margin."""
-    body = _blob(rng)
-    body += 0.1 * np.clip(1 - np.abs(body), 0, 1) * _noise(rng, (6, 12, 24), 0.6)
-    thin = 0.1 * _edge(body + 0.06, 0.15) * np.clip(1 + 0.5 * _noise(rng, (9, 16), 0.7), 0, 2)
-    return np.clip(body, 0, None) ** 1.2 * 1.3 + thin
+Range = tuple[int, int]
 
 
-def _streaks(rng: np.random.Generator) -> Floats:
-    """Depth of a few threads of blood that wind along the x axis, merge, and end thicker."""
-    y, x = np.mgrid[:SIDE, :SIDE].astype(np.float32)
-    depth = np.zeros((SIDE, SIDE), np.float32)
-    for _ in range(int(rng.integers(3, 6))):
-        start, end = rng.uniform(8, 70), rng.uniform(140, 210)
-        path = SIDE / 2 + rng.normal(0, 16) + 7 * _line(rng.standard_normal(5))
-        width = rng.uniform(4, 11) * _line(rng.uniform(0.5, 1.5, 9))
-        along = np.clip((x - start) / (end - start), 0, 1)
-        width = np.maximum(width * (0.35 + 0.75 * along), 1.5)
-        beyond = np.maximum(
-            np.maximum((start - x) / 4, x - end), 0
-        )  # the end a drop, the start not
-        off = ((y - path) / width) ** 2 + (beyond / width) ** 2
-        depth += rng.uniform(0.3, 0.7) * np.exp(-1.3 * off)
-    grain = np.clip(0.8 + 0.3 * _noise(rng, (9, 18), 0.7), 0.2, None)
-    return np.clip(depth * grain - 0.05, 0, None)
+def _ran_together(rng: np.random.Generator, arms: Range, width: Range, steps: Range) -> Floats:
+    """A puddle: drops along a few winding ways from the middle, run together.
+
+    0 on the outline, up to about 1/2 within; rounded, as surface tension has it, with a few
+    drops beside it.
+    """
+    canvas = np.zeros((SIDE, SIDE), np.uint8)
+    for _ in range(int(rng.integers(*arms))):
+        start = SIDE / 2 + rng.normal(0, 14, 2)
+        count = int(rng.integers(*steps))
+        _drops(canvas, rng, start, rng.uniform(0, 2 * np.pi), rng.uniform(*width), count, 0.4)
+    for x, y, radius in rng.uniform((-80, -80, 2), (80, 80, 6), (int(rng.integers(1, 5)), 3)):
+        if np.hypot(x, y) < 85:
+            cv2.circle(canvas, (round(SIDE / 2 + x), round(SIDE / 2 + y)), round(radius), 255, -1)
+    return _melted(rng, canvas, 8.0, 10.0)
 
 
-def _line(values: npt.NDArray[np.float64]) -> Floats:
-    """A smooth line through a few values, 1 x SIDE."""
-    return cv2.resize(values[None].astype(np.float32), (SIDE, 1), interpolation=cv2.INTER_CUBIC)
+def _rivulets(rng: np.random.Generator) -> Floats:
+    """One to three threads that wind down from about one place, merge, and end in a drop."""
+    canvas = np.zeros((SIDE, SIDE), np.uint8)
+    start = SIDE / 2 + np.array([-58.0, rng.normal(0, 8)])
+    for _ in range(int(rng.integers(1, 4))):
+        begin = start + rng.normal(0, (5, 8))
+        count = int(rng.integers(28, 52))
+        end = _drops(canvas, rng, begin, rng.normal(0, 0.2), rng.uniform(5, 9), count, 0.13)
+        cv2.circle(canvas, (round(end[0]), round(end[1])), round(rng.uniform(5, 9)), 255, -1)
+    return _melted(rng, canvas, 3.2, 4.0)
+
+
+def _drops(
+    canvas: npt.NDArray[np.uint8],
+    rng: np.random.Generator,
+    at: npt.NDArray[np.float64],
+    heading: float,
+    radius: float,
+    count: int,
+    winding: float,
+) -> npt.NDArray[np.float64]:
+    """Overlapping drops along a winding way that stays well within the canvas; where it ends."""
+    smallest, largest = 0.55 * radius, 1.5 * radius
+    for turn, growth in zip(rng.normal(0, winding, count), rng.normal(0, 0.2, count), strict=True):
+        cv2.circle(canvas, (round(at[0]), round(at[1])), max(2, round(radius)), 255, -1)
+        heading += turn
+        ahead = at + 0.75 * radius * np.array([np.cos(heading), np.sin(heading)])
+        if np.hypot(*(ahead - SIDE / 2)) > 0.4 * SIDE - radius:
+            break
+        at, radius = ahead, float(np.clip(radius * np.exp(growth), smallest, largest))
+    return at
+
+
+def _melted(
+    rng: np.random.Generator, canvas: npt.NDArray[np.uint8], blur: float, bent: float
+) -> Floats:
+    """Drops run together: blurred, bent by up to some ``bent`` pixels, and cut off anew."""
+    x, y = np.meshgrid(*(np.arange(SIDE, dtype=np.float32),) * 2)
+    x += np.float32(bent) * _noise(rng, (4, 9), 0.6)
+    y += np.float32(bent) * _noise(rng, (4, 9), 0.6)
+    soft = cv2.GaussianBlur(canvas, (0, 0), blur)
+    soft = cv2.remap(soft, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT)
+    return soft.astype(np.float32) / 255 - np.float32(0.42) - 0.05 * _noise(rng, (6,), 1)
+
+
+def _depth(rng: np.random.Generator, body: Floats, reach: float) -> Floats:
+    """Depth 0..1 of a puddle: grows with the distance from its outline, in ``reach`` pixels."""
+    inside = cv2.distanceTransform((body > 0).view(np.uint8), cv2.DIST_L2, 5)
+    deep = 1 - np.exp(-cv2.GaussianBlur(inside, (0, 0), 2.0) / np.float32(reach))
+    return np.clip(deep * (1 + 0.18 * _noise(rng, (4, 8), 0.6)), 0, 1)
 
 
 def _lit(
@@ -107,6 +152,7 @@ def _lit(
     relief: float,
     wet: float,
     casts: float,
+    film: float = 0.0,
 ) -> Cutout:
     """The piece under light from above left: shaded by its ``relief``, shining where ``wet``."""
     alpha = alpha * _edge(_dome() + 0.25, 0.3)  # no straight edges where the canvas ends
@@ -125,6 +171,8 @@ def _lit(
         tail=np.zeros((0, 2), np.float32),
         brightness=0.75,
         casts=casts,
+        film=film,
+        reflects=0.2,
     )
 
 

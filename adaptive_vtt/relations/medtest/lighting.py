@@ -7,6 +7,7 @@ import cv2
 import numpy as np
 
 from ...types import Image
+from .printed import printed
 from .scene import MedTest, Scene, fifth
 
 OVEREXPOSURE = (1.1, 1.6)
@@ -88,12 +89,14 @@ class Blur(MedTest):
     """MR2-1: a Gaussian filter, sigma from (5, 15], whose kernel is smaller than sigma: width
     and height are independent odd numbers of [sigma/2, sigma], so that it blurs more one way.
 
-    Lengths are pixels of a 512-pixel image. Equation 2 also adds noise; the implementation
+    Lengths are pixels of a 512-pixel image. Text that a device printed upon the picture is not
+    blurred: it is not seen through the lens. Equation 2 also adds noise; the implementation
     the thesis describes does not, and neither does this one.
     """
 
     name = "medtest/blur"
     about = "Gaussian blur, sigma 5 to 15 at 512 pixels, in a kernel no wider than sigma"
+    drawing = 2
 
     def change(
         self, scene: Scene, severity: int, rng: np.random.Generator
@@ -101,14 +104,15 @@ class Blur(MedTest):
         drawn = fifth(*BLUR_SIGMA, severity, rng)
         sigma = drawn * max(scene.side, SMALLEST_SIDE) / 512
         kernel = (_odd(sigma, rng), _odd(sigma, rng))
-        if scene.field.all():
+        seen = scene.field & ~printed(scene.image)
+        if seen.all():
             image = cv2.GaussianBlur(scene.image, kernel, sigma)
-        else:  # the lens blurs, and then the frame is laid over the picture
-            weight = scene.field.astype(np.float32)[:, :, None]
+        else:  # the lens blurs, and then the frame and the text are laid over the picture
+            weight = seen.astype(np.float32)[:, :, None]
             total = cv2.GaussianBlur(scene.image * weight, kernel, sigma)
             share = cv2.GaussianBlur(weight, kernel, sigma).reshape(weight.shape)
             blurred = np.rint(total / np.maximum(share, 1e-6)).astype(np.uint8)
-            image = scene.inside_only(blurred)
+            image = cv2.copyTo(blurred, seen.view(np.uint8), scene.image.copy())
         return image, {"sigma": drawn, "sigma_pixels": sigma, "kernel": list(kernel)}
 
 

@@ -11,6 +11,7 @@ from . import fluids, tools
 from .cutouts import Cutout, Source
 from .placement import Pose, anywhere, near_its_place
 from .scene import FieldOf, Floats, MedTest, Scene, cheapest, fifth
+from .similar import Similar
 
 INSTRUMENT_SHARE = (0.02, 0.12)
 """How much of the visible field an instrument takes: "moderate size" in the thesis."""
@@ -27,9 +28,16 @@ TOOLS_TRIED = 4
 RATIO = (0.5, 1.6)
 """Bounds of the brightness ratio target / source."""
 
-FEATHER, SOFT_FEATHER = 0.002, 0.005
+FEATHER, SOFT_FEATHER = 0.0025, 0.004
 """Standard deviation of the blur of the edge of an instrument, and of stool or blood, as a
 share of the shorter side."""
+
+SOFTNESS = 0.0018
+"""Standard deviation of the blur of a drawn object, as a share of the shorter side: lenses are
+not as sharp as drawings."""
+
+GRAIN = 8.0
+"""Grey levels of the picture's own grain that a drawn object takes over, at most."""
 
 SEEN = 1e-3
 """The least share of the field that counts as something to be seen (details["adds"])."""
@@ -41,11 +49,15 @@ class Instrument(MedTest):
     name = "medtest/instrument"
     about = "a tool enters the view, off the protected mask; larger at higher severities"
     adds = "instrument"
+    drawing = 2
     concepts_added: ClassVar[frozenset[str]] = frozenset({"instrument", "instruments", "tool"})
 
     def __init__(self, source: Source | None = None, field: FieldOf | None = None) -> None:
         super().__init__(field)
         self.source = source or tools.Drawn()
+
+    def parts(self) -> tuple[object, ...]:
+        return (self.field, self.source)
 
     def change(
         self, scene: Scene, severity: int, rng: np.random.Generator
@@ -67,7 +79,7 @@ class Instrument(MedTest):
 
         def tries() -> Iterator[tuple[float, tuple[Cutout, Pose]]]:
             for _ in range(TOOLS_TRIED):
-                cutout = self.source.cutout(rng)
+                cutout = _chosen(self.source, scene, rng)
                 pose = near_its_place(cutout, scene, share, rng)
                 # what covers a finding is worse than whatever is shrunk, by less than 1, for room
                 yield (not pose.free) + (1 - pose.shrunk), (cutout, pose)
@@ -79,6 +91,10 @@ class Stain(MedTest):
     """Base of stool and blood: pieces anywhere in the view."""
 
     source: Source
+    drawing = 2
+
+    def parts(self) -> tuple[object, ...]:
+        return (self.field, self.source)
 
     def change(
         self, scene: Scene, severity: int, rng: np.random.Generator
@@ -92,7 +108,7 @@ class Stain(MedTest):
         everywhere = np.zeros(scene.field.shape, np.float32)
         for seed, part in zip(seeds[:count], parts, strict=True):
             own = np.random.default_rng(seed)
-            cutout = self.source.cutout(own)
+            cutout = _chosen(self.source, scene, own)
             pose = anywhere(cutout, scene, share * part, own)
             seen = _blend(scene, image, cutout, pose, stain=True)
             everywhere = np.maximum(everywhere, seen)
@@ -133,6 +149,11 @@ class Blood(Stain):
         self.source = source or fluids.DrawnBlood()
 
 
+def _chosen(source: Source, scene: Scene, rng: np.random.Generator) -> Cutout:
+    """A cut-out: one that goes with the picture, from a source that looks at it."""
+    return source.cutout_for(scene, rng) if isinstance(source, Similar) else source.cutout(rng)
+
+
 def _blend(scene: Scene, image: Image, cutout: Cutout, pose: Pose, stain: bool) -> Floats:
     """Blends the object into ``image`` in place; how opaque it is where, H x W in 0..1."""
     seen = np.zeros(scene.field.shape, np.float32)
@@ -146,9 +167,13 @@ def _blend(scene: Scene, image: Image, cutout: Cutout, pose: Pose, stain: bool) 
     alpha *= allowed
     colour = pose.warp(cutout.colour, allowed.shape, corner, cv2.BORDER_REPLICATE)
     colour = colour * np.float32(_ratio(scene, scene.light[window], alpha, cutout))
+    below = image[window].astype(np.float32)
+    if cutout.reflects:
+        colour = _in_the_pictures_light(scene, colour, below, window, cutout.reflects)
     if stain:
         colour *= scene.grey_mask[window][:, :, None]
-    below = image[window].astype(np.float32)
+    if cutout.film:
+        colour = _shone_through(colour, below, alpha, cutout.film)
     if cutout.casts:
         below *= (1 - np.float32(cutout.casts) * _shadow(alpha, allowed, scene.side))[:, :, None]
     below += alpha[:, :, None] * (colour - below)
@@ -164,7 +189,7 @@ def _window(
     height, width = cutout.alpha.shape
     ends = np.array([(0, 0), (width, 0), (0, height), (width, height)])
     corners = ends @ pose.matrix[:, :2].T + pose.matrix[:, 2]
-    margin = 4 + 0.06 * scene.side
+    margin = 4 + 0.08 * scene.side
     rows, columns = scene.field.shape
     low = np.clip(np.floor(corners.min(axis=0) - margin), 0, (columns, rows)).astype(int)
     high = np.clip(np.ceil(corners.max(axis=0) + margin), 0, (columns, rows)).astype(int)
@@ -179,12 +204,44 @@ def _ratio(scene: Scene, light: Floats, alpha: Floats, cutout: Cutout) -> float:
     return float(np.clip(0.5 * (here + scene.brightness) / max(cutout.brightness, 0.02), *RATIO))
 
 
+def _in_the_pictures_light(
+    scene: Scene, colour: Floats, below: Floats, window: tuple[slice, slice], share: float
+) -> Floats:
+    """A drawn object's colours, h x w x 3, as the picture's light and camera would have them:
+    tinted by the tissue, brighter and darker with it, as soft and as grainy as it is."""
+    there = (scene.light[window] / np.float32(max(scene.brightness, 0.02))).clip(0.4, 1.3)
+    tint = np.float32(1 - share) + np.float32(share) * scene.tint
+    soft = cv2.GaussianBlur(colour, (0, 0), max(0.4, SOFTNESS * scene.side))
+    soft *= tint * np.sqrt(there)[:, :, None]
+    grain = below - cv2.GaussianBlur(below, (0, 0), 1.0)
+    return soft + np.clip(grain, -GRAIN, GRAIN)
+
+
+def _shone_through(colour: Floats, below: Floats, alpha: Floats, film: float) -> Floats:
+    """A liquid's colours over what lies below it: where it is thin, that, dyed; where it is
+    thick, its own, with the folds below still to be guessed."""
+    dye = colour / np.maximum(_brightest(colour), 1)[:, :, None]
+    square = alpha * alpha
+    thin = np.float32(film) * (1 - square * square)[:, :, None]
+    level = _brightest(below)
+    around = cv2.blur(level, (max(1, min(alpha.shape) // 4),) * 2)
+    folds = np.sqrt((level + 8) / (around + 8))[:, :, None]
+    own = colour * folds
+    return own + thin * (dye * below - own)
+
+
+def _brightest(image: Floats) -> Floats:
+    """The largest channel of h x w x 3, faster than numpy's maximum along a short axis."""
+    red, green, blue = cv2.split(image)
+    return cv2.max(cv2.max(red, green), blue)
+
+
 def _shadow(alpha: Floats, allowed: Mask, side: int) -> Floats:
     """A soft shadow beside the object, H x W in 0..1, zero where nothing may change."""
-    down = 0.018 * side
+    down = 0.022 * side
     beside = np.array([[1, 0, 0.6 * down], [0, 1, down]])
     moved = cv2.warpAffine(alpha, beside, alpha.shape[::-1])
-    return cv2.GaussianBlur(moved, (0, 0), max(0.5, 0.014 * side)) * allowed
+    return cv2.GaussianBlur(moved, (0, 0), max(0.5, 0.02 * side)) * allowed
 
 
 def _share(alpha: Floats, scene: Scene) -> float:

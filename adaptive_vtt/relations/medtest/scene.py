@@ -99,6 +99,12 @@ class Scene:
         return cv2.mean(_value(self.image), self.field.view(np.uint8))[0] / 255
 
     @cached_property
+    def tint(self) -> Floats:
+        """(3,): the visible field's mean colour, in shares of its level; 1 where it is grey."""
+        mean = np.array(cv2.mean(self.image, self.field.view(np.uint8))[:3], np.float32)
+        return (mean + 1) / (mean.mean() + 1)
+
+    @cached_property
     def grey_mask(self) -> Floats:
         """MedTest's grey mask, H x W in 0..1: a sigmoid of local brightness.
 
@@ -163,8 +169,23 @@ class MedTest(LabelPreserving):
     concepts_added: ClassVar[frozenset[str]] = frozenset()
     """Concepts whose truth the addition would change: they are not asked about."""
 
+    drawing: ClassVar[int] = 1
+    """Goes up when the same draws give other pictures: an audit that was begun with an earlier
+    one is another audit."""
+
     def __init__(self, field: FieldOf | None = None) -> None:
         self.field = field
+
+    @property
+    def describe(self) -> str | None:
+        """The drawing where it is not the first, and what is known of the files that are used."""
+        drawing = f"drawing {self.drawing}" if self.drawing > 1 else None
+        said = [drawing, *(getattr(part, "describe", None) for part in self.parts())]
+        return "; ".join(each for each in said if each) or None
+
+    def parts(self) -> tuple[object, ...]:
+        """What else follow-ups are made with: the field, and where cut-outs come from."""
+        return (self.field,)
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
         """The follow-up; ``details`` holds every random draw. Raises InputError for a severity

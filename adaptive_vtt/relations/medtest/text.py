@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ...types import Image
 from .scene import Floats, MedTest, Scene, cheapest, fifth
 
-LETTER = (0.022, 0.036)
+LETTER = (0.019, 0.026)
 """Height of a capital letter, as a share of the image's height."""
 
 LINES = (1.0, 10.0)
@@ -43,6 +43,7 @@ class Text(MedTest):
     name = "medtest/text"
     about = "date, time and device parameters; more lines and larger at higher severities"
     adds = "text"
+    drawing = 2
     concepts_added: ClassVar[frozenset[str]] = frozenset({"text"})
 
     def change(

@@ -16,14 +16,17 @@ from .scene import Floats
 HEIGHT, WIDTH, END = 220, 520, 340
 """The canvas in pixels, and where the sheath ends."""
 
+NEAR = 1.6
+"""Thickness of the sheath where it enters the view, as a multiple of that at its tip."""
+
 CLOCK = (125.0, 40.0)
 """Where tools enter: degrees clockwise from 12 o'clock, mean and standard deviation."""
 
 SHEATHS = {
     "steel": (168, 170, 176),
-    "blue": (58, 104, 178),
+    "blue": (62, 88, 128),
     "white": (190, 192, 196),
-    "yellow": (216, 178, 74),
+    "yellow": (188, 166, 104),
     "black": (62, 64, 70),
 }
 
@@ -45,7 +48,7 @@ class Drawn:
         # what the head is made of is drawn first: it comes out of the sheath
         opening = TOOLS[name](canvas, half, rng)
         _sheath(canvas, half, bend, sheath, rng)
-        colour, alpha = canvas
+        colour, alpha = _out_of_focus(canvas)
         grain = rng.normal(0, 2.5, (HEIGHT, WIDTH, 1)).astype(np.float32)
         angle = np.deg2rad(clock)
         return Cutout(
@@ -57,7 +60,8 @@ class Drawn:
             position=(0.5 + 0.5 * float(np.sin(angle)), 0.5 - 0.5 * float(np.cos(angle))),
             turn=(clock + 90 + float(rng.normal(0, 10))) % 360,
             brightness=0.7,
-            casts=0.45,
+            casts=0.55,
+            reflects=0.25,
             draws={
                 "clock": clock,
                 "sheath": sheath,
@@ -68,19 +72,31 @@ class Drawn:
         )
 
 
+def _out_of_focus(canvas: Canvas) -> Canvas:
+    """The canvas, softer the nearer to the camera: lenses are focused on the tissue."""
+    near = (np.clip(1 - np.arange(WIDTH, dtype=np.float32) / END, 0, 1) ** 1.5)[None]
+    colour, alpha = (cv2.GaussianBlur(each, (0, 0), 4.0) for each in canvas)
+    return (
+        canvas[0] + near[:, :, None] * (colour - canvas[0]),
+        canvas[1] + near * (alpha - canvas[1]),
+    )
+
+
 def _sheath(canvas: Canvas, half: float, bend: float, kind: str, rng: np.random.Generator) -> None:
-    """A bent cylinder, thicker where it is nearer to the camera; steel ones are wound."""
+    """A bent cylinder, thicker where it is nearer to the camera; steel ones are wound. What
+    shines on it comes and goes, as it is wet."""
     y, x = np.mgrid[:HEIGHT, : END + 1].astype(np.float32)
     along = x / END
     centre = HEIGHT / 2 + bend * (1 - along) ** 2
-    radius = half * (1.35 - 0.35 * along)
+    radius = half * (NEAR - (NEAR - 1) * along)
     across = (y - centre) / radius
     light = _cylinder(across)
     if kind == "steel":
         light *= 0.86 + 0.14 * np.sin((x + 0.35 * radius * across) * (2 * np.pi / 7))
     else:
         light *= 1 + 0.1 * cv2.GaussianBlur(rng.standard_normal(x.shape, np.float32), (0, 0), 6)
-    shine = _shine(across, -0.32, 0.09) * (0.55 if kind == "steel" else 0.4)
+    wet = cv2.resize(rng.random((1, 14), np.float32), (END + 1, 1), interpolation=cv2.INTER_CUBIC)
+    shine = _shine(across, -0.32, 0.1) * wet * (0.8 if kind == "steel" else 0.6)
     base = np.array(SHEATHS[kind], np.float32)
     ring = (x > END - 12) & (kind != "steel")  # a metal rim ends a plastic sheath
     colour = np.where(ring[:, :, None], _STEEL, base) * light[:, :, None]

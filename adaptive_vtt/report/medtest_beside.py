@@ -1,0 +1,55 @@
+"""MedTest: the audit's error rates beside the published ones, relation by relation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..types import IDENTITY
+from .evidence import Evidence
+from .medtest_published import FAMILY, SEGMENTERS, rates
+from .section import Section, fragment, span
+from .target_status import Standing
+
+
+@dataclass(frozen=True)
+class Row:
+    """One target: its name, rate and interval, and each published model's rate."""
+
+    what: str
+    rate: float
+    interval: str
+    published: tuple[float | None, ...]
+
+
+def section(evidence: Evidence) -> Section | None:
+    """None where nothing is certified, or nothing was published of such questions."""
+    if not evidence.standings or not _all_of_medtest(evidence):
+        return None
+    oracle = evidence.settings.oracle
+    told = [
+        (each, rates(each.id, evidence.concepts, oracle.name, oracle.metric))
+        for each in evidence.standings
+    ]
+    models = list(dict.fromkeys(model for _, known in told for model in known))
+    if not models:
+        return None
+    html = fragment(
+        "medtest_beside.html",
+        rows=[_row(each, known, models) for each, known in told if known],
+        models=models,
+        segmentation=models[0] in SEGMENTERS,
+    )
+    return Section("Beside MedTest's results", "medtest-published", html)
+
+
+def _all_of_medtest(evidence: Evidence) -> bool:
+    relations = {relation for relation, _ in evidence.variants} - {IDENTITY}
+    return bool(relations) and all(name.startswith(FAMILY) for name in relations)
+
+
+def _row(standing: Standing, known: Mapping[str, float], models: list[str]) -> Row:
+    return Row(
+        standing.id.name,
+        standing.estimate,
+        span(standing.lower, standing.upper),
+        tuple(known.get(model) for model in models),
+    )
