@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from copied_journals import add_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -233,8 +234,7 @@ def rewritten(out: Path, change: Any) -> Journal:
     with closing(SQLiteJournal(out / "journal.db", must_exist=True)) as journal:
         facts = journal.facts()
         forged.set_facts(**{**facts, "intervals": [change(dict(r)) for r in facts["intervals"]]})
-        forged.add_draws(journal.draws())
-        forged.add_calls(journal.calls())
+        add_rows(forged, journal)
     return forged
 
 

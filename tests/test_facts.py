@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from copied_journals import add_rows
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import named_targets
@@ -68,12 +69,7 @@ def of_names_only(journal: MemoryJournal) -> MemoryJournal:
     old, facts = MemoryJournal(), journal.facts()
     del facts["certificate"]["ids"], facts["space"]["concepts_are"]
     old.set_facts(**facts)
-    draws, calls = journal.draws(), {row.call: row for row in journal.calls()}
-    for link in journal.links():  # in the order of writing: a draw knows answers before it alone
-        if link.kind == "draw":
-            old.add_draws([draws[link.row]])
-        elif link.kind == "call":
-            old.add_calls([calls[link.row]])
+    add_rows(old, journal)
     return old
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from copied_journals import add_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,8 +44,7 @@ def finished() -> MemoryJournal:
 def copied(journal: Any) -> Any:
     """``journal`` with what ``finished()`` holds, for who changes it or needs a file."""
     journal.set_facts(**finished().facts())
-    journal.add_draws(finished().draws())
-    journal.add_calls(finished().calls())
+    add_rows(journal, finished())
     return journal
 
 

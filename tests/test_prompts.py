@@ -243,7 +243,7 @@ def test_a_journal_of_before_says_nothing_it_does_not_know(tmp_path: Path) -> No
 
 def test_a_judge_that_is_described_is_named(tmp_path: Path) -> None:
     raw = dict(audit(tmp_path, Told()).journal.facts())
-    for judge in ("gpt-x", {"model": "gpt-x", "kind": "openai"}):
+    for judge in ({"name": "gpt-x"}, {"model": "gpt-x", "kind": "openai"}):
         oracle = {**raw["settings"]["oracle"], "judge": judge}
         made = read_facts({**raw, "settings": {**raw["settings"], "oracle": oracle}})
         assert made.protocol.judge == "gpt-x"

@@ -21,11 +21,12 @@ def many_targets(concepts: int = 50, **options: Any) -> Journal:
     return audit(dataset, ScriptedModel(), budget=5, half_width=0.2, surrogate=False, **options)
 
 
+WITHOUT_MASKS = [name for name in avtt.relations.names() if not name.startswith("prompt/")]
 ODD = {
     "nothing asked": lambda: unfinished(0),
     "nothing answered": lambda: unfinished(3),
     "some refused": lambda: audit(
-        tiny_dataset(), ScriptedModel(refuse=0.2), avtt.relations.names(), budget=40
+        tiny_dataset(), ScriptedModel(refuse=0.2), WITHOUT_MASKS, budget=40
     ),
     "all refused": lambda: audit(
         tiny_dataset(), ScriptedModel(refuse=1.0), budget=20, fail_on_error=1

@@ -23,7 +23,7 @@ from ..engine.options import Shorthands, grouped
 from ..engine.run_loop import Progress as Progress
 from ..engine.run_loop import progress_of, run_model
 from ..engine.selector import Draw
-from ..engine.sent_batches import JournalRecord
+from ..engine.sent_batches import submitted
 from ..engine.settings import describe_space, same_audit
 from ..errors import JournalError, OrderError
 from ..journal import JournalSource, answered, opened, recall
@@ -38,6 +38,7 @@ from ..space import QuestionSpace
 from ..stopping import State, contradicted, levels_of
 from ..surrogates import lowest_with_hard_answers
 from ..types import Answer, Unanswered
+from ..utils.stopwatch import Stopwatch
 from .discovering import Discovery
 from .hearing import Hearing
 from .inspection import Inspection
@@ -99,13 +100,15 @@ class Audit:
         self._source_queue, self._canaries = parts.source_queue, parts.canaries
         self._budget, self._failing = parts.budget, parts.failing
         self._judging = parts.judging
-        self._leasing = Leasing(self.limits.lease, parts, self)
-        self._astray = False
-        self._clock, self._elapsed, self._since = clock, 0.0, clock()
+        self._astray, self._watch = False, Stopwatch(clock)
         self._discovery = Discovery(self.space, self.certify, parts, self._rules)
         with opened(journal) as self.journal:
             self._ways = JournaledWays(self.journal, self.model)
-            self._hearing = Hearing(parts, self.journal, self._seconds)
+            # neither knows the audit: one that is dropped lets its journal go at once
+            self._hearing = Hearing(parts, self.journal, self._watch.seconds)
+            self._leasing = Leasing(
+                self.limits.lease, parts, self.model, self.sampling, self.journal
+            )
             self._begin(notes or {})
 
     def _check(self) -> None:
@@ -272,7 +275,7 @@ class Audit:
         state = State(
             self._leasing.calls,
             self._draw_order.questions,
-            self._seconds(),
+            self._watch.seconds(),
             uncertainty,
             next_calls=self._leasing.question,
             cost=self.cost,
@@ -343,7 +346,7 @@ class Audit:
     def _row(self, draw: Draw) -> DrawRow:
         questions = self._judge.questions_of(draw.call)
         draw = replace(draw, why=draw.why | self._draw_order.reasons())
-        return self._selector.row(draw, questions, self._draw_order.learned, self._seconds())
+        return self._selector.row(draw, questions, self._draw_order.learned, self._watch.seconds())
 
     # -- learning ----------------------------------------------------------------------
 
@@ -414,17 +417,17 @@ class Audit:
 
     def _replay(self) -> None:
         """Goes on from where the journal stopped: what waits there may have been sent."""
-        self._elapsed = self._parts.replay(self.journal)
+        self._watch.before = self._parts.replay(self.journal)
         if self.stopped is not None and not len(self._queue) and not self._judging:
             self._draw_order.learn()
             self._canaries.rest()
         self._judging.lose()
-        self._budget.check_sent(JournalRecord.submitted(self))
+        self._budget.check_sent(submitted(self.model, self.journal, self.awaits))
         if not isinstance(self.model, BatchModel):
             self._budget.lose(call.number for call in self._queue.ready())
 
     def _end(self) -> None:
-        ended = {"reason": self.stopped, "elapsed": round(self._seconds(), 3)}
+        ended = {"reason": self.stopped, "elapsed": round(self._watch.seconds(), 3)}
         self.journal.set_facts(ended=ended, intervals=self.intervals())
 
     def _usable(self) -> None:
@@ -436,6 +439,3 @@ class Audit:
     def _writable(self) -> None:
         if self._hearing.failed:
             raise JournalError("audit: a step could not be finished; resume from the journal")
-
-    def _seconds(self) -> float:
-        return self._elapsed + self._clock() - self._since

@@ -1,33 +1,34 @@
 """An audit and its lease: whether it may draw, and what it tells of itself (``engine.lease``)."""
 
-from typing import Protocol
-
-from ..models.base import BatchModel, ConcurrentModel
+from ..journal import Journal
+from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from ..stopping import CENTS
 from .audit_parts import Parts
 from .lease import Account, Lease
 from .options import Sampling
-from .sent_batches import JournalRecord, Submitting
+from .sent_batches import submitted
 
 FLIGHTS = 2
 """Leases are of so many calls, over those that a model takes at a time: it stays busy meanwhile."""
 
 
-class Leased(Submitting, Protocol):
-    """An audit, as far as its lease goes by it."""
-
-    sampling: Sampling
-
-
 class Leasing:
     """What its lease lets an audit do; without one, everything.
 
-    ``parts``: the audit's. As a context: when it is left, the lease is settled.
+    ``parts``, ``model``, ``sampling``, ``journal``: the audit's. As a context: when it is left, the
+    lease is settled.
     """
 
-    def __init__(self, lease: Lease | None, parts: Parts, audit: Leased) -> None:
-        self._lease, self._parts, self._audit = lease, parts, audit
-        self._batch, model = audit.sampling.batch, audit.model
+    def __init__(
+        self,
+        lease: Lease | None,
+        parts: Parts,
+        model: ModelDefaults,
+        sampling: Sampling,
+        journal: Journal,
+    ) -> None:
+        self._lease, self._parts, self._model, self._journal = lease, parts, model, journal
+        self._batch = sampling.batch
         if isinstance(model, BatchModel):
             self._batch = model.batch
         elif isinstance(model, ConcurrentModel):
@@ -80,7 +81,7 @@ class Leasing:
     def account(self) -> Account:
         """What the audit took so far, and what it may take next."""
         budget, queue = self._parts.budget, self._parts.queue
-        sent = max(queue.under_way, JournalRecord.submitted(self._audit))
+        sent = max(queue.under_way, submitted(self._model, self._journal, queue.__contains__))
         return Account(
             spent=budget.spent,
             committed=budget.spent + budget.reserved(sent),
@@ -104,7 +105,7 @@ class Leasing:
     @property
     def _flights(self) -> int:
         """Calls that keep the model busy; how many it takes at a time may change."""
-        model = self._audit.model
+        model = self._model
         return FLIGHTS * model.in_flight if isinstance(model, ConcurrentModel) else 1
 
     @property

@@ -1,22 +1,11 @@
 """Batches that a model submitted, kept in the journal until their calls are answered."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from ..journal import Journal
 from ..journal.facts import BatchFacts, read_facts
 from ..models.base import BatchModel, ModelDefaults
 from .canaries import number_of
-
-
-class Submitting(Protocol):
-    """An audit, as far as it submits."""
-
-    model: ModelDefaults
-    journal: Journal
-
-    def awaits(self, number: int) -> bool:
-        """Whether the call of this number was drawn and waits for its answer."""
 
 
 class JournalRecord:
@@ -43,15 +32,13 @@ class JournalRecord:
         """The numbers of the calls that were submitted and wait."""
         return {number for batch in self.read() for number in batch.calls if self._awaits(number)}
 
-    @classmethod
-    def submitted(cls, audit: Submitting) -> int:
-        """How many calls of an audit are in batches that may be answered yet."""
-        if not isinstance(audit.model, BatchModel):
-            return 0
-        return len(cls(audit.journal, audit.awaits).calls())
-
     def _all(self) -> tuple[BatchFacts, ...]:
         return read_facts(self._journal.facts()).batches
+
+
+def submitted(model: ModelDefaults, journal: Journal, awaits: Callable[[int], bool]) -> int:
+    """How many calls of an audit are in batches that may be answered yet."""
+    return len(JournalRecord(journal, awaits).calls()) if isinstance(model, BatchModel) else 0
 
 
 def under_way(journal: Journal) -> list[BatchFacts]:

@@ -1,0 +1,16 @@
+"""Journals copied, or forged, row by row."""
+
+from typing import Any
+
+from adaptive_vtt.journal import Journal
+
+
+def add_rows(into: Any, source: Journal) -> None:
+    """Adds draws and calls in the order in which ``source`` has them, since a draw knows the
+    answers before it alone."""
+    draws, calls = source.draws(), {row.call: row for row in source.calls()}
+    for link in source.links():
+        if link.kind == "draw":
+            into.add_draws([draws[link.row]])
+        elif link.kind == "call":
+            into.add_calls([calls[link.row]])
