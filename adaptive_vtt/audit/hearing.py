@@ -86,6 +86,6 @@ class Hearing:
 
     @contextmanager
     def _step(self) -> Iterator[None]:
-        self.failed = True
+        before, self.failed = self.failed, True  # what failed once stays so
         yield
-        self.failed = False
+        self.failed = before
