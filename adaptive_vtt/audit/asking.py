@@ -205,6 +205,7 @@ class Audit:
             finally:
                 self._hearing.rest()
             if self._leasing.over:
+                self._draw_order.learn()
                 self._end()
         return self.result()
 
