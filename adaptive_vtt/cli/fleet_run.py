@@ -116,7 +116,8 @@ class Crew:
     def _refuse_failed(self, names: set[str]) -> None:
         """Raises InputError for the first member that failed before all were ready."""
         for member in self._broker.members():
-            if member.name in names and member.name in self.died:
+            ended = member.name in self.died or member.state == "failed"  # it tells, and then ends
+            if member.name in names and ended:
                 told = member.told or died(self.died[member.name], self._out / member.name)
                 raise InputError(f"member {member.name!r}: {told}; nothing was asked")
 
