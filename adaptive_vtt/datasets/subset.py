@@ -7,23 +7,21 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..types import Floats, Indices, Sample, Truths
-from .base import CompleteDataset, Dataset, DatasetDefaults, adapted_dataset
+from ..types import Floats, Indices, Sample
+from .base import CompleteDataset, Dataset, adapted_dataset
+from .held_truths import HeldTruths
 
 
-class Subset(DatasetDefaults):
+class Subset(HeldTruths):
     """The samples of ``dataset`` at the places ``kept`` (m,), ascending, and no other."""
 
     def __init__(self, dataset: Dataset, kept: Indices) -> None:
         self.dataset: CompleteDataset = adapted_dataset(dataset)
         self.kept = np.asarray(kept, np.int64)
         self.name, self.concepts = dataset.name, dataset.concepts
+        super().__init__(self.dataset.truth(self.kept[:, None], np.arange(len(self.concepts))))
         features = self.dataset.features
         self.features = None if features is None else features[self.kept]
-        self._members: dict[tuple[int, int], Indices] = {}
-
-    def __len__(self) -> int:
-        return len(self.kept)
 
     @property
     def has_images(self) -> bool:
@@ -53,15 +51,6 @@ class Subset(DatasetDefaults):
         return self.dataset.characters(self.kept[samples], concepts)
 
     @cached_property
-    def _truths(self) -> Truths:
-        """m x C."""
-        return self.dataset.truth(self.kept[:, None], np.arange(len(self.concepts)))
-
-    @cached_property
-    def counts(self) -> npt.NDArray[np.int64]:
-        return np.stack([(self._truths == side).sum(axis=0) for side in (0, 1)], axis=1)
-
-    @cached_property
     def fingerprint(self) -> str:
         digest = hashlib.blake2b(self.dataset.fingerprint.encode(), digest_size=12)
         digest.update(self.kept.tobytes())
@@ -73,27 +62,5 @@ class Subset(DatasetDefaults):
     def sample_id(self, index: int) -> str:
         return self.dataset.sample_id(int(self.kept[index]))
 
-    def truth(self, samples: Indices, concepts: Indices) -> Truths:
-        return self._truths[samples, concepts]
-
-    def members(self, concept: int, side: int, ranks: Indices) -> Indices:
-        key = (concept, side)
-        if key not in self._members:
-            self._members[key] = np.flatnonzero(self._truths[:, concept] == side)
-        return self._members[key][ranks]
-
-    @property
-    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
-        return self._truths, np.ones(len(self), np.int64)
-
-    def profile_row(self, samples: Indices) -> Indices:
-        return samples
-
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
         return self.dataset.metadata_values(column)[self.dataset.profile_row(self.kept)]
-
-    def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:
-        if len(self) <= most:
-            return np.arange(len(self)), self._truths
-        chosen = np.sort(rng.choice(len(self), most, replace=False))
-        return chosen, self._truths[chosen]

@@ -13,7 +13,7 @@ import pandas as pd
 from ..errors import InputError, unknown
 from ..types import UNKNOWN, Floats, Image, Indices, Mask, Sample, Truths
 from ..utils.image_files import as_image, as_mask, pixels_declared, read_image, read_mask
-from .base import DatasetDefaults
+from .held_truths import HeldTruths
 from .labels import Labels, as_labels
 from .scanning import image_files
 
@@ -41,7 +41,7 @@ ImageSource = Sequence[Any] | npt.NDArray[Any] | None
 MaskSource = Mapping[str, Sequence[Any]]
 
 
-class TableDataset(DatasetDefaults):
+class TableDataset(HeldTruths):
     """n samples x C concepts held in memory as one byte each; images decoded when asked for.
 
     ``skipped`` names the files that were left out when the dataset was made.
@@ -60,6 +60,7 @@ class TableDataset(DatasetDefaults):
         skipped: Sequence[str] = (),
         name: str = "table",
     ) -> None:
+        super().__init__(truths)
         self.name = name
         self.concepts = tuple(concepts)
         self.features = features
@@ -67,21 +68,12 @@ class TableDataset(DatasetDefaults):
         self.skipped = tuple(skipped)
         self._images = images
         self._masks = dict(masks or {})
-        self._truths = truths
         self._ids = list(ids)
-        self._members: dict[tuple[int, int], Indices] = {}
         self._pixels: dict[int, float] = {}  # of images that were measured
-
-    def __len__(self) -> int:
-        return len(self._ids)
 
     @property
     def has_images(self) -> bool:
         return self._images is not None
-
-    @cached_property
-    def counts(self) -> npt.NDArray[np.int64]:
-        return np.stack([(self._truths == side).sum(axis=0) for side in (0, 1)], axis=1)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -104,22 +96,6 @@ class TableDataset(DatasetDefaults):
     def sample_id(self, index: int) -> str:
         return self._ids[index]
 
-    def truth(self, samples: Indices, concepts: Indices) -> Truths:
-        return self._truths[samples, concepts]
-
-    def members(self, concept: int, side: int, ranks: Indices) -> Indices:
-        key = (concept, side)
-        if key not in self._members:
-            self._members[key] = np.flatnonzero(self._truths[:, concept] == side)
-        return self._members[key][ranks]
-
-    @property
-    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
-        return self._truths, np.ones(len(self), np.int64)
-
-    def profile_row(self, samples: Indices) -> Indices:
-        return samples
-
     @property
     def metadata_columns(self) -> tuple[str, ...]:
         return () if self.metadata is None else tuple(map(str, self.metadata.columns))
@@ -135,12 +111,6 @@ class TableDataset(DatasetDefaults):
                 )
             raise unknown("metadata column", column, columns, f"dataset {self.name!r}")
         return self.metadata[column].to_numpy(dtype=object)
-
-    def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:
-        if len(self) <= most:
-            return np.arange(len(self)), self._truths
-        chosen = np.sort(rng.choice(len(self), most, replace=False))
-        return chosen, self._truths[chosen]
 
     def pixels(self, samples: Indices) -> Floats:
         for index in set(samples.tolist()) - self._pixels.keys():

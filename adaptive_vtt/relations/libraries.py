@@ -47,7 +47,7 @@ class Caller:
         return np.asarray(self.transform(image, **given))
 
     def _mask(self, mask: Image, image: Image, seed: int) -> Any:
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} moves no masks: see carries")
 
 
 class Albumentations(Caller):

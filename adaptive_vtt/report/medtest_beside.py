@@ -1,23 +1,13 @@
 """MedTest: the audit's error rates beside the published ones, relation by relation."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..types import IDENTITY
+from .beside import Row
 from .evidence import Evidence
 from .medtest_published import FAMILY, SEGMENTERS, rates
 from .section import Section, fragment, span
 from .target_status import Standing
-
-
-@dataclass(frozen=True)
-class Row:
-    """One target: its name, rate and interval, and each published model's rate."""
-
-    what: str
-    rate: float
-    interval: str
-    published: tuple[float | None, ...]
 
 
 def section(evidence: Evidence) -> Section | None:

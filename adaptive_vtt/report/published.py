@@ -1,10 +1,11 @@
 """EndoBench: the audit's accuracies beside the published ones, and what distinguishes the two."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import pandas as pd
 
 from ..datasets.vqa.taxonomy import TASKS
+from .beside import Row
 from .endobench_published import OVERALL, accuracies, beside
 from .endobench_regime import differences, temperature
 from .evidence import Evidence
@@ -13,16 +14,6 @@ from .section import Section, fragment, span
 SHOWN = 5
 """Published models that are shown, the best overall; a guessing one comes on top."""
 CHANCE = "Random"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One target: its name, accuracy and interval, and each model's published accuracy."""
-
-    what: str
-    accuracy: float
-    interval: str
-    published: tuple[float | None, ...]
 
 
 def section(evidence: Evidence) -> Section | None:

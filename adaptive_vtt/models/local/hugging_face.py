@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -173,15 +173,18 @@ def _no_bars(logging: Any) -> Iterator[None]:
 
 
 class TransformersModel(ModelDefaults):
-    """What the models of all tasks have alike; a subclass gives ``_answers`` of one batch.
+    """What the models of all tasks have alike; a subclass says its ``task``, and gives ``_answers``
+    of one batch.
 
     ``batch_size``: how many images are in memory at a time.
     """
 
-    def __init__(self, source: Source, task: Task, *, name: str | None, batch_size: int) -> None:
+    task: ClassVar[Task]
+
+    def __init__(self, source: Source, *, name: str | None = None, batch_size: int = 16) -> None:
         self.name = name or Path(source.path).name
         self.batch_size = batch_size
-        self._loaded = source.load(task)
+        self._loaded = source.load(self.task)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         import torch

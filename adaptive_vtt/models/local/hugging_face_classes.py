@@ -46,7 +46,7 @@ class TransformersClassifier(TransformersModel):
     classes that are one concept, a softmax is summed and of sigmoids the largest counts.
     """
 
-    answers = "all"
+    answers, task = "all", "image-classification"
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class TransformersClassifier(TransformersModel):
         class_names: ClassNames | None = None,
         activation: Activation | None = None,
     ) -> None:
-        super().__init__(source, "image-classification", name=name, batch_size=batch_size)
+        super().__init__(source, name=name, batch_size=batch_size)
         config = self._loaded.model.config
         self._classes = Classes(_labels(config), class_names or {}, self.name)
         several = config.problem_type == "multi_label_classification" or config.num_labels == 1
@@ -81,7 +81,7 @@ class TransformersSegmenter(TransformersModel):
     A model with a single class gives the mask where its sigmoid is above one half.
     """
 
-    answers = "all"
+    answers, task = "all", "image-segmentation"
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class TransformersSegmenter(TransformersModel):
         batch_size: int = 16,
         class_names: ClassNames | None = None,
     ) -> None:
-        super().__init__(source, "image-segmentation", name=name, batch_size=batch_size)
+        super().__init__(source, name=name, batch_size=batch_size)
         self._labels = _labels(self._loaded.model.config)
         self._classes = Classes(self._labels, class_names or {}, self.name)
 

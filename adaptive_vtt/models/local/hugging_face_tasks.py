@@ -9,11 +9,14 @@ from .hugging_face_classes import TransformersClassifier, TransformersSegmenter
 from .hugging_face_words import TransformersCaptioner, TransformersChat, TransformersQuestions
 
 TASKS: dict[str, type[TransformersModel]] = {
-    "image-classification": TransformersClassifier,
-    "image-segmentation": TransformersSegmenter,
-    "visual-question-answering": TransformersQuestions,
-    "image-to-text": TransformersCaptioner,
-    "image-text-to-text": TransformersChat,
+    each.task: each
+    for each in (
+        TransformersClassifier,
+        TransformersSegmenter,
+        TransformersQuestions,
+        TransformersCaptioner,
+        TransformersChat,
+    )
 }
 
 

@@ -10,7 +10,7 @@ from ...types import Answer, Ask, Prompt, Unanswered, Value
 from ..network.chat_replies import in_words, value_of
 from ..network.prompt_templates import TEMPLATES, Template
 from ..replies import NO_ANSWER
-from .hugging_face import Source, Task, TransformersModel, as_array, pictures
+from .hugging_face import Source, TransformersModel, as_array, pictures
 
 _MARKS = "Ġ▁Ċ \n\t.,:;!*\"'()"
 """What vocabularies put around a word: marks of a space, and punctuation."""
@@ -29,9 +29,14 @@ class _Writer(TransformersModel):
     answers = "one"
 
     def __init__(
-        self, source: Source, task: Task, name: str | None, batch_size: int, max_tokens: int
+        self,
+        source: Source,
+        *,
+        name: str | None = None,
+        batch_size: int = 16,
+        max_tokens: int = 64,
     ) -> None:
-        super().__init__(source, task, name=name, batch_size=batch_size)
+        super().__init__(source, name=name, batch_size=batch_size)
         self._max_tokens = max_tokens
 
     def _written(self, inputs: Inputs) -> list[str]:
@@ -69,15 +74,7 @@ class _Writer(TransformersModel):
 class TransformersCaptioner(_Writer):
     """Describes images, whatever it is asked."""
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        name: str | None = None,
-        batch_size: int = 16,
-        max_tokens: int = 64,
-    ) -> None:
-        super().__init__(source, "image-to-text", name, batch_size, max_tokens)
+    task = "image-to-text"
 
     def _answers(self, prompts: Sequence[Prompt]) -> list[Answer]:
         seen = self._loaded.processor.image_processor(
@@ -97,16 +94,8 @@ class TransformersQuestions(_Writer):
     questions with options.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        name: str | None = None,
-        batch_size: int = 16,
-        max_tokens: int = 64,
-    ) -> None:
-        super().__init__(source, "visual-question-answering", name, batch_size, max_tokens)
-        self._template = TEMPLATES["zero-shot"]  # of which it takes the questions alone
+    task = "visual-question-answering"
+    _template = TEMPLATES["zero-shot"]  # of which it takes the questions alone
 
     def _answers(self, prompts: Sequence[Prompt]) -> list[Answer]:
         # batches of one question: some of these models do not leave padding out of account
@@ -156,6 +145,8 @@ class TransformersChat(_Writer):
     included, get the reply. Raises InputError for a processor without a chat template.
     """
 
+    task = "image-text-to-text"
+
     def __init__(
         self,
         source: Source,
@@ -166,7 +157,7 @@ class TransformersChat(_Writer):
         template: Template = TEMPLATES["zero-shot"],
         yes_from: Literal["logprobs", "words"] = "logprobs",
     ) -> None:
-        super().__init__(source, "image-text-to-text", name, batch_size, max_tokens)
+        super().__init__(source, name=name, batch_size=batch_size, max_tokens=max_tokens)
         self._template, self._yes_from = template, yes_from
         self.template_hash, self.takes_words = template.hash, template.takes_words
         self.hard_answers = yes_from == "words"

@@ -137,16 +137,12 @@ class AnthropicMessages(AnthropicProtocol, Endpoint):
         super().__init__(model, wire=client_options(max_reply_bytes), **options)
 
     async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
-        while True:
-            way = self._way(prompt)
-            worded_so = worded(way, request, prompt)
-            try:
-                body = await self._body(self._client.messages.with_raw_response.create(**worded_so))
-            except Trouble as trouble:
-                if not self._refuses(way, trouble):
-                    raise
-            else:
-                return self._reply(parsed(body), prompt, way)
+        async def exchange(way: str) -> Reply:
+            asked = worded(way, request, prompt)
+            body = await self._body(self._client.messages.with_raw_response.create(**asked))
+            return self._reply(parsed(body), prompt, way)
+
+        return await self._asked(prompt, exchange)
 
 
 def worded(way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:

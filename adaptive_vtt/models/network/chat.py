@@ -1,6 +1,6 @@
 """What the chat models of all providers share: the words of prompts, and the way to P(yes)."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from ...journal.endpoint_facts import WayFacts
@@ -89,6 +89,16 @@ class Chat(Paid):
             detail = f"the server passes over what it was asked for; next: {kind(self._ways.now)}"
             raise Trouble(_MISSING[kind(way)], detail, billed=True, usage=usage, reply=reply)
         return reply
+
+    async def _asked(self, prompt: Prompt, exchange: Callable[[str], Awaitable[Reply]]) -> Reply:
+        """What ``exchange`` brings in the way that works: in the next one where one is refused."""
+        while True:
+            way = self._way(prompt)
+            try:
+                return await exchange(way)
+            except Trouble as trouble:
+                if not self._refuses(way, trouble):
+                    raise
 
     def _refuses(self, way: str, trouble: Trouble) -> bool:
         """Whether a request is to be sent again for P(yes) in another way, as this was refused."""

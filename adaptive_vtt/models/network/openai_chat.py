@@ -142,22 +142,17 @@ class OpenAIChat(OpenAIProtocol, Endpoint):
     async def send(self, request: dict[str, Any], prompt: Prompt) -> Reply:
         import openai
 
-        while True:
-            way = self._way(prompt)
+        async def exchange(way: str) -> Reply:
+            asked = worded(way, request, prompt)
             try:
-                raw = await self._client.chat.completions.with_raw_response.create(
-                    **worded(way, request, prompt)
-                )
+                raw = await self._client.chat.completions.with_raw_response.create(**asked)
             except openai.APIStatusError as error:
-                try:
-                    return _refusal(error)
-                except Trouble as trouble:
-                    if not self._refuses(way, trouble):
-                        raise
+                return _refusal(error)
             except openai.APIConnectionError as error:
                 raise lost_in(error) from None
-            else:
-                return self._reply(parsed(raw.http_response.content), prompt, way)
+            return self._reply(parsed(raw.http_response.content), prompt, way)
+
+        return await self._asked(prompt, exchange)
 
 
 def _client(base_url: str | None, key: str, options: Mapping[str, Any]) -> Any:
