@@ -38,7 +38,7 @@ from .engine.belief import Learnt
 from .engine.canaries import repeated
 from .engine.journaled_answers import LOST, values_of
 from .engine.judge import Judge
-from .engine.judging import hash_of, verdicts
+from .engine.judging import hash_of
 from .engine.selector import teach
 from .engine.settings import describe_oracle, describe_space
 from .errors import InputError
@@ -243,7 +243,8 @@ def _verdicts(then: _Audit, space: QuestionSpace) -> Verdicts:
     """What the judge said, by question and the hash of what it was asked, and, of any question
     (None), by that alone; nothing where it is not wanted."""
     found: Verdicts = {}
-    for row in verdicts(then.judging) if space.oracle.judge_by is not None else ():
+    judging = then.judging if space.oracle.judge_by is not None else ()
+    for row in (row for row in judging if not row.heard):
         value = from_json(row.said[0], "journal: judging")
         found[row.question, row.asked] = value
         if isinstance(value, str):

@@ -234,6 +234,7 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
     given they are taken from the journal, or recomputed from its rows.
     """
     facts, sources = read_facts(journal.facts()), journal.sources()
+    judging = journal.judging()
     calls, draws = journal.calls(), journal.draws(laws=False)
     table = judged(facts, draws, calls)
     targets, rates = _targets(table, facts.settings.oracle.rates), {}
@@ -250,7 +251,7 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         targets=targets,
         calls=len(draws) + len(sources),
         questions=len(table),
-        cost=cost_of(calls, sources, journal.judging()),
+        cost=cost_of(calls, sources, judging),
         reason=facts.ended.reason if facts.ended else None,
         waiting=len(draws) - len(calls),
         derived=derive(facts.space, rates if together else {}),
@@ -260,7 +261,7 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         warnings=tuple(cautions(facts, targets, canaries, calls)),
         scoring=facts.settings.oracle.regime,
         protocol=facts.protocol,
-        judge=found_by_judge(journal.judging(), calls),
+        judge=found_by_judge(judging, calls),
         head=journal.head,
         guarantee=None if facts.certificate is None else facts.certificate.promise,
         versus=tuple(compared(facts.certificate, _rows(targets), draws, calls, facts.known_a)),

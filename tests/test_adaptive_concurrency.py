@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,6 +27,7 @@ from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Unanswered
 from adaptive_vtt.models.network.attempts import Trouble
 from adaptive_vtt.models.network.concurrency import Concurrency, Gate
+from adaptive_vtt.models.network.limits import Pace
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 # -- the controller alone -------------------------------------------------------------------------
@@ -143,6 +145,8 @@ def test_no_more_attempts_at_a_time_than_it_says() -> None:
         gate, busy, most_over = Gate(concurrency), 0, 0
         kinds = cycle(["fine"] * 90 + ["http 429", "timeout", "http 500"])
 
+        async def turn() -> None: ...
+
         async def send() -> None:
             nonlocal busy, most_over
             busy += 1
@@ -152,12 +156,31 @@ def test_no_more_attempts_at_a_time_than_it_says() -> None:
             if (kind := next(kinds)) != "fine":
                 raise Trouble(kind)
 
-        await asyncio.gather(*(gate.attempt(send) for _ in range(600)), return_exceptions=True)
+        await asyncio.gather(
+            *(gate.attempt(turn, send) for _ in range(600)), return_exceptions=True
+        )
         assert concurrency.halvings >= 3
         assert busy == 0
         return most_over
 
     assert asyncio.run(all_of_them()) == 0
+
+
+def test_turns_are_kept_though_calls_wait_for_the_level_to_rise() -> None:
+    async def starts() -> list[float]:
+        pace, gate, began = Pace(60 / 0.005), Gate(Concurrency(1, 64)), list[float]()
+
+        async def turn() -> None:
+            await pace.turn()
+
+        async def send() -> None:
+            began.append(time.monotonic())
+            await asyncio.sleep(0.03)  # longer than a turn: at a low level calls wait here
+
+        await asyncio.gather(*(gate.attempt(turn, send) for _ in range(40)))
+        return began
+
+    assert min(np.diff(asyncio.run(starts()))) > 0.002  # those that waited went at once
 
 
 @pytest.mark.parametrize(

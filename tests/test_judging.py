@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Unanswered
 from adaptive_vtt.oracles import ContainsTruth
 from adaptive_vtt.oracles.judge_models import MOST_BYTES, PROMPTS, JudgeModel
+from adaptive_vtt.spec.judge import JudgeSpec
+from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Ask
 
 TRUTH = sum(Voluble().choice(f"s{k}") != k % 4 for k in range(60)) / 60
@@ -199,3 +202,17 @@ def test_prompts_and_shares_are_checked() -> None:
         JudgeModel(Reader(), check=2)
     with pytest.raises(InputError, match=r"unknown regime 'strict'"):
         JudgeModel(Reader(), regime="strict")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"kind": "transformers", "task": "image-to-text", "path": "m"}, "got 'transformers'"),
+        ({"target": "judge.py:says", "workers": 2}, r"judge.model.workers: .* got 2; leave it out"),
+        ({"target": "judge.py:says", "worker_batch": 4}, r"judge.model.worker_batch: .* got 4"),
+    ],
+)
+def test_what_cannot_judge_is_refused(model: dict[str, Any], message: str, tmp_path: Path) -> None:
+    judge = JudgeSpec.model_validate({"model": model})
+    with pytest.raises(InputError, match=message):
+        judge.made(tmp_path, tiny_dataset(), "option-matching")

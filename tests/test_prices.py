@@ -397,7 +397,9 @@ def test_a_pair_costs_what_both_models_do():
         0.5 + b.price_guess.call, 1e-6 + b.price_guess.pixel, b.price_guess.character, 1_200_000
     )
     flat = chat(Table(per_call=0.25))
-    assert pair(a, flat).price_guess == PriceGuess(0.5 + flat.most_attempts * 0.25, 1e-6, 0.0)
+    assert pair(a, flat).price_guess == PriceGuess(
+        0.5 + flat.most_attempts * 0.25, 1e-6, 0.0, 100.0
+    )
     assert pair(flat, flat).price_guess is None
     assert pair(a, chat(Table())).price_guess is None  # nobody knows what half of it costs
 

@@ -22,7 +22,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import InputError, ModelError, OrderError
 from adaptive_vtt.models import Answer, Prompt, Unanswered, Workers, load
-from adaptive_vtt.models.base import CallLost, ModelUnderTest
+from adaptive_vtt.models.base import CallLost, ModelUnderTest, PriceGuess
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.workers import model as workers_model
 from adaptive_vtt.models.workers.holding import About, Holding, Make, opened
@@ -388,6 +388,30 @@ def test_errors_of_the_model_are_told_as_they_are() -> None:
     model.close()
     with pytest.raises(OrderError, match="workers: were closed"):
         model.submit(prompts(1)[0])
+
+
+def test_an_answer_that_cannot_be_read_here_is_told_and_nobody_waits() -> None:
+    class Garbled(Mortal):
+        def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+            raise AttributeError("no such class")  # as unpickling may
+
+    model = mortal([Garbled(ScriptedModel, poisoned)])
+    with pytest.raises(ModelError, match="worker: AttributeError: no such class"):
+        model.submit(prompts(1)[0]).result(timeout=10)
+    model.close()
+
+
+def test_what_a_held_model_says_of_prompts_is_known() -> None:
+    class Told(ScriptedModel):
+        takes_words, price_guess = True, PriceGuess(2.0, 1e-6)
+
+        def protocol(self) -> dict[str, Any]:
+            return {"template": "zero-shot", "temperature": 0}
+
+    model = mortal([Mortal(Told, poisoned)])
+    assert (model.takes_words, model.price_guess) == (True, PriceGuess(2.0, 1e-6))
+    assert model.protocol() == {"template": "zero-shot", "temperature": 0}
+    model.close()
 
 
 # -- in a SPEC.toml ---------------------------------------------------------------------------

@@ -188,7 +188,7 @@ class Audit:
         hold several of both. ``progress`` is what it was called before. A model that raises ends
         the run with ModelError; the journal keeps everything, and running again goes on.
         """
-        with followed(self, on_progress if progress is None else progress) as hooks, self._leasing:
+        with followed(self, on_progress if progress is None else progress) as hooks:
 
             def step() -> None:
                 self._failing.check()
@@ -199,14 +199,17 @@ class Audit:
                         hook(told)
 
             try:
+                self._leasing.begin()
                 run_model(self, step)
                 while self._paused and self._leasing.renewed():
                     run_model(self, step)
+                if self._leasing.over:
+                    self._draw_order.learn()
+                    self._end()
             finally:
                 self._hearing.rest()
-            if self._leasing.over:
-                self._draw_order.learn()
-                self._end()
+                if not self._astray:  # else nobody knows what is drawn: it stays leased
+                    self._leasing.settle()
         return self.result()
 
     def certify_also(self, targets: Mapping[str, Target]) -> None:

@@ -242,7 +242,9 @@ def _of_judge(space: QuestionSpace) -> list[str]:
     if (judge := space.oracle.judge_by) is None:
         return []
     price = "at an unknown price each"
-    if judge.model.prices_known:
+    if judge.code:
+        price = "at a price that is not told here, as its code was not imported"
+    elif judge.model.prices_known:
         price = f"at {float(judge.model.most_cost or 0.0):.3g} each at most"
     return [f"the judge {judge.name} is asked what the rule cannot read, {price}, beside the above"]
 

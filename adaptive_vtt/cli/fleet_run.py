@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,7 @@ class Crew:
             time.sleep(LOOK)
         self._refuse_failed(names)
         for process in self._running.values():
-            if process.stdin is not None:
-                process.stdin.write("go\n")
-                process.stdin.flush()
+            _told(process, "go")
         while self._running:
             self._look()
             shown(self._broker.members())
@@ -97,9 +96,7 @@ class Crew:
                 start_new_session=True,  # Ctrl-C is for the fleet, which tells its members
             )
         self._running[member.name] = process
-        if process.stdin is not None:
-            process.stdin.write(json.dumps(order) + "\n")
-            process.stdin.flush()
+        _told(process, json.dumps(order))
 
     def _look(self) -> None:
         """Takes note of the members whose processes have ended."""
@@ -120,6 +117,14 @@ class Crew:
             if member.name in names and ended:
                 told = member.told or died(self.died[member.name], self._out / member.name)
                 raise InputError(f"member {member.name!r}: {told}; nothing was asked")
+
+
+def _told(process: "subprocess.Popen[str]", line: str) -> None:
+    """Writes a line to a member; one that is dead already is noticed by who looks."""
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
 
 
 def died(code: int, folder: Path) -> str:

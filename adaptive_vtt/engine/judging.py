@@ -12,7 +12,7 @@ sentence, as a model does; nothing is lost by that, as the answer waits in the j
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ from ..errors import ModelError, one_line
 from ..journal import Journal
 from ..journal.answer_json import from_json, to_json, writable
 from ..journal.rows import CallRow, JudgingRow
-from ..models.base import ConcurrentModel, ModelDefaults
+from ..models.base import CallLost, ConcurrentModel, ModelDefaults
 from ..models.checking import check_answer, checked
 from ..oracles.judge_models import JudgeModel
 from ..types import Answer, Ask, Prompt, Unanswered, Value
@@ -124,8 +124,7 @@ class Judging:
         """Asks what may be asked now; gives how many questions the judge is being asked."""
         if self._by is None or not self._open:
             return 0
-        fresh = [(c, q) for c, one in self._open.items() for q in one.left]
-        fresh = [place for place in fresh if place not in self._sent]
+        fresh = self._fresh()
         most = self._budget.judgeable(self._queue.under_way, len(self._sent))
         fresh = fresh if most is None else fresh[:most]
         if self._budget.judged.send(question for _, question in fresh):
@@ -134,6 +133,17 @@ class Judging:
             self._sent[place] = self._asked(*place)
         return len(self._sent)
 
+    def _fresh(self) -> list[tuple[int, int]]:
+        """The questions to ask next: one of those in the same words, as its reply serves all."""
+        words = {place: hash_of(self._open[place[0]].asked[place[1]]) for place in self._sent}
+        under_way, fresh = set(words.values()), []
+        for place in ((call, q) for call, one in self._open.items() for q in one.left):
+            digest = hash_of(self._open[place[0]].asked[place[1]])
+            if place not in self._sent and digest not in under_way:
+                under_way.add(digest)
+                fresh.append(place)
+        return fresh
+
     def replies(self, *, every: bool = False, wait_for: bool = True) -> list[Reply]:
         """What the judge said by now; to ``wait_for`` it, at least one thing, or ``every`` that it
         is being asked. Raises ModelError where it cannot work at all."""
@@ -141,8 +151,8 @@ class Judging:
             wait(self._sent.values(), None, "ALL_COMPLETED" if every else FIRST_COMPLETED)
         done = [place for place, future in self._sent.items() if future.done()]
         found = [reply for place in done if (reply := self._reply(*place)) is not None]
-        if self._error is not None and not found:
-            error, self._error = self._error, None
+        error, self._error = self._error, None
+        if error is not None and not self._answered:
             raise error
         return found
 
@@ -155,11 +165,11 @@ class Judging:
             told = (to_json(value),)
             digest = hash_of(asked)
             rows.append(self._row(reply.call, reply.question, digest, told, said.cost, elapsed))
-        journal.add_judging(rows)
         lost = [reply.question for reply in replies if reply.lost]
-        if lost:
+        if lost:  # first: a crash in between must not forget what they may have cost
             self._budget.judged.lost += len(lost)
             journal.set_facts(**self._budget.facts())
+        journal.add_judging(rows)
         for row in rows:
             self._take(row)
         self._count()
@@ -195,11 +205,14 @@ class Judging:
             return failed
 
     def _reply(self, call: int, question: int) -> Reply | None:
-        """What came of a question; None where the judge cannot work at all."""
+        """What came of a question; None where it is asked again, or no judge can work."""
         future = self._sent.pop((call, question))
         try:
             said = future.result()
             check_answer(said, prompt_of("", question), f"judge {self._name!r}")
+        except CallLost:  # its worker died: it is asked again
+            self._budget.judged.lose([question])
+            return None
         except Exception as error:
             if isinstance(error, ModelError) and self._cannot_work:
                 self._error = error
@@ -276,11 +289,6 @@ def prompt_of(text: str, question: int) -> Prompt:
 def hash_of(text: str) -> str:
     """By which the same words are told."""
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
-
-
-def verdicts(rows: Sequence[JudgingRow]) -> Iterator[JudgingRow]:
-    """The rows that are replies of a judge."""
-    return (row for row in rows if not row.heard)
 
 
 def _known(said: Said) -> "Future[Said]":

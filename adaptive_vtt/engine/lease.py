@@ -16,7 +16,8 @@ class Account:
     ``spent``: what its answers cost. ``committed``: that, and what calls lost and on their way may
     cost at most. ``waiting``: calls drawn and not on their way. ``question``: calls that the next
     question may take, at most. ``together``: calls that are best leased at once. ``worst``: what
-    one call may cost, at most. ``calls``: of the model, drawn.
+    one call may cost, at most. ``calls``: of the model, drawn; ``unwritten``: of these, canaries
+    that wait, of which the journal tells nothing yet.
     """
 
     spent: float
@@ -26,6 +27,12 @@ class Account:
     together: int
     worst: float
     calls: int
+    unwritten: int = 0
+
+    @property
+    def written(self) -> int:
+        """Calls that the journal tells of."""
+        return self.calls - self.unwritten
 
 
 class Lease(Protocol):

@@ -4,6 +4,7 @@ from ..journal import Journal
 from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from ..stopping import CENTS
 from .audit_parts import Parts
+from .canaries import is_canary
 from .lease import Account, Lease
 from .options import Sampling
 from .sent_batches import submitted
@@ -15,8 +16,7 @@ FLIGHTS = 2
 class Leasing:
     """What its lease lets an audit do; without one, everything.
 
-    ``parts``, ``model``, ``sampling``, ``journal``: the audit's. As a context: when it is left, the
-    lease is settled.
+    ``parts``, ``model``, ``sampling``, ``journal``: the audit's.
     """
 
     def __init__(
@@ -34,10 +34,13 @@ class Leasing:
         elif isinstance(model, ConcurrentModel):
             self._batch = 1
 
-    def __enter__(self) -> None:
-        return None
+    def begin(self) -> None:
+        """Leases what was drawn before, or waits for its judge: that is finished first."""
+        if self._lease is not None and (len(self._parts.queue) or len(self._parts.judging)):
+            self._lease.renew(self.account())
 
-    def __exit__(self, *_: object) -> None:
+    def settle(self) -> None:
+        """Gives back what will not be used."""
         if self._lease is not None:
             self._lease.settle(self.account())
 
@@ -90,6 +93,7 @@ class Leasing:
             together=max(self._flights, self._batch * self.question),
             worst=budget.worst,
             calls=self.calls,
+            unwritten=sum(map(is_canary, queue.numbers)),
         )
 
     @property

@@ -36,6 +36,8 @@ FLEET = "fleet.db"
 VERSION = 1
 PATIENCE = 60.0
 """Seconds that a member waits for others to finish writing."""
+TAKING = ("asking", "waiting")
+"""States of members that have a lease, or want one."""
 State = Literal["new", "ready", "asking", "waiting", "done", "short", "stopped", "failed"]
 """done: ended by its own rules; short: by the fleet's limits; stopped: interrupted."""
 _SCHEMA = """
@@ -170,7 +172,9 @@ class Broker:
         with self._change():
             own = self.member(name)
             _check(own, account, self.path)
-            others = [m for m in self.members() if m.name != name and self._lives(m)]
+            others = [
+                m for m in self.members() if m.name != name and m.state in TAKING and self._lives(m)
+            ]
             asking = sum(m.state == "asking" for m in others)
             turn = asking + sum(_before(m, own, gain) for m in others) < self.caps().at_a_time
             terms = self._affordable(own, account, wanted) if turn else WAIT
@@ -243,7 +247,7 @@ class Broker:
             account.committed if terms is None else terms.money,
             account.calls if terms is None else terms.calls,
             max(own.spent, account.spent),
-            max(own.drawn, account.calls),
+            max(own.drawn, account.written),
             state,
             gain,
         )
@@ -330,10 +334,10 @@ def _before(other: Member, own: Member, gain: float) -> bool:
 
 def _check(own: Member, account: Account, path: Path) -> None:
     """Raises JournalError where the member's journal is not the one that leased before."""
-    if account.spent < own.spent - CENTS or account.calls < own.drawn:
+    if account.spent < own.spent - CENTS or account.written < own.drawn:
         raise JournalError(
             f"{path}: member {own.name!r} spent {own.spent:.10g} in {own.drawn} calls, and its "
-            f"journal tells of {account.spent:.10g} in {account.calls}; restore the journal, or "
+            f"journal tells of {account.spent:.10g} in {account.written}; restore the journal, or "
             "begin another fleet with another --out"
         )
 

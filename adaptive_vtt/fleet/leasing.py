@@ -51,6 +51,7 @@ class BrokerLease:
             if terms.kind == "leased":
                 self._take(terms)
                 return True
+            self._lower(account)
             if terms.kind == "over":
                 self.over = terms.over
                 return False
@@ -76,6 +77,14 @@ class BrokerLease:
             state = "done"
         self._tell(account)
         self._broker.settle(self._name, account, state)
+        self._lower(account)
+
+    def _lower(self, account: Account) -> None:
+        """To what the broker books where nothing is leased: others may have the rest."""
+        if self._paid:
+            self.money = account.committed
+        if self._counted:
+            self.calls = account.calls
 
     def _take(self, terms: Terms) -> None:
         self.short = terms.short

@@ -207,7 +207,7 @@ class SQLiteJournal:
             return [SourceRow(**row) for row in rows]
 
     def judging(self) -> list[JudgingRow]:
-        if not self._read("SELECT 1 FROM sqlite_master WHERE name = 'judging'"):
+        if not self._has_judging():
             return []
         with self._reading():
             rows = self._read("SELECT * FROM judging ORDER BY position")
@@ -215,6 +215,9 @@ class SQLiteJournal:
                 where = f"judging, row {row['position']}"
                 row["said"] = tuple(parsed(row["said"], where, list))
             return [JudgingRow(**row) for row in rows]
+
+    def _has_judging(self) -> bool:
+        return bool(self._read("SELECT 1 FROM sqlite_master WHERE name = 'judging'"))
 
     def draws(self, *, laws: bool = True) -> list[DrawRow]:
         law = "law" if laws else "x'' AS law"
@@ -260,9 +263,9 @@ class SQLiteJournal:
         )
         if not found:
             return Tally(0, 0, 0, 0.0)
-        if judging := self.judging():  # answers that wait for their judge are paid for, too
-            judged = {call for (call,) in self._rows("SELECT call FROM calls")}
-            found[0]["cost"] += sum(row.cost for row in judging if row.call not in judged)
+        if self._has_judging():  # answers that wait for their judge are paid for, too
+            waits = "SELECT total(cost) FROM judging WHERE call NOT IN (SELECT call FROM calls)"
+            found[0]["cost"] += next(iter(self._rows(waits)))[0]
         return Tally(**found[0])
 
     def links(self) -> list[Link]:

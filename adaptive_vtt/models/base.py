@@ -76,6 +76,10 @@ class BatchModel(Protocol):
         what was sent stays sent, and the record tells of it."""
 
 
+NO_LIMIT = 1e12
+"""Pixels that no image has."""
+
+
 @dataclass(frozen=True)
 class PriceGuess:
     """What a call is likely to cost before any was made, in the unit of the prices: ``call`` in any
@@ -85,7 +89,7 @@ class PriceGuess:
     call: float
     pixel: float = 0.0
     character: float = 0.0
-    most_pixels: float = 1e12
+    most_pixels: float = NO_LIMIT
 
     def __add__(self, other: "PriceGuess") -> "PriceGuess":
         """What asking both models costs."""
@@ -93,7 +97,7 @@ class PriceGuess:
             self.call + other.call,
             self.pixel + other.pixel,
             self.character + other.character,
-            max(self.most_pixels, other.most_pixels),
+            max((g.most_pixels for g in (self, other) if g.pixel), default=NO_LIMIT),
         )
 
 

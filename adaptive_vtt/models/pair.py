@@ -84,6 +84,11 @@ class Pair(ModelDefaults):
         return a + b
 
     @property
+    def doing(self) -> str:  # type: ignore[override]  # follows from theirs
+        """What either is waiting for."""
+        return "; ".join(filter(None, (self.a.doing, self.b.doing)))
+
+    @property
     def trusted(self) -> bool:
         return self.a.trusted and self.b.trusted
 

@@ -88,7 +88,8 @@ class JudgeModel:
     chooses, or "yes-no", whether it agrees with the truth. ``prompt``: what is sent, with
     {question}, {options} or {truth}, {reply}, and {mark} around the reply (default: PROMPTS).
     ``check``: share of the answers of which the rule is sure that are asked about, too; the rule
-    decides those, and the agreement of both is reported. Default 0: none.
+    decides those, and the agreement of both is reported. Default 0: none. ``code``: whether making
+    it runs code of the user's, which a dry run leaves alone.
 
     Replies of a judge count in one form alone: a letter (Yes or No), and nothing else but quotes
     and stops. Raises InputError for options that are none.
@@ -102,6 +103,7 @@ class JudgeModel:
         prompt: str | None = None,
         check: float = 0.0,
         name: str | None = None,
+        code: bool = False,
     ) -> None:
         if regime not in _REGIMES:
             raise unknown("regime", regime, _REGIMES, "judge")
@@ -109,18 +111,14 @@ class JudgeModel:
             raise InputError(f"judge.check: expected a share from 0 to 1, got {check}")
         self.regime = _REGIMES[regime]
         self.prompt = PROMPTS[self.regime] if prompt is None else prompt
-        self.check = check
+        self.check, self.code = check, code
         self._check_prompt()
         self._given = model
-        made = isinstance(model, ModelUnderTest)
         self.name = name or (name_of(model) if isinstance(model, ModelUnderTest) else "judge")
-        if made:
-            _ = self.model
 
     @cached_property
     def model(self) -> ModelDefaults:
-        """The judge; made when it is first wanted. Raises InputError for one that answers all
-        concepts of an image where it should answer one question."""
+        """The judge; made when it is first wanted."""
         given = self._given
         return adapted_model(given if isinstance(given, ModelUnderTest) else given())
 

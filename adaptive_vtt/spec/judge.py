@@ -12,10 +12,11 @@ from ..models import ModelUnderTest
 from ..models.local.texts import TextModel
 from ..oracles.judge_models import JudgeModel, Regime
 from ..utils.loading import load_object
-from .models import ModelSpec, PythonSection
+from .models import ModelSpec, PlugInSection, PythonSection
 from .secrets import refuse_secrets
 from .section import Section
 from .sentences import sentence
+from .workers import Worked
 
 _NO_WORDS = {
     "anthropic-batch",
@@ -26,6 +27,7 @@ _NO_WORDS = {
     "recorded",
     "simulated",
     "subprocess",
+    "transformers",
 }
 """Kinds of models that answer about images alone, or hours later."""
 
@@ -57,18 +59,21 @@ class JudgeSpec(Section):
 
     def made(self, base: Path, dataset: Dataset, regime: Regime) -> JudgeModel:
         """The judge, whose model is built when it is first asked. Raises InputError for a prompt
-        that lacks something and a kind of model that has no words."""
+        that lacks something, a kind of model that has no words, and workers."""
         if self.model.kind in _NO_WORDS:
             raise InputError(
                 "oracle.judge.model.kind: expected a kind that answers words with words (openai, "
-                f"http, python, or code of your own), got {self.model.kind!r}"
+                f"anthropic, http, python, or code of your own), got {self.model.kind!r}"
             )
+        if isinstance(self.model, Worked):
+            self.model.refuse_workers("oracle.judge.model")
         return JudgeModel(
             partial(_model, self, base, dataset),
             regime=self.regime or regime,
             prompt=self.prompt,
             check=self.check,
             name=self._name,
+            code=isinstance(self.model, PythonSection | PlugInSection),
         )
 
     @property

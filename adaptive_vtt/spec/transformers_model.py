@@ -9,9 +9,10 @@ from ..datasets import Dataset
 from ..models import REGISTRY, ModelUnderTest
 from ..models.local.hugging_face import Precision, Task
 from .model_section import ModelSection
+from .workers import Worked
 
 
-class TransformersSection(ModelSection):
+class TransformersSection(ModelSection, Worked):
     """A model of Hugging Face's transformers, on this machine."""
 
     kind: Literal["transformers"] = "transformers"

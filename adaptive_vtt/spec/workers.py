@@ -14,8 +14,8 @@ from .section import Section
 ASIDE = ("actors", "in_flight", "worker_batch")
 """Fields that say something only beside ``workers``."""
 NOT_HERE = (
-    "; workers hold models that compute here (python, onnx, subprocess, your own); an endpoint "
-    "answers in_flight calls at a time by itself"
+    "; workers hold models that compute here (python, onnx, subprocess, transformers, your own); "
+    "an endpoint answers in_flight calls at a time by itself"
 )
 """What to say where a kind has no workers."""
 
@@ -43,6 +43,14 @@ class Worked(Section):
         None, description="with workers: prompts that a worker takes at a time (1)", ge=1
     )
 
+    def refuse_workers(self, where: str) -> None:
+        """Raises InputError where a field speaks of workers."""
+        if given := [name for name in ("workers", *ASIDE) if getattr(self, name) is not None]:
+            raise InputError(
+                f"{where}.{given[0]}: expected a model that the audit holds itself, got "
+                f"{getattr(self, given[0])!r}; leave it out"
+            )
+
     def unworked(self) -> "Worked":
         """The section without workers, of the model that each of them holds."""
         return self.model_copy(update=dict.fromkeys(("workers", *ASIDE)))
@@ -59,7 +67,7 @@ class Worked(Section):
         from ..models.workers.model import Workers
 
         return Workers(
-            partial(_made, self.unworked(), base),
+            partial(_made, self.unworked(), base.resolve()),
             self.workers,
             actors=self.actors,
             in_flight=self.in_flight,

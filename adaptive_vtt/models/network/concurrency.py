@@ -111,15 +111,24 @@ class Gate:
 
     def __init__(self, concurrency: Concurrency, clock: Clock = time.monotonic) -> None:
         self._concurrency, self._clock = concurrency, clock
-        self._busy = 0
+        self._busy = self._sending = 0  # let through; of these, past their turn
         self._changed = asyncio.Condition()
 
-    async def attempt(self, send: Callable[[], Awaitable[T]]) -> T:
-        """What ``send`` gives, once it may be called; raises whatever it raises."""
+    async def attempt(
+        self, turn: Callable[[], Awaitable[None]], send: Callable[[], Awaitable[T]]
+    ) -> T:
+        """What ``send`` gives, once it may be called, which is after its ``turn``; raises whatever
+        they raise. Turns are taken inside: who waited here would go in a burst after its turn."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._busy < self._concurrency.level)
             self._busy += 1
-        sent, began = self._concurrency.sent(self._busy), self._clock()
+        try:
+            await turn()
+        except BaseException:
+            await self._gone()
+            raise
+        self._sending += 1
+        sent, began = self._concurrency.sent(self._sending), self._clock()
         try:
             found = await send()
             self._concurrency.answered(self._clock() - began, sent)
@@ -129,6 +138,10 @@ class Gate:
                 self._concurrency.congested(sent)
             raise
         finally:
-            self._busy -= 1
-            async with self._changed:
-                self._changed.notify_all()
+            self._sending -= 1
+            await self._gone()
+
+    async def _gone(self) -> None:
+        self._busy -= 1
+        async with self._changed:
+            self._changed.notify_all()

@@ -172,14 +172,19 @@ class Endpoint(Paid):
                 self._connected = True
 
     async def _attempt(self, request: Any, prompt: Prompt) -> Reply:
-        most = used = self._bound
-        self._counts.seconds_pacing += await self._calls.turn()
-        self._counts.seconds_pacing += await self._tokens.turn(most.total)
-        self._counts.attempts += 1
+        most, used, reserved = self._bound, Usage(), 0
+
+        async def turn() -> None:
+            nonlocal used, reserved
+            self._counts.seconds_pacing += await self._calls.turn()
+            self._counts.seconds_pacing += await self._tokens.turn(most.total)
+            self._counts.attempts += 1
+            used, reserved = most, most.total
+
         try:
             with reading():
                 reply: Reply = await self._gate.attempt(
-                    lambda: self._in_time(self.send(request, prompt), billed=True)
+                    turn, lambda: self._in_time(self.send(request, prompt), billed=True)
                 )
             with reading(reply.usage):
                 self._check(reply, prompt)
@@ -189,7 +194,7 @@ class Endpoint(Paid):
             used = trouble.usage or (most if trouble.billed else Usage())
             raise
         finally:
-            self._tokens.give_back(most.total - used.total)
+            self._tokens.give_back(reserved - used.total)
 
     async def _back_off(self, prompt: Prompt, attempt: int, trouble: Trouble) -> None:
         key = "/".join(("backoff", prompt.sample_id, prompt.relation, *prompt.concepts))

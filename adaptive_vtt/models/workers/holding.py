@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 from ...errors import AvttError, InputError, ModelError, one_line
 from ...types import Answer, CallMode, Prompt, Unanswered
 from ...utils.other_code import place_of
-from ..base import BatchModel, ConcurrentModel, ModelDefaults, ModelSource, adapted_model
+from ..base import (
+    BatchModel,
+    ConcurrentModel,
+    ModelDefaults,
+    ModelSource,
+    PriceGuess,
+    adapted_model,
+)
 from ..checking import checked, name_of
 from ..local.anything import model_of
 
@@ -34,6 +41,9 @@ class About:
     most_attempts: int
     template_hash: str | None
     hard_answers: bool
+    takes_words: bool
+    price_guess: PriceGuess | None
+    protocol: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -92,6 +102,9 @@ class Holding:
             model.most_attempts,
             model.template_hash,
             model.hard_answers,
+            model.takes_words,
+            model.price_guess,
+            model.protocol(),
         )
 
 

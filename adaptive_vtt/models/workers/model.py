@@ -67,7 +67,8 @@ class Workers(ModelDefaults):
         self.answers, self.name, self.version = about.answers, about.name, about.version
         self.needs_image, self.most_cost = about.needs_image, about.most_cost
         self.most_attempts, self.template_hash = about.most_attempts, about.template_hash
-        self.hard_answers = about.hard_answers
+        self.hard_answers, self.takes_words = about.hard_answers, about.takes_words
+        self.price_guess, self._protocol = about.price_guess, about.protocol
         self._content, self._prices_known = about.content, about.prices_known
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
@@ -110,6 +111,9 @@ class Workers(ModelDefaults):
 
     def content(self) -> str | None:
         return self._content
+
+    def protocol(self) -> dict[str, Any]:
+        return dict(self._protocol)
 
     def statistics(self) -> dict[str, Any] | None:
         """How many workers died, with how many calls, and were given up; None where none did."""

@@ -107,7 +107,7 @@ class Pool:
         except AvttError as error:
             self._end(error)
         except Exception as error:  # a thread must not leave others waiting
-            self._end(ModelError(f"worker: {type(error).__name__}: {one_line(error)}"))
+            self._end(_unforeseen(error))
         finally:
             place.close()
 
@@ -140,16 +140,18 @@ class Pool:
         while tasks := self._taken():
             try:
                 said = place.ask([task.prompt for task in tasks])
+                self.trusted = True
+                for task, answer in zip(tasks, said, strict=True):
+                    self._died_of.pop(task.key, None)
+                    task.future.set_result(answer)
             except Died as died:
                 self._lost(tasks, died)
                 return
             except AvttError as error:
                 _fail(tasks, error)
-            else:
-                self.trusted = True
-                for task, answer in zip(tasks, said, strict=True):
-                    self._died_of.pop(task.key, None)
-                    task.future.set_result(answer)
+            except Exception as error:  # an answer that cannot be read here, say
+                _fail(tasks, _unforeseen(error))
+                raise
 
     def _taken(self) -> list[Task]:
         """The next tasks for a worker; [] once the pool is closed.
@@ -200,6 +202,10 @@ class Pool:
             tasks, self._waiting = list(self._waiting), deque()
             self._changed.notify_all()
         _fail(tasks, self._wrong)
+
+
+def _unforeseen(error: Exception) -> ModelError:
+    return ModelError(f"worker: {type(error).__name__}: {one_line(error)}")
 
 
 def _fail(tasks: Sequence[Task], error: AvttError) -> None:

@@ -1,0 +1,98 @@
+"""A judge's calls and their money at odd moments."""
+
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from judged import Reader, Voluble, audit
+
+from adaptive_vtt.errors import ModelError
+from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.models.base import CallLost
+from adaptive_vtt.oracles.judge_models import JudgeModel
+from adaptive_vtt.types import Prompt
+
+
+class Later(Reader):
+    """Answers when it is told to."""
+
+    in_flight, adapts = 4, False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[tuple[Future[Any], Prompt]] = []
+
+    def submit(self, prompt: Prompt) -> "Future[Any]":
+        self.sent.append((Future(), prompt))
+        return self.sent[-1][0]
+
+    def answer(self, place: int) -> None:
+        future, prompt = self.sent[place]
+        future.set_result(self.ask([prompt])[0])
+
+
+def heard(judge: Any, **options: Any) -> Any:
+    """An audit that heard 40 answers at once."""
+    made = audit(JudgeModel(judge), Voluble(), max_cost=400.0, batch=40, **options)
+    calls = made.ask(40)
+    made.tell_all([(call.number, made.model.ask([call.prompt])[0]) for call in calls])
+    return made
+
+
+def test_killed_as_it_keeps_failures_their_worst_price_is_not_forgotten() -> None:
+    def fails(text: str) -> str:
+        raise RuntimeError("500")
+
+    journal = MemoryJournal()
+    made, write = heard(Reader(fails), journal=journal), journal.add_judging
+
+    def killed(rows: Any) -> None:
+        if rows and not rows[0].heard:
+            raise KeyboardInterrupt
+        write(rows)
+
+    journal.add_judging = killed  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        made.ask(1)
+    journal.add_judging = write  # type: ignore[method-assign]
+    sent = len(journal.judging())
+    again = audit(JudgeModel(Reader()), Voluble(), journal=journal, max_cost=400.0, batch=40)
+    assert again._budget.judged.lost >= sent > 10
+
+
+def test_an_error_beside_an_answer_does_not_end_the_audit_later() -> None:
+    judge = Later()
+    made = heard(judge)
+    judge.sent[0][0].set_exception(ModelError("HTTP 400"))
+    judge.answer(1)
+    judging = made._judging
+    judging.keep(judging.replies(wait_for=False), made.journal, 0.0)
+    assert judging.replies(wait_for=False) == []
+    before = len(judge.sent)
+    judging.send(made.journal)
+    assert [prompt.asks for _, prompt in judge.sent[before:]] == [judge.sent[0][1].asks]
+
+
+def test_a_call_of_a_judge_whose_worker_died_is_lost_and_asked_again() -> None:
+    judge = Later()
+    made = heard(judge)
+    judge.sent[0][0].set_exception(CallLost("worker: was ended by SIGKILL"))
+    judging = made._judging
+    assert judging.replies(wait_for=False) == []
+    assert made._budget.judged.lost == 1
+    judging.send(made.journal)
+    assert judge.sent[-1][1].asks == judge.sent[0][1].asks
+    assert made.journal.facts()["judge_interrupted"] == 1
+
+
+def test_the_same_words_are_asked_once_also_when_they_come_together() -> None:
+    class Same(Voluble):
+        def reply(self, given: Any) -> str:
+            return "I cannot say, but it looks like a crater."
+
+    asked = []
+    for batch in (1, 20):
+        judge = Reader()
+        audit(JudgeModel(judge), Same(), batch=batch, budget=20).run()
+        asked.append(len(judge.asked))
+    assert asked == [1, 1]
