@@ -40,7 +40,7 @@ from adaptive_vtt.audit import Audit
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table, phantom
-from adaptive_vtt.demo_server import Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.demo_server import STATISTICS, Behaviour, DemoBrain, DemoServer
 from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Usage
 from adaptive_vtt.models.base import ModelDefaults
@@ -162,11 +162,13 @@ def _levels(draws: Sequence[DrawRow], level: int) -> list[int]:
 
 
 class There(ModelDefaults):
-    """A model whose answers are there at once, with as many calls in flight as the endpoint."""
+    """A model whose answers are there at once, with so many calls in flight."""
 
     answers: CallMode = "one"
     needs_image = False
-    in_flight = FLIGHT
+
+    def __init__(self, in_flight: int) -> None:
+        self.in_flight = in_flight
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         return [Answer((0.9,)) for _ in prompts]
@@ -182,7 +184,7 @@ def _engine_ms(audit: Audit) -> float:
     space = QuestionSpace(TiledDataset(audit.space.dataset.profile[0], FRAMES), RELATIONS)
     calls = 640
     half_width = audit.certify.half_width
-    again = Audit(space, There(), budget=calls, candidates=1024, half_width=half_width)
+    again = Audit(space, There(FLIGHT), budget=calls, candidates=1024, half_width=half_width)
     start = time.process_time()
     again.run()
     return 1000 * (time.process_time() - start) / calls
@@ -421,7 +423,7 @@ def ended(
 
 def bill(url: str) -> dict[str, int]:
     """What the endpoint counted."""
-    with urllib.request.urlopen(f"{url}/demo/statistics") as reply:
+    with urllib.request.urlopen(url + STATISTICS, timeout=10) as reply:
         found: dict[str, int] = json.load(reply)
         return found
 

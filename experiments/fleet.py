@@ -16,7 +16,7 @@ kills: ``avtt fleet`` over the loopback endpoint of ``serve-demo``, of which pro
 own among them, are killed with SIGKILL at random moments; resumed until it ends. The server keeps
 the bill.
 
-    python -m adaptive_vtt.experiments.fleet [--quick] [--only kills] [--seeds 10] [--out bench]
+    python -m adaptive_vtt.experiments.fleet [--quick] [--only kills] [--seeds 10] [--kills 50]
 """
 
 import argparse
@@ -204,15 +204,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", choices=("allocation", "kills"))
-    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--seeds", type=int, default=10, help="runs of allocation")
+    parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(arguments)
+    seeds = min(options.seeds, 2) if options.quick else options.seeds
+    moments = min(options.kills, 3) if options.quick else options.kills
     found: dict[str, list[Row]] = {}
     if options.only != "kills":
-        found["allocation"] = allocation(options.seeds or (2 if options.quick else 10))
+        found["allocation"] = allocation(seeds)
         _print(found["allocation"])
     if options.only != "allocation":
-        found["kills"] = kills(options.seeds or (3 if options.quick else 50))
+        found["kills"] = kills(moments)
         _print(found["kills"])
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,5 @@
 """``avtt fleet`` over a loopback endpoint, killed at random moments and resumed; see ``fleet``."""
 
-import json
 import os
 import re
 import signal
@@ -8,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -17,13 +15,16 @@ import numpy as np
 
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import phantom
-from adaptive_vtt.demo_server import STATISTICS, Behaviour, DemoBrain, DemoServer
+from adaptive_vtt.demo_server import Behaviour, DemoBrain, DemoServer
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.fleet import FLEET
 from adaptive_vtt.fleet.broker import Member, read_fleet_db
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 from adaptive_vtt.journal.files import JOURNAL
 from adaptive_vtt.utils.files import write_text
+
+from .endpoints import bill
+from .resilience_audits import served
 
 Row = dict[str, Any]
 FRAMES, SIDE = 60, 64
@@ -80,17 +81,14 @@ def write_fleet(folder: Path, url: str, cap: float) -> Path:
     return folder / "FLEET.toml"
 
 
-def bill(url: str) -> float:
+def charged_by(url: str) -> float:
     """What the server charged for all it answered, at the prices of the spec."""
-    with urllib.request.urlopen(url + STATISTICS, timeout=10) as reply:
-        said = json.load(reply)
+    said = bill(url)
     return float(said["prompt_tokens"] * 25.0 + said["completion_tokens"] * 100.0) / 1e6
 
 
 def kills(wanted: int) -> list[Row]:
     """Fleets that are killed until ``wanted`` kills were made, each resumed to its end."""
-    from .resilience_audits import served
-
     rng, made = np.random.default_rng(5), 0
     rows: list[Row] = []
     while made < wanted:
@@ -165,7 +163,7 @@ def members_of(parent: int) -> list[int]:
 
 def judged(path: Path, url: str) -> Row:
     """What the server charged, the broker holds and the journals tell; whether all agree."""
-    out, charged = path.parent / "out", bill(url)
+    out, charged = path.parent / "out", charged_by(url)
     cap = float(re.findall(r"max_cost = (\S+)", path.read_text())[0])
     held, spent, twice, verified = members(out), 0.0, 0, 0
     for member in held:

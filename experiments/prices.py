@@ -118,6 +118,16 @@ def wrong_of(space: QuestionSpace, rates: Floats, seed: int) -> dict[tuple[str, 
 # -- money ------------------------------------------------------------------------------------
 
 
+def least(space: QuestionSpace, rates: Floats) -> float:
+    """The smallest share of the cost that any law of one price per call could leave, without a
+    floor: (mean of root price)^2 / mean price, by Cauchy and Schwarz; NaN where prices and rates of
+    errors go together."""
+    if np.ptp(rates) > 0:
+        return float("nan")
+    price = space.dataset.pixels(np.arange(len(rates)))
+    return float(np.sqrt(price).mean() ** 2 / price.mean())
+
+
 def money(seeds: int, samples: int, half_width: float, pools: Sequence[str] = POOLS) -> list[Row]:
     found = []
     for pool in pools:
@@ -134,6 +144,7 @@ def money(seeds: int, samples: int, half_width: float, pools: Sequence[str] = PO
                 "cost by price": round(float(by_price[:, 0].mean()), 3),
                 "share": round(float(share.mean()), 3),
                 "standard error": round(float(error), 3),
+                "least": round(least(space, rates), 3),
                 "calls without": round(float(without[:, 1].mean()), 1),
                 "calls by price": round(float(by_price[:, 1].mean()), 1),
             }

@@ -12,7 +12,7 @@ sending: images as they go to a process and come back as answers, beside what re
 
 driver: draws per second with answers that are there at once, by calls in flight.
 
-    python -m adaptive_vtt.experiments.workers [--quick] [--only kills] [--ray]
+    python -m adaptive_vtt.experiments.workers [--quick] [--only kills] [--kills 50] [--ray]
 """
 
 import argparse
@@ -22,7 +22,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -33,13 +32,13 @@ import pandas as pd
 from adaptive_vtt.audit import Audit
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.models import Answer, Prompt, Workers
+from adaptive_vtt.models import Prompt, Workers
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.space import QuestionSpace
-from adaptive_vtt.types import CallMode, Unanswered
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
+from .endpoints import There
 from .held_models import CALLS
 
 Row = dict[str, Any]
@@ -227,24 +226,6 @@ def sending(quick: bool) -> list[Row]:
 
 
 # -- the driver -------------------------------------------------------------------------------
-
-
-class There(ModelDefaults):
-    """Answers are there at once."""
-
-    answers: CallMode = "one"
-    needs_image = False
-
-    def __init__(self, in_flight: int) -> None:
-        self.in_flight = in_flight
-
-    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        return [Answer((0.9,)) for _ in prompts]
-
-    def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
-        done: Future[Answer | Unanswered] = Future()
-        done.set_result(Answer((0.9,)))
-        return done
 
 
 def driver(quick: bool) -> list[Row]:
