@@ -19,8 +19,10 @@ from adaptive_vtt.demo_server import Behaviour, DemoBrain, DemoServer
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.fleet import FLEET
 from adaptive_vtt.fleet.broker import Member, read_fleet_db
-from adaptive_vtt.journal import SQLiteJournal, read_journal
+from adaptive_vtt.journal import read_journal
+from adaptive_vtt.journal.facts import read_lost
 from adaptive_vtt.journal.files import JOURNAL
+from adaptive_vtt.journal.rows import CallRow
 from adaptive_vtt.utils.files import write_text
 
 from .endpoints import bill
@@ -81,10 +83,12 @@ def write_fleet(folder: Path, url: str, cap: float) -> Path:
     return folder / "FLEET.toml"
 
 
-def charged_by(url: str) -> float:
-    """What the server charged for all it answered, at the prices of the spec."""
+def charged_by(url: str) -> tuple[float, int]:
+    """What the server charged for all it answered, at the prices of the spec, and how many
+    answers those were."""
     said = bill(url)
-    return float(said["prompt_tokens"] * 25.0 + said["completion_tokens"] * 100.0) / 1e6
+    charged = said["prompt_tokens"] * 25.0 + said["completion_tokens"] * 100.0
+    return float(charged) / 1e6, int(said["answered"])
 
 
 def kills(wanted: int) -> list[Row]:
@@ -163,28 +167,29 @@ def members_of(parent: int) -> list[int]:
 
 def judged(path: Path, url: str) -> Row:
     """What the server charged, the broker holds and the journals tell; whether all agree."""
-    out, charged = path.parent / "out", charged_by(url)
+    out, (charged, answered) = path.parent / "out", charged_by(url)
     cap = float(re.findall(r"max_cost = (\S+)", path.read_text())[0])
-    held, spent, twice, verified = members(out), 0.0, 0, 0
+    held, spent, known, lost, verified = members(out), 0.0, 0, 0, 0
     for member in held:
         with closing(read_journal(out / member.name / JOURNAL)) as journal:
             verify(journal)
             verified += 1
             spent += sum(call.cost for call in journal.calls())
-            twice += _twice(journal)
+            known += sum(_is_answered(call) for call in journal.calls())
+            lost += read_lost(journal.facts()).interrupted
     return {
         "cap": cap,
         "charged": round(charged, 4),
         "journaled": round(spent, 4),
         "held": round(sum(m.money for m in held), 4),
         "kept": charged <= sum(m.money for m in held) + 1e-9 <= cap + 2e-9,
-        "answers paid twice": twice,
+        "calls lost": lost,
+        "answered twice": answered - known,
         "verified": verified,
         "certified": sum(m.figures.get("certified", 0) for m in held),
     }
 
 
-def _twice(journal: SQLiteJournal) -> int:
-    """Answers journaled more than once."""
-    calls = [call.call for call in journal.calls()]
-    return len(calls) - len(set(calls))
+def _is_answered(call: CallRow) -> bool:
+    """Whether the server answered; else attempts failed until the model gave up."""
+    return not all(answer.unanswered for answer in call.answers)

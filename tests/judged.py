@@ -50,6 +50,10 @@ class Voluble(ModelDefaults):
         return [Answer((self.reply(p.sample_id),), MODEL_PRICE) for p in prompts]
 
 
+TRUTH = sum(Voluble().choice(f"s{k}") != k % 4 for k in range(60)) / 60
+"""The error rate of the model over ``space``, had every reply been read rightly."""
+
+
 class Reader(ModelDefaults):
     """A judge that knows what options look like; ``says`` stands in for what it would say."""
 

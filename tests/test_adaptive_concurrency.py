@@ -117,7 +117,7 @@ def simulated(limit: int, seconds: int = 400) -> list[int]:
     return seen
 
 
-@pytest.mark.parametrize("limit", [3, 10, 40])
+@pytest.mark.parametrize("limit", [3, 6, 10, 40])
 def test_it_finds_what_a_server_bears(limit: int) -> None:
     seen = simulated(limit)[20:]
     assert max(seen) == limit + 1
@@ -241,6 +241,7 @@ def told(audit: Audit) -> dict[int, int]:
     return {row.draw: row.why["in_flight"] for row in rows if "in_flight" in row.why}
 
 
+@pytest.mark.slow  # by the clock; the level that is found: test_it_finds_what_a_server_bears
 def test_it_is_refused_less_often_than_sixty_four_at_a_time_and_finds_the_limit() -> None:
     refused = {}
     for in_flight in ("auto", 64):

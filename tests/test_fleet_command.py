@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import run
 
-from adaptive_vtt.cli import main
 from adaptive_vtt.experiments.fleet_kills import kills
 from adaptive_vtt.fleet import FLEET
 from adaptive_vtt.fleet.broker import Caps, Member, read_fleet_db
@@ -87,7 +87,7 @@ def test_fleets_over_loopback_keep_the_cap_when_killed() -> None:
     assert sum(row["kills"] for row in rows) >= 6
     for row in rows:
         assert row["kept"], row
-        assert row["answers paid twice"] == 0
+        assert 0 <= row["answered twice"] <= row["calls lost"], row
         assert (row["code"], row["verified"]) == (0, 3)
 
 
@@ -116,8 +116,7 @@ def test_the_table_fits_80_columns_and_says_what_was_lost(
 
 
 def test_it_is_a_command_with_help(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["fleet", "--help"])
+    assert run("fleet", "--help") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "Run several audits under one cap" in shown
     assert "--resume" in shown

@@ -4,7 +4,8 @@ spends no more; and members of a fleet that are killed again and again keep the 
 import os
 import random
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import test_concurrency
 from audits import content, finished, same_targets
 from batched import Client, Provider
+from dying import needs_fork
 from source_spaces import space as source_space
 
 from adaptive_vtt import Audit, QuestionSpace
@@ -232,13 +234,23 @@ def forked(folder: Path, name: str, deadly: float, attempt: int = 0) -> int:
     return pid
 
 
+def ended(pids: Iterable[int]) -> tuple[int, int]:
+    """The first of these children that ends, and its status."""
+    while True:
+        for pid in pids:
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found:
+                return found, status
+        time.sleep(0.001)
+
+
 def killed_until_the_end(folder: Path, deadly: float, most: int) -> int:
     """Runs all members beside each other; those that die go on at once, as long as fewer than
     ``most`` died. How many did."""
     running = {forked(folder, name, deadly): name for name in SEEDS}
     deaths = 0
     while running:
-        pid, status = os.wait()
+        pid, status = ended(running)
         name = running.pop(pid)
         code = os.waitstatus_to_exitcode(status)
         assert code in (0, -signal.SIGKILL)
@@ -248,7 +260,7 @@ def killed_until_the_end(folder: Path, deadly: float, most: int) -> int:
     return deaths
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@needs_fork
 def test_members_that_are_killed_keep_the_cap_and_pay_for_nothing_twice(tmp_path: Path) -> None:
     """20 kills among three audits, before and after a call was charged."""
     Broker.create(tmp_path / FLEET, Caps(CAP, None, 2, {}), list(SEEDS)).close()
@@ -268,11 +280,10 @@ def test_members_that_are_killed_keep_the_cap_and_pay_for_nothing_twice(tmp_path
             lost = found.money - found.spent
             assert sum(bills[found.name]) <= found.money + 1e-6
             assert lost == pytest.approx(round(lost))
-            assert len(paid) == len({call.call for call in kept.calls()})
+            assert len(bills[found.name]) <= len(paid) + round(lost)  # no other is paid for again
     assert caps.at_a_time == 2
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_member_resumed_alone_spends_no_more_than_the_fleet_leaves(tmp_path: Path) -> None:
     Broker.create(tmp_path / FLEET, Caps(12.0, None, 1, {}), list(SEEDS)).close()
     with closing(Broker(tmp_path / FLEET)) as broker:

@@ -3,14 +3,16 @@
 import os
 import signal
 import sqlite3
+import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from judged import JUDGE_PRICE, MODEL_PRICE, Reader, Voluble, audit, digit, read, space
+from dying import Run, Ticks, code_of_child, killed, needs_fork, ticking
+from judged import JUDGE_PRICE, MODEL_PRICE, TRUTH, Reader, Voluble, audit, digit, read, space
 
 import adaptive_vtt as avtt
 from adaptive_vtt.certify.verify import verify
@@ -22,8 +24,6 @@ from adaptive_vtt.models.local.texts import TextModel
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.rejudging import rejudge
-
-TRUTH = sum(Voluble().choice(f"s{k}") != k % 4 for k in range(60)) / 60
 
 
 def rows(journal: Any) -> tuple[Any, ...]:
@@ -37,41 +37,14 @@ def rows(journal: Any) -> tuple[Any, ...]:
 # -- going on ---------------------------------------------------------------------------------
 
 
-def _killed(path: Path, bill: Path, at: int) -> bool:
-    """An audit in a child that dies at the ``at``-th SQL statement or call; whether it did."""
-    child = os.fork()
-    if child:
-        _, status = os.waitpid(child, 0)
-        assert os.waitstatus_to_exitcode(status) in (0, -signal.SIGKILL)
-        return os.WIFSIGNALED(status)
-    try:
-        _run_ticking(path, bill, at)
-        os._exit(0)
-    finally:
-        os._exit(1)
+def _billed(path: Path, bill: Path) -> Run:
+    """The audit that is killed."""
 
-
-def _run_ticking(path: Path, bill: Path, at: int) -> int:
-    ticks = 0
-
-    def tick(_: object = None) -> None:
-        nonlocal ticks
-        ticks += 1
-        if ticks == at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    connect = sqlite3.connect
-
-    def connected(*args: Any, **options: Any) -> sqlite3.Connection:
-        database = connect(*args, **options)
-        database.set_trace_callback(tick)
-        return database
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite3, "connect", connected)
+    def run(tick: Ticks) -> None:
         with _billed_audit(path, bill, tick) as made:
             made.run()
-    return ticks
+
+    return run
 
 
 def _billed_audit(path: Path, bill: Path, tick: Callable[[], None] = lambda: None) -> avtt.Audit:
@@ -98,13 +71,13 @@ def _billed_audit(path: Path, bill: Path, tick: Callable[[], None] = lambda: Non
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@needs_fork
 def test_twenty_kills_cost_no_more_than_is_booked_and_change_no_draw(tmp_path: Path) -> None:
     whole, path, bill = tmp_path / "whole.db", tmp_path / "journal.db", tmp_path / "bill"
-    total = _run_ticking(whole, tmp_path / "other", 0)
-    deaths = sum(_killed(path, bill, 41 + 13 * (k % 5)) for k in range(20))
-    assert deaths >= 10
-    assert total > 200
+    undisturbed, torn = Ticks(), _billed(path, bill)
+    ticking(_billed(whole, tmp_path / "other"), undisturbed)
+    assert undisturbed.count > 200
+    assert sum(killed(torn, 41 + 13 * (k % 5)) is not None for k in range(20)) >= 10
     with _billed_audit(path, bill) as made:
         made.run()
         spent = made.cost
@@ -121,61 +94,54 @@ def test_twenty_kills_cost_no_more_than_is_booked_and_change_no_draw(tmp_path: P
     assert all(known.get(call[0], call)[2] == call[2] for call in calls)
     asked = {row[:2]: row for row in all_judging}
     assert all(asked.get(row[:2], row)[:4] == row[:4] for row in judging)
-    assert len({row[:2] for row in judging}) == len(judging)  # nothing is asked and kept twice
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@needs_fork
 @pytest.mark.parametrize("share", [pytest.param(0.2, marks=pytest.mark.slow), 0.6])
 def test_killed_once_without_a_cap_it_comes_to_the_same_end(tmp_path: Path, share: float) -> None:
-    def made(path: Path) -> avtt.Audit:
-        return audit(JudgeModel(Reader()), journal=path, half_width=0.15)
+    def made(journal: Path | SQLiteJournal) -> avtt.Audit:
+        return audit(JudgeModel(Reader()), journal=journal, half_width=0.15)
 
     with made(tmp_path / "whole.db") as undisturbed:
         undisturbed.run()
         expected = rows(undisturbed.journal)
     stop = int(len(expected[2]) * share)
     path = tmp_path / "journal.db"
-    child = os.fork()
-    if child == 0:
-        with pytest.MonkeyPatch.context() as patch:
-            add = SQLiteJournal.add_judging
 
-            def adding(journal: SQLiteJournal, rows: Any) -> None:
-                add(journal, rows)
-                if rows and rows[-1].position >= stop:
-                    os.kill(os.getpid(), signal.SIGKILL)
+    class Deadly(SQLiteJournal):
+        def add_judging(self, rows: Any) -> None:
+            super().add_judging(rows)
+            if rows and rows[-1].position >= stop:
+                os.kill(os.getpid(), signal.SIGKILL)
 
-            patch.setattr(SQLiteJournal, "add_judging", adding)
-            made(path).run()
-        os._exit(1)
-    os.waitpid(child, 0)
+    assert code_of_child(lambda: made(Deadly(path)).run()) == -signal.SIGKILL
     with made(path) as resumed:
         resumed.run()
         assert rows(resumed.journal) == expected
 
 
 class Slow(Reader):
-    """A judge that is asked while the audit goes on."""
+    """A judge that is asked while the audit goes on, and speaks a while after."""
 
     in_flight = 4
 
     def __init__(self) -> None:
         super().__init__()
-        self.open: list[tuple[Future[Any], Prompt]] = []
+        self._pool = ThreadPoolExecutor(1)
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
-        future: Future[Any] = Future()
-        future.set_result(self.ask([prompt])[0])
-        return future
+        return self._pool.submit(self._late, prompt)
+
+    def _late(self, prompt: Prompt) -> Answer | Unanswered:
+        time.sleep(0.002)
+        return self.ask([prompt])[0]  # type: ignore[no-any-return]
 
 
 class Refused(Slow):
     """A judge whose key is wrong."""
 
-    def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
-        future: Future[Any] = Future()
-        future.set_exception(ModelError("model 'reader' at x: http 401: the key is wrong"))
-        return future
+    def _late(self, prompt: Prompt) -> Answer | Unanswered:
+        raise ModelError("model 'reader' at x: http 401: the key is wrong")
 
 
 def test_a_judge_that_can_never_work_ends_the_audit_and_nothing_is_lost(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """Comparisons that are killed, lied to, echoed at and given damaged files."""
 
 import json
-import os
-import signal
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -13,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from audits import content
+from dying import Ticks, killed, needs_fork, ticking
 from loopback import Said, serving
 from test_versus import Skilled, both, space
 
@@ -36,19 +35,6 @@ PROMPT = Prompt(None, ("c0", "c1"), "s0", "identity", 0)
 KILLED: dict[str, Any] = {**PLAIN, "budget": 26, "batch": 2, "canaries": 2}
 
 
-class Killer:
-    """Kills this process at the n-th SQL statement, having noted which that was; 0: never."""
-
-    def __init__(self, path: Path, kill_at: int) -> None:
-        self.path, self.kill_at, self.ticks = path, kill_at, 0
-
-    def __call__(self, statement: str) -> None:
-        self.ticks += 1
-        if self.ticks == self.kill_at:
-            self.path.write_text(statement)
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
 class Billed(Skilled):
     """Notes what it answered where no crash can undo it; each answer is paid for."""
 
@@ -62,51 +48,25 @@ class Billed(Skilled):
         return super()._answer(prompt)
 
 
-def compare(folder: Path, name: str, **options: Any) -> Counter[str]:
+def compare(folder: Path, name: str) -> Counter[str]:
     """Runs a comparison to its end; how often each answer was paid for."""
     bill = folder / f"{name}.bill"
     a, b = Billed("old", 0.6, bill), Billed("new", 0.9, bill)
     questions = QuestionSpace(tiny_dataset(6, 3), ["identity", "gaussian_noise"])
-    given = {**KILLED, **options}
-    with Versus(questions, a, b, journal=folder / f"{name}.db", **given) as versus:
+    with Versus(questions, a, b, journal=folder / f"{name}.db", **KILLED) as versus:
         versus.run()
     return Counter(bill.read_text().splitlines())
-
-
-def run_and_kill(folder: Path, name: str, kill_at: int, **options: Any) -> int:
-    """``compare`` in a child that dies at a statement; how many statements there were."""
-    killer = Killer(folder / f"{name}.killed", kill_at)
-    connect = sqlite3.connect
-
-    def connected(*args: Any, **given: Any) -> sqlite3.Connection:
-        database = connect(*args, **given)
-        database.set_trace_callback(killer)
-        return database
-
-    child = os.fork()
-    if child == 0:
-        try:
-            sqlite3.connect = connected  # type: ignore[assignment]
-            compare(folder, name, **options)
-            (folder / f"{name}.ticks").write_text(str(killer.ticks))
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) in (0, -signal.SIGKILL)
-    ticks = folder / f"{name}.ticks"
-    return int(ticks.read_text()) if ticks.exists() else 0
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, Counter[str]]:
     """Its folder, how many statements it took, and its bill."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    ticks = run_and_kill(folder, "whole", 0)
-    return folder, ticks, Counter((folder / "whole.bill").read_text().splitlines())
+    folder, tick = tmp_path_factory.mktemp("undisturbed"), Ticks()
+    ticking(lambda _: compare(folder, "whole"), tick)
+    return folder, tick.count, Counter((folder / "whole.bill").read_text().splitlines())
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@needs_fork
 @pytest.mark.parametrize(
     "moment", [pytest.param(i / 29, marks=[pytest.mark.slow] * bool(i % 5)) for i in range(30)]
 )
@@ -115,10 +75,11 @@ def test_killed_at_any_statement_it_pays_for_no_half_twice(
 ):
     """But for the answer that was on its way to the disk: that one may be asked again."""
     folder, ticks, bill = undisturbed
-    run_and_kill(tmp_path, "torn", 1 + round(moment * (ticks - 1)))
+    last = killed(lambda _: compare(tmp_path, "torn"), 1 + round(moment * (ticks - 1)))
+    assert last is not None
     paid = compare(tmp_path, "torn")
     more = paid - bill
-    keeping = (tmp_path / "torn.killed").read_text().startswith("INSERT OR REPLACE INTO answers")
+    keeping = last.startswith("INSERT OR REPLACE INTO answers")
     assert not bill - paid
     assert more.total() <= (2 if keeping else 0)  # of a block of two
     with (

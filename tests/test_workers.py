@@ -160,8 +160,9 @@ def test_killed_workers_leave_no_trace_in_what_was_answered(two: Workers) -> Non
     disturbed = audit(two, strike)
     assert rows(disturbed) == rows(whole)
     assert {a.unanswered for c in disturbed.journal.calls() for a in c.answers} == {None}
-    assert disturbed.interrupted == two._pool.lost == two._pool.deaths == 2
-    assert two.statistics() == {"workers": 2, "workers_died": 2, "calls_lost": 2}
+    lost = disturbed.interrupted  # a worker may be killed between two calls
+    assert lost == two._pool.lost <= two._pool.deaths == 2
+    assert two.statistics() == {"workers": 2, "workers_died": 2, "calls_lost": lost}
 
 
 SLOW = [pytest.param(how, marks=pytest.mark.slow) for how in (signal.SIGINT, signal.SIGTERM)]
