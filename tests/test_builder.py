@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.synthetic.phantom import Phantom, phantom
 from adaptive_vtt.datasets.vqa.boxes import distractors, shared
-from adaptive_vtt.datasets.vqa.question_building import Built, build, write_tsv
+from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, write_tsv
 from adaptive_vtt.datasets.vqa.question_making import MANY
 from adaptive_vtt.datasets.vqa.selection import k_centre
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations.visual_prompts import COLOURS, regions
+from adaptive_vtt.types import Sample
 
 CONCEPTS = ["polyp", "instrument", "stool", "blood"]
 OVERLAP = 0.1
@@ -28,6 +30,24 @@ def scenes() -> Phantom:
 @pytest.fixture(scope="module")
 def built(scenes: Phantom) -> list[Built]:
     return build(scenes, concepts=CONCEPTS, counts={"polyp": "polyps"}, overlap=OVERLAP, seed=1)
+
+
+def test_choosing_and_making_look_at_each_image_once(
+    scenes: Phantom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: Counter[int] = Counter()
+    sample = Phantom.sample
+
+    def counted(self: Phantom, index: int) -> Sample:
+        looked[index] += 1
+        return sample(self, index)
+
+    monkeypatch.setattr(Phantom, "sample", counted)
+    chosen = choose(scenes, concepts=CONCEPTS, counts={"polyp": "polyps"}, per_class=3)
+    assert set(looked.values()) == {1}
+    assert any(kind == "counting" for _, kind, _ in chosen.places)
+    assert len(list(chosen)) == len(chosen)
+    assert max(looked.values()) == 2
 
 
 def test_every_kind_is_made(built: list[Built]) -> None:

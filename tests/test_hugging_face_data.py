@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.datasets import from_hugging_face
+from adaptive_vtt.datasets.formats import arrow_images
 from adaptive_vtt.datasets.formats.arrow_images import opened_parquet
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import UNKNOWN
@@ -140,6 +142,41 @@ def test_masks_are_of_pixel_values_or_of_what_is_bright(tmp_path: Path) -> None:
     bright = from_hugging_face(path, mask_column="parts", image_column="image")
     assert bright.concepts == ("parts",)
     assert bright.counts.tolist() == [[4, 0]]  # 1 and 2 are dark
+
+
+def test_masks_are_found_in_one_pass_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To fetch them one by one reads each group again up to every row."""
+    masks = [np.full((6, 8), 255 * (k % 3 == 0), np.uint8) for k in range(40)]
+    rows = {"image": [stored(SEEN[0])] * 40, "part": [stored(mask) for mask in masks]}
+    parquet.write_table(pyarrow.table(rows), tmp_path / "p.parquet", row_group_size=25)
+    read: list[str] = []
+    cells = arrow_images._cells
+
+    def counted(file: Path, group: int, column: str) -> Iterator[Any]:
+        for cell in cells(file, group, column):
+            read.append(column)
+            yield cell
+
+    monkeypatch.setattr(arrow_images, "_cells", counted)
+    found = from_hugging_face(tmp_path / "p.parquet", image_column="image", mask_column="part")
+    assert read.count("part") == 40
+    assert found.counts.tolist() == [[26, 14]]
+    assert found.sample(39).masks["part"].all()
+
+
+@pytest.mark.parametrize("write", [saved, in_parquet])
+def test_images_tell_their_size_without_being_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any
+) -> None:
+    found = from_hugging_face(write(tmp_path / "pets", animals()))
+
+    def refused(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(arrow_images, "read_image", refused)
+    assert found.pixels(np.array([0, 3, 3])).tolist() == [48, 48, 48]
 
 
 def test_questions_and_all_their_right_answers(tmp_path: Path) -> None:

@@ -367,6 +367,17 @@ def test_fields_are_found_by_the_samples_names(tmp_path: Path) -> None:
         fields(replace(tissue(), id="b"))
 
 
+def test_one_field_of_all_images_is_read_once(tmp_path: Path) -> None:
+    shown = disc(0.5, 0.5, 0.3)
+    cv2.imwrite(str(tmp_path / "a.png"), shown.astype(np.uint8) * 255)
+    fields = FieldFiles(tmp_path / "a.png")
+    assert np.array_equal(fields(tissue()), shown)
+    (tmp_path / "a.png").unlink()
+    assert np.array_equal(fields(replace(tissue(), id="another")), shown)
+    with pytest.raises(ValueError, match="read-only"):
+        fields(tissue())[0, 0] = True
+
+
 def test_similar_cut_outs_are_those_of_pictures_like_the_target(tmp_path: Path) -> None:
     image, mask = rod()
     for stem, factor in {"dark": 0.3, "middle": 0.6, "light": 1.0, "lighter": 1.1}.items():

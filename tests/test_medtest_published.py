@@ -114,6 +114,12 @@ def test_targets_find_their_rates() -> None:
     assert rates(of_words, ["normal"], "ContainsTruth", None) == {}
 
 
+def test_tables_are_made_once() -> None:
+    """A report asks for them at each of its targets."""
+    assert error_finding_rates("iou", 0.5) is error_finding_rates("iou", 0.5)
+    assert classification() is classification()
+
+
 def test_report_shows_them_beside_the_audit() -> None:
     page = render(masks())
     section = page[page.index('id="medtest-published"') :]

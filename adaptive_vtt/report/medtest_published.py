@@ -43,11 +43,13 @@ _NAMES = {
 """The thesis's names of the relations -> ours."""
 
 
+@cache
 def error_finding_rates(metric: str = "dice", threshold: float = 0.25) -> pd.DataFrame:
     """EFR in 0..1 (Tables 3 to 10): one row per relation, columns (model, set), and under
     (model, "all") the average over the four sets, weighted by their sizes.
 
-    Raises InputError for a metric or a threshold that the thesis does not have.
+    Kept: never write to it. Raises InputError for a metric or a threshold that the thesis does not
+    have.
     """
     if metric not in METRICS:
         raise unknown("metric", metric, METRICS, "published EFR")
@@ -65,9 +67,11 @@ def error_finding_rates(metric: str = "dice", threshold: float = 0.25) -> pd.Dat
     return pd.DataFrame(columns).rename(index=_NAMES)
 
 
+@cache
 def classification() -> pd.DataFrame:
     """Tables 17 and 18: one row per relation and "Original"; columns (model, figure), the
-    figures being accuracy, cohen_kappa and f1. Averages over rows are left out."""
+    figures being accuracy, cohen_kappa and f1. Averages over rows are left out. Kept: never
+    write to it."""
     tables = _tables()["classification"]
     parts = {
         model: pd.DataFrame.from_dict(tables[model], orient="index", columns=tables["columns"])

@@ -303,8 +303,7 @@ def _masks(
     """Concept -> a mask per row, None where nothing is inside; every one is decoded once."""
     wanted: Mapping[str, int | None] = {column: None} if values is None else values
     found: dict[str, list[StoredMask | None]] = {concept: [] for concept in wanted}
-    for index in range(len(images)):
-        image = images[index]
+    for index, image in enumerate(images):
         for concept, value in wanted.items():
             inside = image > MASK_THRESHOLD if value is None else image[..., 0] == value
             found[concept].append(StoredMask(images, index, value) if inside.any() else None)

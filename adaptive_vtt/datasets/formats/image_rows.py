@@ -8,22 +8,20 @@ import binascii
 import csv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar, cast
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 import numpy as np
 
 from ...errors import InputError, one_line, unknown
 from ...types import Image
-from ...utils.extras import pip_install
-from ...utils.image_files import MAX_PIXELS, read_image
+from ...utils.image_files import MAX_PIXELS
 from ...utils.image_headers import declared_size
 from ...utils.tables import MOST_HEADER, check_columns, check_width
+from .arrow_images import BATCH, InFile, Place, parquet_file, value_at
 
 IMAGE = "image"
-BATCH = 16
-"""Rows of a Parquet file that are in memory at a time."""
 _LONG = 1024
 """Length in bytes from which a field is taken for the image and cut out before the row is
 parsed."""
@@ -73,27 +71,8 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class _Stored:
-    """Base: reads like a path, so that images.read_image takes it for one."""
-
-    name: str
+class _InText(InFile):
     pixels: float
-
-    def data(self) -> bytes:
-        raise TypeError(f"{type(self).__name__} defines no data")
-
-    def read_bytes(self) -> bytes:
-        return self.data()
-
-    def __str__(self) -> str:
-        return self.name
-
-    def decoded(self, where: str) -> Image:
-        return read_image(cast(Path, self), where)
-
-
-@dataclass(frozen=True)
-class _InText(_Stored):
     file: Path
     offset: int
     length: int
@@ -105,13 +84,12 @@ class _InText(_Stored):
 
 
 @dataclass(frozen=True)
-class _InParquet(_Stored):
-    file: Path
-    group: int
-    row: int
+class _InParquet(InFile):
+    pixels: float
+    place: Place
 
     def data(self) -> bytes:
-        return _bytes(_cell(self.file, self.group, self.row), self.name)
+        return _bytes(value_at(self.place, IMAGE), self.name)
 
 
 def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Row]:
@@ -142,16 +120,16 @@ def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterato
     Raises InputError for a file that cannot be read, columns that are missing, and where
     pyarrow is.
     """
-    file = _parquet(path)
+    file = parquet_file(path)
     check_columns(len(file.schema_arrow.names), path)
     _check_header(file.schema_arrow.names, needed, path)
     number = 0
     for group in range(file.num_row_groups):
         batches = file.iter_batches(BATCH, row_groups=[group])
         cells = (row for batch in batches for row in batch.to_pylist())
-        for place, row in enumerate(cells):
+        for at, row in enumerate(cells):
             number += 1
-            stored = _InParquet(f"{path}, row {number}", np.nan, path, group, place)
+            stored = _InParquet(f"{path}, row {number}", np.nan, Place(path, group, at))
             found = reading.attempt(partial(_parquet_row, stored, row))
             if found is not None:
                 yield found
@@ -236,36 +214,6 @@ def _checked(data: bytes, where: str) -> float:
             f"{MAX_PIXELS} pixels"
         )
     return float(size[0] * size[1])
-
-
-def _parquet(path: Path) -> Any:
-    try:
-        import pyarrow.parquet  # type: ignore[import-untyped]
-    except ImportError:
-        raise InputError(
-            f"{path}: reading Parquet needs pyarrow: {pip_install('parquet')}"
-        ) from None
-    try:
-        # page by page: by default a whole row group of images would be in memory
-        return pyarrow.parquet.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot read a table: {one_line(error)}") from None
-
-
-def _cell(path: Path, group: int, row: int) -> Any:
-    """The image of one row: of its group, one batch is in memory at a time."""
-    file = _opened(path)
-    batches = file.iter_batches(BATCH, row_groups=[group], columns=[IMAGE])
-    for batch in batches:
-        if row < len(batch):
-            return batch.column(0)[row].as_py()
-        row -= len(batch)
-    raise InputError(f"{path}: the file has changed while it was in use")
-
-
-@lru_cache(maxsize=8)
-def _opened(path: Path) -> Any:
-    return _parquet(path)
 
 
 def _bytes(value: Any, where: str) -> bytes:

@@ -20,8 +20,8 @@ from ...errors import InputError, unknown
 from ...types import Image, Sample
 from ...utils.random_streams import generator
 from ..base import Dataset, adapted_dataset
-from .marked import is_boxed
-from .question_making import MAKERS, MANY, Made, Plan, as_text, class_of, count, subjects
+from .counting import Number, counting_subjects, large_numbers, numbers_in
+from .question_making import MAKERS, Made, Plan, as_text, class_of, subjects
 from .question_table import QUALITY, ImageFormat, Line, write_questions
 from .selection import k_centre, look
 from .taxonomy import ROLES
@@ -50,9 +50,9 @@ class Built:
 class Chosen:
     """Which questions are to be made; going through them makes them, one at a time.
 
-    They come in the order of the samples, so that each image is decoded once. The right option
-    stands at every place equally often, within a kind and a number of options, but where options
-    have an order of their own.
+    They come in the order of the samples, so that each image is decoded once more than in the
+    choosing. The right option stands at every place equally often, within a kind and a number of
+    options, but where options have an order of their own.
     """
 
     dataset: Dataset
@@ -131,7 +131,8 @@ def choose(
     it is called in questions. ``grades``: what is graded -> the metadata column of its grade.
     ``similar``: sides of a wrong box over those of the right one; ``overlap``: the largest share of
     the smaller of two boxes that may be shared, 0 to 1. Where no four such boxes fit, there is no
-    question, nor about a region whose box is less than ``smallest``, a share of the image.
+    question, nor about a region whose box is less than ``smallest``, a share of the image. Each
+    image is decoded once.
     Raises InputError for unknown kinds, concepts, roles and columns, and values out of range.
     """
     plan = Plan(
@@ -147,8 +148,11 @@ def choose(
     _check(dataset, kinds, plan)
     if per_class is not None and per_class < 1:
         raise InputError(f"build: expected at least 1 question per class, got {per_class}")
-    plan = _counting(dataset, kinds, replace(plan, levels=_levels(dataset, plan)))
-    pool, looks = _pool(dataset, kinds, plan, seed, embed if per_class else None)
+    plan = replace(plan, levels=_levels(dataset, plan))
+    places, numbers, looks = _seen(dataset, kinds, plan, seed, embed if per_class else None)
+    plan = replace(plan, numbers=large_numbers(one for _, one in numbers))
+    places += [(k, "counting", subject) for k, subject in counting_subjects(numbers, plan)]
+    pool = _pool(places, kinds, plan)
     taken = [place for class_ in pool.values() for place in _chosen(class_, looks, per_class)]
     return Chosen(dataset, plan, tuple(taken), seed)
 
@@ -186,36 +190,13 @@ def _levels(dataset: Dataset, plan: Plan) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _counting(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> Plan:
-    """The plan with what can be counted, and the numbers that occur where most images that show a
-    concept show more than four of it.
-
-    A mask's pieces are told apart up to six, too few to choose among.
-    """
-    if "counting" not in kinds:
-        return plan
-    seen: dict[str, list[int]] = {}
-    countable = set(plan.counts)
-    for index in range(len(dataset)):
-        sample = dataset.sample(index)
-        for concept in plan.concepts:
-            if sample.truth.get(concept) != 1 or sample.image is None:
-                continue
-            boxed = is_boxed(sample, concept)
-            if boxed or concept in sample.masks:
-                countable.add(concept)
-            if boxed or as_text(sample.metadata.get(plan.counts.get(concept, ""))):
-                seen.setdefault(concept, []).append(count(sample, concept, plan))
-    most = len(MANY) - 2
-    many = {c: tuple(sorted(set(n) - {0})) for c, n in seen.items() if np.median(n) > most}
-    return replace(plan, numbers=many, countable=frozenset(countable))
-
-
-def _pool(
+def _seen(
     dataset: Dataset, kinds: Sequence[str], plan: Plan, seed: int, embed: Embed | None
-) -> tuple[dict[tuple[str, str], list[_Place]], dict[int, npt.NDArray[np.float64]]]:
-    """(kind, class) -> the questions that can be made, and the looks of the samples."""
-    pool: dict[tuple[str, str], list[_Place]] = {}
+) -> tuple[list[_Place], list[tuple[int, Number]], dict[int, npt.NDArray[np.float64]]]:
+    """What one look at each sample tells: the questions that can be made, but for counting, whose
+    options depend on all samples; the numbers for these, where wanted; and the samples' looks."""
+    places: list[_Place] = []
+    numbers: list[tuple[int, Number]] = []
     looks: dict[int, npt.NDArray[np.float64]] = {}
     for index in range(len(dataset)):
         sample = dataset.sample(index)
@@ -226,15 +207,28 @@ def _pool(
                 f"{dataset.name}: expected images with labels, got questions in words, which can "
                 "be asked as they are"
             )
-        for kind in kinds:
-            for subject in subjects(kind, sample, plan):
-                place = (index, kind, subject)
-                if _made(sample, place, plan, seed) is not None:
-                    pool.setdefault((kind, class_of(subject, plan)), []).append(place)
+        if "counting" in kinds:
+            numbers += [(index, one) for one in numbers_in(sample, plan)]
+        asked = [
+            (k, about) for k in kinds if k != "counting" for about in subjects(k, sample, plan)
+        ]
+        found = [(index, kind, about) for kind, about in asked]
+        places += [place for place in found if _made(sample, place, plan, seed) is not None]
         if embed is not None:
             looks[index] = np.ravel(np.asarray(embed(sample.image), np.float64))
+    return places, numbers, looks
+
+
+def _pool(
+    places: Iterable[_Place], kinds: Sequence[str], plan: Plan
+) -> dict[tuple[str, str], list[_Place]]:
+    """(kind, class) -> its questions, in the order of kinds and classes."""
+    pool: dict[tuple[str, str], list[_Place]] = {}
+    for place in places:
+        _, kind, subject = place
+        pool.setdefault((kind, class_of(subject, plan)), []).append(place)
     order = sorted(pool, key=lambda klass: (list(kinds).index(klass[0]), klass[1]))
-    return {klass: pool[klass] for klass in order}, looks
+    return {klass: pool[klass] for klass in order}
 
 
 def _made(sample: Sample, place: _Place, plan: Plan, seed: int) -> Made | None:

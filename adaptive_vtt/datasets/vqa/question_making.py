@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
 from ...relations.visual_prompts import (
     COLOURS,
     Box,
@@ -29,7 +28,8 @@ APART = 0.25
 numbers that occur: in a crowd nobody counts to one."""
 MARKED = 4
 """Regions that a question about several of them marks, at most."""
-_AS = ", answer "
+AS = ", answer "
+"""Between a concept and the right answer in a subject."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,7 @@ class Plan:
     """What questions may be about, and what wrong boxes may be like; see ``build``.
 
     ``levels``: what is graded -> the grades that occur; ``numbers``: concept -> the numbers that
-    occur, where they are too large for MANY; ``countable``: concepts whose number is known
-    somewhere, so that none is not the only number there is.
+    occur, where they are too large for MANY.
     """
 
     concepts: tuple[str, ...]
@@ -78,7 +77,6 @@ class Plan:
     grades: Mapping[str, str] = field(default_factory=dict)
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    countable: frozenset[str] = frozenset()
 
     def role(self, concept: str) -> Role:
         """What the concept is; see ``taxonomy.ROLES``."""
@@ -96,13 +94,14 @@ class Plan:
 def subjects(kind: str, sample: Sample, plan: Plan) -> list[str]:
     """What questions of this kind about this sample would be about: their classes.
 
-    The right answer of presence, severity and counting questions belongs to the class, too.
+    The right answer of presence and severity questions belongs to the class, too. Those of
+    counting follow from the numbers of all samples: ``counting.counting_subjects``.
     """
     there = [c for c in plan.concepts if sample.truth.get(c) == 1]
     known = [c for c in plan.concepts if c in sample.truth]
     if kind == "presence":
         looked_for = [c for c in known if plan.role(c).presence]
-        return [f"{c}{_AS}{'Yes' if c in there else 'No'}" for c in looked_for]
+        return [f"{c}{AS}{'Yes' if c in there else 'No'}" for c in looked_for]
     if kind == "type":  # one of them is there, and at least one of its sort is not
         alone = [c for c in there if not set(plan.alike(c)) & set(there)]
         return [c for c in alone if plan.role(c).naming and set(plan.alike(c)) & set(known)]
@@ -112,18 +111,15 @@ def subjects(kind: str, sample: Sample, plan: Plan) -> list[str]:
             for w, c in plan.grades.items()
             if sample.truth.get(w, 1) == 1
         }
-        return [f"{what}{_AS}{grade}" for what, grade in graded.items() if grade]
-    if kind == "counting":
-        counted = [c for c in known if plan.role(c).counting and _countable(sample, c, plan)]
-        return [f"{c}{_AS}{_option(count(sample, c, plan), c, plan)}" for c in counted]
+        return [f"{what}{AS}{grade}" for what, grade in graded.items() if grade]
     return [c for c in there if _is_large(sample, c, plan)]
 
 
 def class_of(subject: str, plan: Plan) -> str:
     """The class of a subject: large numbers are one, as each occurs in few images."""
-    concept, _, answer = subject.partition(_AS)
+    concept, _, answer = subject.partition(AS)
     large = concept in plan.numbers and answer.isdigit() and int(answer) >= len(MANY) - 1
-    return f"{concept}{_AS}{MANY[-1]}" if large else subject
+    return f"{concept}{AS}{MANY[-1]}" if large else subject
 
 
 def _is_large(sample: Sample, concept: str, plan: Plan) -> bool:
@@ -138,7 +134,7 @@ def _covers(region: Region, plan: Plan) -> bool:
 
 
 def _presence(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
-    concept, _, answer = subject.partition(_AS)
+    concept, _, answer = subject.partition(AS)
     question = worded("presence", rng, subject=plan.word(concept))
     task, subtask = plan.role(concept).presence or ("", "")
     right = int(answer == "No")
@@ -152,7 +148,7 @@ def _type(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) ->
 
 
 def _severity(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
-    what, _, right = subject.partition(_AS)
+    what, _, right = subject.partition(AS)
     others = [level for level in plan.levels[what] if level != right]
     if not others:
         return None
@@ -162,7 +158,7 @@ def _severity(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator
 
 
 def _counting(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator) -> Made | None:
-    concept, _, answer = subject.partition(_AS)
+    concept, _, answer = subject.partition(AS)
     boxed = concept not in sample.masks and sample.boxes
     question = worded("counting boxes" if boxed else "counting", rng, subject=plan.word(concept))
     task, subtask = plan.role(concept).counting or ("", "")
@@ -170,7 +166,7 @@ def _counting(sample: Sample, subject: str, plan: Plan, rng: np.random.Generator
     if concept not in plan.numbers:
         return Made(image, question, MANY, MANY.index(answer), task, subtask, ordered=True)
     right = int(answer)
-    apart = max(1, APART * right)
+    apart = least_apart(right)
     others: list[int] = []
     for number in rng.permutation(np.array(plan.numbers[concept])).tolist():
         if all(abs(number - other) >= apart for other in (right, *others)):
@@ -349,42 +345,9 @@ def as_text(value: Any) -> str:
     return "" if value is None or value != value else str(value).strip()
 
 
-def _countable(sample: Sample, concept: str, plan: Plan) -> bool:
-    """Whether the number is known: an empty cell says that nobody counted."""
-    if concept not in plan.countable:
-        return False
-    if concept in plan.counts:
-        column = plan.counts[concept]
-        return column not in sample.metadata or as_text(sample.metadata[column]) != ""
-    marked = concept in sample.masks or is_boxed(sample, concept)
-    return marked or sample.truth.get(concept) == 0
-
-
-def count(sample: Sample, concept: str, plan: Plan) -> int:
-    """How many there are: as a column says, else boxes, else connected pieces of the mask.
-
-    Raises InputError for a column that is not there, or holds no whole number.
-    """
-    if concept in plan.counts:
-        column = plan.counts[concept]
-        if column not in sample.metadata:
-            raise InputError(f"build: sample {sample.id!r} has no metadata column {column!r}")
-        value = sample.metadata[column]
-        try:
-            number = int(value)
-        except (TypeError, ValueError):
-            number = -1
-        if number < 0:
-            raise InputError(
-                f"build: sample {sample.id!r}, column {column!r}: expected a whole number of "
-                f"{concept!r}, 0 or more, got {value!r}"
-            )
-        return number
-    return 0 if sample.truth.get(concept) == 0 else len(places(sample, concept))
-
-
-def _option(number: int, concept: str, plan: Plan) -> str:
-    return str(number) if concept in plan.numbers else MANY[min(number, len(MANY) - 1)]
+def least_apart(right: int) -> float:
+    """How far from the right number the other options are."""
+    return max(1, APART * right)
 
 
 def _copy(sample: Sample) -> Image:

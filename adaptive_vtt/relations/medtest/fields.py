@@ -30,12 +30,18 @@ class FieldFiles:
 
     def __call__(self, sample: Sample) -> Mask:
         """H x W, False on the black frame."""
-        file = self._files.get(sample.id) or self._files.get(Path(sample.id).stem)
         if not self._path.is_dir():
-            file = self._path
+            return self._of_all
+        file = self._files.get(sample.id) or self._files.get(Path(sample.id).stem)
         if file is None:
             raise InputError(f"visible field {str(self._path)!r}: no mask for {sample.id!r}")
-        mask: Mask = read_image(file, f"visible field {file.name!r}").max(axis=2) > 127
+        return _read(file)
+
+    @cached_property
+    def _of_all(self) -> Mask:
+        """The one field of all images, not to be written to."""
+        mask = _read(self._path)
+        mask.flags.writeable = False
         return mask
 
     @cached_property
@@ -45,3 +51,8 @@ class FieldFiles:
         for file in self._files.values():
             digest.update(file.name.encode() + hashlib.blake2b(file.read_bytes()).digest())
         return f"field {digest.hexdigest()}"
+
+
+def _read(file: Path) -> Mask:
+    mask: Mask = read_image(file, f"visible field {file.name!r}").max(axis=2) > 127
+    return mask

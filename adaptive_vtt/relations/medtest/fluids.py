@@ -1,5 +1,7 @@
 """Drawn stool and blood: noise shaped into pieces, coloured by their depth, lit as wet."""
 
+from functools import cache
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -186,16 +188,21 @@ def _blob(rng: np.random.Generator) -> Floats:
     return 1 - np.hypot(x, y) / (0.62 * (1 + 0.42 * np.tanh(1.8 * outline)))
 
 
+@cache
 def _dome() -> Floats:
     """1 in the middle, 0 on a circle within the canvas, negative beyond."""
     x, y = _plane()
-    return 1 - 1.3 * (x * x + y * y)
+    dome = 1 - 1.3 * (x * x + y * y)
+    dome.flags.writeable = False
+    return dome
 
 
+@cache
 def _plane() -> tuple[Floats, Floats]:
     """x and y of each pixel, -1..1."""
     at = (np.arange(SIDE, dtype=np.float32) + 0.5) / SIDE * 2 - 1
     x, y = np.meshgrid(at, at)
+    x.flags.writeable = y.flags.writeable = False
     return x, y
 
 

@@ -59,21 +59,12 @@ def _in_lines(letters: Levels) -> Levels:
     reach = max(1, round(GAP * float(np.median(height[1:]))))
     joined = cv2.dilate(letters, np.ones((1, 2 * reach + 1), np.uint8))
     _, lines = cv2.connectedComponents(joined, connectivity=8)
-    columns, rows = np.rint(stats[:, [0, 1]]).astype(int).T
-    first = np.array([_line_of(lines, labels, n, columns[n], rows[n]) for n in range(len(stats))])
+    line_of = np.full(len(stats), -1)  # of the ground, none
+    inside = labels > 0
+    line_of[labels[inside]] = lines[inside]  # all pixels of a letter are of one line
     keep = np.zeros(len(stats), np.uint8)
-    for line in set(first[1:].tolist()):
-        members = np.flatnonzero(first == line)
+    for line in set(line_of[1:].tolist()):
+        members = np.flatnonzero(line_of == line)
         level = np.ptp(centres[members, 1]) <= 0.6 * height[members].max()
         keep[members] = len(members) >= LETTERS and level
     return keep[labels]
-
-
-def _line_of(
-    lines: npt.NDArray[np.int32], labels: npt.NDArray[np.int32], letter: int, x: int, y: int
-) -> int:
-    """The line that a letter belongs to, by a pixel of its topmost row; -1 for the ground."""
-    if letter == 0:
-        return -1
-    place = x + int(np.argmax(labels[y, x:] == letter))
-    return int(lines[y, place])
