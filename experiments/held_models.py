@@ -1,4 +1,4 @@
-"""The models that ``experiments.workers`` has held by workers: light, so that workers start soon.
+"""The models that experiments have held by workers: light, so that workers start soon.
 
 Each call is noted in the file that AVTT_HELD_CALLS names, before anything is computed: that is the
 bill, whatever became of the call.
@@ -32,15 +32,20 @@ class Held(ModelDefaults):
         return [self._answer(prompt) for prompt in prompts]
 
     def _answer(self, prompt: Prompt) -> Answer:
-        if (path := os.environ.get(CALLS)) is not None:
-            with open(path, "a") as bill:
-                bill.write(f"{os.getpid()}\n")
+        note()
         if self._computes:
             compute()
         else:
             time.sleep(SECONDS)
         key = f"held/{prompt.sample_id}/{prompt.relation}/{prompt.severity}"
         return Answer(tuple(generator(0, key).random(len(prompt.concepts)).tolist()), cost=1.0)
+
+
+def note() -> None:
+    """Writes the call on the bill, where there is one."""
+    if (path := os.environ.get(CALLS)) is not None:
+        with open(path, "a") as bill:
+            bill.write(f"{os.getpid()}\n")
 
 
 def compute() -> None:
@@ -52,3 +57,36 @@ def compute() -> None:
 
 sleeping = Held("sleeping", computes=False)
 computing = Held("computing", computes=True)
+
+
+LOOKS = ("ulcer", "polyp", "bleeding", "normal")
+"""The options of the questions that the student is asked."""
+STUDENT_PRICE = 0.001
+_ORDINALS = ("first", "second", "third", "fourth")
+
+
+class Student(ModelDefaults):
+    """Chooses the wrong option in a fifth of its answers, and names none in a third of them."""
+
+    name = "student"
+    answers = "one"
+    needs_image = False
+    most_cost = STUDENT_PRICE
+    version = "1"
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [self._answer(prompt) for prompt in prompts]
+
+    def _answer(self, prompt: Prompt) -> Answer:
+        note()
+        time.sleep(SECONDS / 5)
+        key = f"student/{prompt.sample_id}/{prompt.relation}/{prompt.severity}"
+        errs, vague = generator(0, key).random(2) < (0.2, 0.33)
+        place = (int(prompt.sample_id[1:]) + errs) % len(LOOKS)
+        said = (
+            f"Of those that you list it is the {_ORDINALS[place]} one." if vague else "ABCD"[place]
+        )
+        return Answer((said,), STUDENT_PRICE)
+
+
+student = Student()

@@ -1,11 +1,13 @@
 """A judge's calls and their money at odd moments."""
 
-from concurrent.futures import Future
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from judged import Reader, Voluble, audit
+from judged import LOOKS, MODEL_PRICE, Reader, Voluble, audit
 
+from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models.base import CallLost
@@ -83,6 +85,41 @@ def test_a_call_of_a_judge_whose_worker_died_is_lost_and_asked_again() -> None:
     judging.send(made.journal)
     assert judge.sent[-1][1].asks == judge.sent[0][1].asks
     assert made.journal.facts()["judge_interrupted"] == 1
+
+
+def test_money_kept_for_a_judge_that_has_not_spoken_does_not_end_the_audit() -> None:
+    class Mortal(Voluble):
+        """Describes all that it sees; a worker dies of its fourth call."""
+
+        in_flight, adapts = 4, False
+
+        def reply(self, sample: str) -> str:
+            return f"I see {LOOKS[self.choice(sample)]} ({sample})."
+
+        def submit(self, prompt: Prompt) -> "Future[Any]":
+            done: Future[Any] = Future()
+            if len(self.asked) == 3:
+                self.asked.append("died")
+                done.set_exception(CallLost("died"))
+            else:
+                done.set_result(self.ask([prompt])[0])
+            return done
+
+    class Dear(Reader):
+        """May cost twelve times what it does, and takes its time."""
+
+        in_flight, adapts, most_cost = 4, False, 3.0
+
+        def submit(self, prompt: Prompt) -> "Future[Any]":
+            return pool.submit(lambda: (time.sleep(0.01), self.ask([prompt])[0])[1])
+
+    with ThreadPoolExecutor(1) as pool:
+        made = audit(JudgeModel(Dear()), Mortal(), max_cost=16.0, half_width=0.01)
+        result = made.run()
+    assert "was spent" in str(result.reason)
+    assert made.interrupted == 1
+    assert result.cost + MODEL_PRICE > 16.0 - MODEL_PRICE - Dear.most_cost
+    verify(made.journal)
 
 
 def test_the_same_words_are_asked_once_also_when_they_come_together() -> None:

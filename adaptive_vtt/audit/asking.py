@@ -134,13 +134,14 @@ class Audit:
         self._hearing.judge(wait_for=not isinstance(self.model, ConcurrentModel))
         if len(self._queue.ready()) < n:
             self._draw(n)
-        while not (self._queue.ready() or self._queue.under_way) and self._hearing.judge():
+        calls = self._sendable(n)
+        while not (calls or self._queue.under_way) and self._hearing.judge():  # sets money free
             self._draw(n)
-        ready = self._queue.ready()[:n]
-        calls = self.affordable(ready, self._queue.under_way)
+            calls = self._sendable(n)
         if self._budget.send(calls):
             self.journal.set_facts(**self._budget.facts())
-        stuck = (ready or self._judging) and not calls and not self._queue.under_way
+        waits = self._queue.ready() or self._judging
+        stuck = waits and not calls and not self._queue.under_way
         if stuck and not self._paused:
             self._draw_order.learn()
             self._end()  # what waits can no longer be afforded
@@ -165,6 +166,10 @@ class Audit:
     def waiting(self) -> int:
         """How many calls may be made now without another draw."""
         return len(self._queue.ready())
+
+    def _sendable(self, n: int) -> list[Call]:
+        """Up to ``n`` calls that were drawn and can be paid for."""
+        return self.affordable(self._queue.ready()[:n], self._queue.under_way)
 
     def affordable(self, calls: Sequence[Call], sent: int) -> list[Call]:
         """Those of the calls that the cap allows beside ``sent`` calls on their way."""
