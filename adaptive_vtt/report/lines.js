@@ -122,7 +122,8 @@
     for (const level of figure.levels) {
       const place = at.y(level.at);
       frame.draw("line", { x1: edge.left, x2: width - edge.right, y1: place, y2: place, style: `stroke:var(--${level.colour})`, "stroke-dasharray": DASHES.dash, class: "level" });
-      frame.draw("text", { x: width - edge.right - 4, y: place - 6, "text-anchor": "end", style: `fill:var(--${level.colour})`, class: "halo" }, level.text);
+      const beside = place < 20 ? place + 14 : place - 6; // below the line where above it is no room
+      frame.draw("text", { x: width - edge.right - 4, y: beside, "text-anchor": "end", style: `fill:var(--${level.colour})`, class: "halo" }, level.text);
     }
     for (const line of shown) {
       const thin = "only" in line && wanted === "*";
