@@ -59,7 +59,7 @@ CAP = BUDGET * 3 * HALF.cost(Usage(MOST_TOKENS, MOST_SAID))
 """Money for an audit that is killed: its calls at their worst price."""
 
 
-def batched(url: str, size: int, **options: Any) -> OpenAIBatch:
+def batched(url: str, size: int, *, timeout: float = 10.0) -> OpenAIBatch:
     """The demo's endpoint in batches of ``size``."""
     return OpenAIBatch(
         "demo-endoscopist",
@@ -69,9 +69,8 @@ def batched(url: str, size: int, **options: Any) -> OpenAIBatch:
         max_input_tokens=MOST_TOKENS,
         prices=PRICES,
         batch_size=size,
-        retries=Retries(times=2, timeout=10.0, first_wait=0.01),
+        retries=Retries(times=2, timeout=timeout, first_wait=0.01),
         polling=Polling(0.02, longest=0.2),
-        **options,
     )
 
 

@@ -55,6 +55,8 @@ FAULTS = Behaviour(
     latency=0.02, spread=0.5, limited=0.03, broken=0.03, hung=0.01, truncated=0.03, retry_after=0.02
 )
 PATIENCE = Retries(times=2, timeout=1.0, first_wait=0.01)
+MOST_TURNS = 5
+"""An audit that ends with an error so many times has failed."""
 MOST_WAIT = 1.5
 """Seconds after which an audit is killed at the latest."""
 
@@ -106,7 +108,7 @@ class Setting(NamedTuple):
 
 def paid_model(setting: Setting, url: str) -> ModelDefaults:
     if setting.way == "batches":
-        return batched(url, 8)
+        return batched(url, 16, timeout=PATIENCE.timeout)
     if setting.way == "workers":
         return Workers(f"{MODELS}:student", 2)
     return chat(url, limits=Limits(in_flight=8), retries=PATIENCE)
@@ -177,9 +179,7 @@ def _one(seed: int, url: str, judge: str, folder: Path) -> Row:
     before = [bill(u) for u in (url, judge)]
     waits = rng.uniform(0.0, MOST_WAIT, int(rng.integers(0, 3))).tolist()
     audit = partial(audited, setting)
-    found = {**FAILED}
-    with suppress(FileNotFoundError):  # it left nothing, as it raised an error
-        found |= ended(get_context("fork"), audit, url, str(folder / f"{seed}.db"), waits)
+    found = _resumed(audit, url, str(folder / f"{seed}.db"), waits)
     time.sleep(0.3)  # what was under way at a kill is billed
     asked, read = (_bills(u, b) for u, b in zip((url, judge), before, strict=True))
     log = Path(setting.log)
@@ -187,6 +187,14 @@ def _one(seed: int, url: str, judge: str, folder: Path) -> Row:
     price = HALF if way == "batches" else PRICES
     billed = price.cost(asked) + PRICES.cost(read) + lines * STUDENT_PRICE
     return {"way": way, "billed": billed, "cap": cap(setting), **found}
+
+
+def _resumed(audit: Any, url: str, journal: str, waits: list[float]) -> Row:
+    """What an audit came to; it is resumed where it ended with an error, as that says."""
+    for turn in range(MOST_TURNS):
+        with suppress(FileNotFoundError):
+            return ended(get_context("fork"), audit, url, journal, [] if turn else waits)
+    return FAILED
 
 
 def _bills(url: str, before: dict[str, int]) -> Usage:
