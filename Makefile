@@ -78,6 +78,7 @@ bench: $(VENV)/.ready test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.batches --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.prices --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.workers --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.money --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.resilience --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.fleet --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.slices --out bench
