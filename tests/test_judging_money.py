@@ -2,13 +2,15 @@
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from judged import LOOKS, MODEL_PRICE, Reader, Voluble, audit
 
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.errors import ModelError
+from adaptive_vtt.engine.budget import Budget, Judged
+from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models.base import CallLost
 from adaptive_vtt.oracles.judge_models import JudgeModel
@@ -133,3 +135,19 @@ def test_the_same_words_are_asked_once_also_when_they_come_together() -> None:
         audit(JudgeModel(judge), Same(), batch=batch, budget=20).run()
         asked.append(len(judge.asked))
     assert asked == [1, 1]
+
+
+def test_a_batch_on_its_way_is_waited_for_though_a_judge_may_have_been_paid_for_nothing() -> None:
+    budget = Budget(Voluble(), 10.0, Judged(Reader(), per_call=1))
+    budget.pay(2.0)
+    budget.judged.open = 16
+    budget.judged.lose(range(16))  # killed while the judge read what an earlier batch said
+    budget.submitted(4)
+    calls: list[Any] = [SimpleNamespace(number=n) for n in range(6)]
+    assert budget.judgeable(0, 0) == 0  # 2 spent, 16 / 4 lost, 4 on their way
+    assert budget.affordable(calls, 0) == calls[:4]
+    budget.send(calls[:4])
+    assert budget.affordable(calls[4:], 4) == []
+    assert budget.judgeable(4, 0) == 0
+    with pytest.raises(InputError, match=r"max_cost: expected at least 11, as 2 was spent and 5 "):
+        budget.submitted(5)

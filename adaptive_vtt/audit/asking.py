@@ -431,7 +431,7 @@ class Audit:
             self._draw_order.learn()
             self._canaries.rest()
         self._judging.lose()
-        self._budget.check_sent(submitted(self.model, self.journal, self.awaits))
+        self._budget.submitted(submitted(self.model, self.journal, self.awaits))
         if not isinstance(self.model, BatchModel):
             self._budget.lose(call.number for call in self._queue.ready())
 

@@ -74,6 +74,7 @@ class Budget:
         self.drawn = 0
         self.judged = Judged() if judged is None else judged
         self._model, self._calls = model, Lost()
+        self._submitted = 0
 
     @property
     def lost(self) -> int:
@@ -98,7 +99,7 @@ class Budget:
         if limit is None or self.judged.most <= 0:
             return None
         lost = self.lost * self._most + self.judged.lost * self.judged.most
-        left = limit + CENTS - self.spent - lost - under_way * self._most
+        left = limit + CENTS - self.spent - lost - (under_way + self._submitted) * self._most
         return max(0, int(left / self.judged.most) - sent)
 
     def affordable(self, calls: Sequence[Call], under_way: int) -> list[Call]:
@@ -107,12 +108,15 @@ class Budget:
         if limit is None or self.worst <= 0:
             return list(calls)
         left = limit + CENTS - self.spent - self.reserved(under_way)
-        return list(calls[: max(0, int(left / self.worst))])
+        return list(calls[: max(self._submitted, int(left / self.worst))])
 
-    def check_sent(self, calls: int) -> None:
-        """Raises InputError for a cap below what was spent and what ``calls`` calls, submitted and
-        not yet answered, may cost."""
-        least = self.spent + self.reserved(calls)
+    def submitted(self, calls: int) -> None:
+        """The first ``calls`` of those that wait are on their way in a batch: no money can be kept
+        from them, so they are affordable. Raises InputError for a cap below what they, what was
+        spent and what was lost may come to."""
+        self._submitted = calls
+        lost = self.lost * self._most + self.judged.lost * self.judged.most
+        least = self.spent + lost + calls * self._most
         if self.cap is not None and calls and least > self.cap + CENTS:
             raise InputError(
                 f"max_cost: expected at least {least:.10g}, as {self.spent:.10g} was spent and "
@@ -125,6 +129,7 @@ class Budget:
 
     def send(self, calls: Sequence[Call]) -> bool:
         """These calls are sent now; whether any of them was lost before."""
+        self._submitted = max(0, self._submitted - len(calls))
         return self._calls.send(call.number for call in calls)
 
     def facts(self) -> dict[str, Any]:
