@@ -1,23 +1,25 @@
-"""Questions of a space as a task of Inspect: which are asked, and that the oracle's verdict counts."""
+"""Questions of a space as a task of Inspect: which are asked, and what is made of answers."""
 
 import base64
 import math
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from judged import OPTIONS
+from judged import space as worded
 from scipy.stats import chi2
-from served import FRAMES, Quiz
+from served import FRAMES
 
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.export.inspect_task import inspect_dataset, inspect_task
-from adaptive_vtt.oracles import Consistency, ContainsTruth, TopClass
+from adaptive_vtt.oracles import Consistency, ContainsTruth, MultipleChoice, TopClass
 from adaptive_vtt.spec.inspect_task import audit_task
+from adaptive_vtt.testing import tiny_dataset
 
 pytest.importorskip("inspect_ai")
 from inspect_ai import eval as evaluated
@@ -76,31 +78,18 @@ def test_the_same_seed_draws_the_same_and_its_beginning_is_a_sample_of_its_own()
 
 
 def test_questions_are_drawn_evenly_and_all_where_fewer_are_there() -> None:
-    small = QuestionSpace(FRAMES, relations=["identity"])
+    small = QuestionSpace(tiny_dataset(4, 2))
     everything = inspect_dataset(small, questions=10**6)
     assert {int(sample.id) for sample in everything} == set(
         np.flatnonzero(small.eligible(np.arange(small.total))).tolist()
     )
-    tiny = QuestionSpace(Few(), relations=["identity"])
+    tiny = QuestionSpace(tiny_dataset(3, 2))
     draws = [inspect_dataset(tiny, questions=2, seed=seed) for seed in range(300)]
     seen = Counter(sample.id for one in draws for sample in one)
     even = 600 / tiny.size
     statistic = sum((seen[str(n)] - even) ** 2 / even for n in range(tiny.size))
     # draws without replacement vary less than the multinomial that this bound is of
     assert chi2.sf(statistic, tiny.size - 1) > CHANCE
-
-
-class Few:
-    """Three frames and two concepts."""
-
-    name, has_images, concepts = "few", True, ("polyp", "blood")
-
-    def __len__(self) -> int:
-        return 3
-
-    def sample(self, index: int) -> Any:
-        whole = FRAMES.sample(index)
-        return replace(whole, truth={name: whole.truth[name] for name in self.concepts})
 
 
 def test_the_mean_is_that_of_the_oracles_losses_in_all_and_per_relation(tmp_path: Path) -> None:
@@ -128,14 +117,18 @@ def test_log_probabilities_and_what_is_no_answer_are_judged(tmp_path: Path) -> N
     assert {sample.scores["loss"].explanation for sample in silent.samples} == {"no answer"}
 
 
-def test_options_and_free_answers_have_targets_that_the_oracle_accepts(tmp_path: Path) -> None:
-    quiz = QuestionSpace(Quiz(), oracle=ContainsTruth())
-    task = inspect_task(quiz, questions=20)
-    targets = {sample.id: list(sample.target) for sample in task.dataset}
-    assert ["blue", "azure"] in targets.values()
-    log = asked(task, lambda messages: "blue", tmp_path)
-    for sample in log.samples:
-        assert sample.scores["loss"].value == ("blue" not in targets[sample.id])
+@pytest.mark.parametrize(
+    ("oracle", "reply"), [(MultipleChoice(), "B"), (ContainsTruth(), f"a {OPTIONS[1]}")]
+)
+def test_options_and_free_answers_have_targets_that_the_oracle_accepts(
+    oracle: Any, reply: str, tmp_path: Path
+) -> None:
+    task = inspect_task(worded(oracle, samples=8), questions=8)
+    assert all(len(sample.input[-1].content) == 1 for sample in task.dataset)  # no images
+    right = {sample.id: sample.target[0] in reply for sample in task.dataset}
+    assert sum(right.values()) == 2
+    log = asked(task, lambda messages: reply, tmp_path)
+    assert {s.id: s.scores["loss"].value == 0 for s in log.samples} == right
 
 
 def test_what_takes_more_than_one_answer_is_refused() -> None:
