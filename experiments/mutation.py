@@ -108,7 +108,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "engine/journaled_answers": ("rejudging",),
     "engine/flight": ("concurrency", "adaptive_concurrency"),
     "engine/journaled_ways": ("ways",),
-    "engine/judge": ("mutants", "audit", "sources", "outcomes", "concurrency"),
+    "engine/judge": ("mutants", "audit", "sources", "outcomes", "margins", "concurrency"),
     "engine/judging": ("judging", "judging_money", "judging_resumed"),
     "engine/law": ("law", "verify_draws"),
     "engine/lease": ("fleet_leases",),

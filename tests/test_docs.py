@@ -21,11 +21,14 @@ _SLOW = (
     *("after", "batch", "build-vqa", "captions", "ci-gate", "class-folders", "endpoint", "fleet"),
     *("exporting", "transforms"),
     *("judges", "masks", "notebook", "own-parts", "own-table", "prompts", "rejudge", "resume"),
-    *("slices", "tracking", "versus", "view", "workers", "hugging-face"),
+    *("slices", "tracking", "versus", "view", "workers", "hugging-face", "inspect"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""
-NEEDED = {"docs/how-to/hugging-face.md": "transformers"}
+NEEDED = {
+    "docs/how-to/hugging-face.md": "transformers",
+    "docs/how-to/inspect.md": "inspect_ai",
+}
 """What a page's snippets need that is not among the packages of the tests."""
 MADE = {"architecture.md", "changelog.md", "contributing.md", "reference/spec.md"}
 MADE |= {"reference/cli.md"} | {f"notebooks/{path.stem}.md" for path in NOTEBOOKS}

@@ -333,3 +333,11 @@ def test_follow_ups_are_looked_at_where_there_are_few_pixels_enough(
     assert looked_at(dataset, monkeypatch, most)
     assert not looked_at(dataset, monkeypatch, most - 1)
     assert not looked_at(without, monkeypatch, 10**12)
+
+
+def test_a_judge_says_what_is_expected_of_each_question() -> None:
+    data = tiny_dataset(4, 2)
+    for answers in ("one", "all"):
+        judge = Judge(QuestionSpace(data), answers)
+        said = [judge.expected(question) for question in range(8)]
+        assert said == data.truth(np.arange(8) // 2, np.arange(8) % 2).tolist()

@@ -11,10 +11,13 @@ from adaptive_vtt import QuestionSpace
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.errors import InputError, OrderError
+from adaptive_vtt.export.inspect_task import inspect_task
 from adaptive_vtt.labelling.session import Session
+from adaptive_vtt.models import InspectModel
 from adaptive_vtt.models.local.hugging_face_tasks import transformers_model
 from adaptive_vtt.relations.medtest.scene import Scene, cheapest
 from adaptive_vtt.relations.pasting import cut
+from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Box, FollowUp, Sample
 from adaptive_vtt.utils.image_codec import png
 
@@ -37,6 +40,15 @@ def test_transformers_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(InputError, match=r"needs transformers: pip install '?.*transformers"):
         transformers_model("anywhere", "image-classification")
+
+
+def test_inspect_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("inspect_ai", "inspect_ai.model"):
+        monkeypatch.setitem(sys.modules, module, None)
+    space = QuestionSpace(tiny_dataset(4))
+    for asked in (lambda: InspectModel("mockllm/model"), lambda: inspect_task(space)):
+        with pytest.raises(InputError, match=r"needs inspect-ai: pip install '?.*inspect"):
+            asked()
 
 
 def test_a_follow_up_without_image_is_named() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -103,6 +104,10 @@ class Judge:
             return _values(answer, 1)
         said = _values(answer, len(self.space.asked))
         return tuple(said[k] for k in self.space.asked_by)
+
+    def expected(self, question: int) -> Any:
+        """What the answer should be, as the oracle has it: 0 or 1, accepted words, a mask."""
+        return self._case(self.call_of(question), question, Unanswered("not asked")).expected
 
     def queries(self, call: int, answer: Answer) -> dict[int, Query]:
         """By question what the oracle's judge model may be asked about an answer."""

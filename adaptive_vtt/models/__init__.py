@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .network.endpoint import Endpoint
     from .network.http_json import HttpJson
     from .network.image_encoding import Encoding
+    from .network.inspect_model import InspectModel
     from .network.open_inference import OpenInference
     from .network.openai_batch import OpenAIBatch
     from .network.openai_chat import OpenAIChat
@@ -40,6 +41,7 @@ _HOMES = {
     "Encoding": "network.image_encoding",
     "Endpoint": "network.endpoint",
     "HttpJson": "network.http_json",
+    "InspectModel": "network.inspect_model",
     "OnnxModel": "local.onnx",
     "OpenAIBatch": "network.openai_batch",
     "OpenAIChat": "network.openai_chat",
@@ -64,6 +66,7 @@ REGISTRY = Registry(
         "anthropic": f"{__name__}.network.anthropic_messages:AnthropicMessages",
         "anthropic-batch": f"{__name__}.network.anthropic_batch:AnthropicBatch",
         "openai-batch": f"{__name__}.network.openai_batch:OpenAIBatch",
+        "inspect": f"{__name__}.network.inspect_model:InspectModel",
         "open-inference": f"{__name__}.network.open_inference:OpenInference",
         "http": f"{__name__}.network.http_json:HttpJson",
         "onnx": f"{__name__}.local.onnx:OnnxModel",
@@ -85,6 +88,7 @@ __all__ = [
     "Encoding",
     "Endpoint",
     "HttpJson",
+    "InspectModel",
     "Limits",
     "ModelDefaults",
     "ModelUnderTest",

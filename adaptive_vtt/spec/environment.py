@@ -9,7 +9,7 @@ from ..errors import InputError
 from ..models.network.keys import Key, from_environment, scrubbed
 from .secrets import BARE, REFERENCE
 
-_REFERRING = ("url", "options", "request")
+_REFERRING = ("url", "options", "provider", "request")
 """Fields whose texts may refer to the environment, and headers, which the endpoint fills in."""
 
 

@@ -16,6 +16,7 @@ from .network_models import (
     AnthropicBatchSection,
     AnthropicSection,
     HttpSection,
+    InspectSection,
     OpenAIBatchSection,
     OpenAISection,
     OpenInferenceSection,
@@ -184,6 +185,7 @@ ModelSpec = Annotated[
     | Annotated[OpenAIBatchSection, Tag("openai-batch")]
     | Annotated[AnthropicSection, Tag("anthropic")]
     | Annotated[AnthropicBatchSection, Tag("anthropic-batch")]
+    | Annotated[InspectSection, Tag("inspect")]
     | Annotated[OpenInferenceSection, Tag("open-inference")]
     | Annotated[HttpSection, Tag("http")]
     | Annotated[OnnxSection, Tag("onnx")]

@@ -45,9 +45,6 @@ _Bounds = tuple[_AtATime, _AtATime]
 class _Paid(ModelSection):
     retries: int | None = Field(None, description="further attempts at a failed call (5)", ge=0)
     timeout: float | None = Field(None, description="seconds that an answer may take (60)", gt=0)
-    max_reply_bytes: int | None = Field(
-        None, description="a longer reply, decompressed, is a failed attempt (8e6)", ge=1
-    )
     price_per_call: float | None = Field(None, description="price of a call", ge=0)
     price_input: float | None = Field(None, description="price of price_tokens tokens sent", ge=0)
     price_output: float | None = Field(
@@ -71,7 +68,13 @@ class _Paid(ModelSection):
         return given
 
 
-class _Endpoint(_Paid):
+class _Read(Section):
+    max_reply_bytes: int | None = Field(
+        None, description="a longer reply, decompressed, is a failed attempt (8e6)", ge=1
+    )
+
+
+class _Called(_Paid):
     in_flight: _AtATime | _Bounds | Literal["auto"] | None = Field(
         None,
         description="calls on their way at a time (8); 'auto' lets the server's replies decide, "
@@ -79,6 +82,10 @@ class _Endpoint(_Paid):
     )
     calls_per_minute: float | None = Field(None, description="at most so many calls", gt=0)
     tokens_per_minute: float | None = Field(None, description="at most so many tokens", gt=0)
+
+
+class _Endpoint(_Called, _Read):
+    """Calls over connections of our own."""
 
 
 class _Encoded(Section):
@@ -138,7 +145,7 @@ class OpenAISection(_Endpoint, _Chat):
     kind: Literal["openai"] = "openai"
 
 
-class _Batched(_Paid):
+class _Batched(_Paid, _Read):
     batch_size: int | None = Field(None, description="calls drawn and sent together (64)", ge=1)
     batch_factor: float | None = Field(
         None, description="what a call costs in a batch, as a share of the prices (0.5)", ge=0
@@ -196,6 +203,35 @@ class AnthropicBatchSection(_Batched, _Messages):
     """The same, asked in batches that are answered within a day, at half the price."""
 
     kind: Literal["anthropic-batch"] = "anthropic-batch"
+
+
+class InspectSection(_Called, _Talks):
+    """A model of any provider that Inspect knows."""
+
+    kind: Literal["inspect"] = "inspect"
+    model: str = Field(description="Inspect's name of it, PROVIDER/NAME, as in 'inspect eval'")
+    url: str | None = Field(None, description=f"another address than the provider's; {_QUERY}")
+    key: str | None = Field(
+        None,
+        description="the environment variable that holds the key (default: the one that Inspect's "
+        "provider reads)",
+    )
+    yes_from: Literal["auto", "logprobs", "words"] | None = Field(
+        None, description="where P(yes) comes from (auto: the first that works)"
+    )
+    detail: Literal["auto", "low", "high"] | None = Field(
+        None, description="how closely to look, where the provider offers it"
+    )
+    options: dict[str, Any] | None = Field(
+        None,
+        description="fields of Inspect's GenerateConfig (temperature = 0); ${NAME} in a text is "
+        "read from the environment",
+    )
+    provider: dict[str, Any] | None = Field(
+        None,
+        description="arguments of Inspect's provider, as -M of 'inspect eval'; ${NAME} in a text "
+        "is read from the environment",
+    )
 
 
 class OpenInferenceSection(_Endpoint, Tensors):

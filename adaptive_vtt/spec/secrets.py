@@ -1,7 +1,8 @@
 """Keys stay out of specs, and so out of journals: a spec names the variable that holds one.
 
-``${NAME}`` in ``model.url``, ``model.headers``, ``model.options`` and ``model.request`` is read
-from the environment when the model is built (``adapters``); what is journaled is the reference.
+``${NAME}`` in ``model.url``, ``model.headers``, ``model.options``, ``model.provider`` and
+``model.request`` is read from the environment when the model is built; what is journaled is the
+reference.
 
 Headers and the parameters of a query hold a reference, unless they go under a name that is known
 to hold no key (``key_signs.PLAIN_HEADERS``, ``PLAIN_PARAMETERS``). Anything else may be written

@@ -23,6 +23,7 @@ from adaptive_vtt.models import (
     AnthropicBatch,
     AnthropicMessages,
     HttpJson,
+    InspectModel,
     ModelUnderTest,
     OnnxModel,
     OpenAIBatch,
@@ -197,6 +198,19 @@ def one_by_one(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelU
     return make
 
 
+def inspect_model(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
+    """An OpenAI-compatible server, through Inspect."""
+    pytest.importorskip("inspect_ai")
+
+    def make() -> ModelUnderTest:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OWN_API_KEY", "sk-own-secret")
+            return InspectModel("openai-api/own/m", base_url=url, prices=prices)
+
+    url, prices = serve(chat_api) + "/v1", Prices(input=1.0, output=2.0)
+    return make
+
+
 def inference(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
     return partial(OpenInference, serve(inference_api), "means")
 
@@ -226,6 +240,7 @@ CASES: dict[str, Making] = {
     "openai-batch": batches,
     "anthropic": one_by_one,
     "anthropic-batch": message_batches,
+    "inspect": inspect_model,
     "open-inference": inference,
     "scripted, all": plain(lambda: ScriptedModel(answers="all")),
     "scripted, one": plain(lambda: ScriptedModel(answers="one", refuse=0.3)),

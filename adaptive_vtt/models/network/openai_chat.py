@@ -36,10 +36,10 @@ from .ways import Ways, kind
 from .wire import MAX_REPLY_BYTES, client_options, lost_in, parsed, words_of
 
 YesFrom = Literal["auto", "logprobs", "structured", "words"]
-_ALTERNATIVES = {"logprobs": 20, "logprobs-5": 5}
+ALTERNATIVES = {"logprobs": 20, "logprobs-5": 5}
 """Log-probabilities per token that are asked for: the most that the protocol allows, or, where
 those are refused, as many as stingier servers give."""
-WAYS = (*_ALTERNATIVES, "structured", WORDS)
+WAYS = (*ALTERNATIVES, "structured", WORDS)
 """In which P(yes) is asked for; see `ways.py`."""
 _FILTERS = ("content_filter", "content_policy_violation")
 _FILTERED = Unanswered(f"{REFUSED}the server's content filter")
@@ -122,7 +122,7 @@ class OpenAIProtocol(Chat):
             if not choices:
                 detail = f"expected a chat completion, got {words_of(json.dumps(said).encode())}"
                 raise Trouble("truncated", detail, billed=True, usage=usage)
-            return self._replied(_heard(choices[0], prompt, way, self.template), prompt, way, usage)
+            return self._replied(heard(choices[0], prompt, way, self.template), prompt, way, usage)
 
     async def disconnect(self) -> None:
         await self._client.close()
@@ -176,13 +176,13 @@ def _ways(yes_from: YesFrom, answers: str) -> list[str]:
     if answers == "all" and yes_from == "logprobs":
         raise InputError("model.yes_from: 'logprobs' needs one question per call, answers = 'one'")
     asked = [way for way in WAYS if yes_from in ("auto", kind(way))]
-    return [way for way in asked if answers == "one" or way not in _ALTERNATIVES]
+    return [way for way in asked if answers == "one" or way not in ALTERNATIVES]
 
 
 def worded(way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
     """The request, asking for P(yes) in a certain way."""
-    if way in _ALTERNATIVES:
-        return {**request, "logprobs": True, "top_logprobs": _ALTERNATIVES[way]}
+    if way in ALTERNATIVES:
+        return {**request, "logprobs": True, "top_logprobs": ALTERNATIVES[way]}
     if way == WORDS:
         return request
     what = {"name": "probabilities", "strict": True, "schema": schema_of(prompt)}
@@ -199,7 +199,7 @@ def worded(way: str, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
 # -- what came back ------------------------------------------------------------------------
 
 
-def _heard(choice: Mapping[str, Any], prompt: Prompt, way: str, template: Template) -> Heard:
+def heard(choice: Mapping[str, Any], prompt: Prompt, way: str, template: Template) -> Heard:
     """What a reply's first choice says; any exception means that it is malformed."""
     message, ended = choice["message"], choice.get("finish_reason")
     if message.get("refusal"):
@@ -210,7 +210,7 @@ def _heard(choice: Mapping[str, Any], prompt: Prompt, way: str, template: Templa
     said, wanted = words_in(text, prompt, template), False
     if way == WORDS:
         return Heard(said, True)
-    if way in _ALTERNATIVES:
+    if way in ALTERNATIVES:
         tokens = (choice.get("logprobs") or {}).get("content") or ()
         value, wanted = p_yes(tokens), are_weighed(tokens)
         said = said if value is None else (value,)

@@ -1,0 +1,266 @@
+"""Whatever Inspect can ask, as the model under test: "openai/gpt-4o", "google/...", "hf/...".
+
+Inspect (https://inspect.aisi.org.uk/models.html) speaks each provider's protocol. Whether a call is
+tried again, how fast calls are sent and what they cost stays with `Endpoint`. So that no call is
+paid for unseen, Inspect is told, with every call, to repeat nothing, to keep no answers and to
+gather no batches; the client libraries of OpenAI, Anthropic and Groq, which its providers use, are
+told to repeat nothing either. What other libraries repeat by themselves is not known here.
+
+P(yes) comes from log-probabilities where the provider gives them, else from the words of the reply.
+"""
+
+import base64
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ValidationError
+
+from ...errors import InputError, one_line, unknown
+from ...types import CallMode, Prompt, Value
+from ...utils.extras import pip_install
+from .attempts import QUOTED, Reply, Trouble, reading
+from .chat import WORDS, Chat
+from .chat_replies import in_words
+from .endpoint import Endpoint
+from .image_encoding import Encoding
+from .key_signs import names_secret, texts_of_options, written_out
+from .keys import Key, from_environment, scrubbed
+from .openai_chat import ALTERNATIVES, heard, refused
+from .prices import Usage
+from .prompt_templates import TEMPLATES, Template
+from .ways import Ways, kind
+from .wire import lost
+
+if TYPE_CHECKING:
+    from inspect_ai.model import ModelOutput, ModelUsage
+
+WAYS = (*ALTERNATIVES, WORDS)
+"""In which P(yes) is asked for; see `ways.py`."""
+WordsFrom = Literal["auto", "logprobs", "words"]
+Detail = Literal["auto", "low", "high"]
+_NO_LIMIT = 1_000_000
+"""Connections that Inspect may open: how many calls are in flight is the endpoint's to say."""
+_NOTHING_UNSEEN = {
+    "max_retries": 0,
+    "max_connections": _NO_LIMIT,
+    "cache": False,
+    "cache_prompt": False,  # writing a provider's cache costs more than sending tokens
+    "batch": False,
+}
+_OURS = {
+    "max_tokens": "max_tokens",
+    "system_message": "template",
+    "max_retries": "retries",
+    **dict.fromkeys(("timeout", "attempt_timeout", "stream_idle_timeout"), "timeout"),
+    **dict.fromkeys(("max_connections", "adaptive_connections"), "in_flight"),
+    **dict.fromkeys(("logprobs", "top_logprobs", "prompt_logprobs"), "yes_from"),
+    **dict.fromkeys(("cache", "cache_prompt", "batch", "num_choices", "best_of"), ""),
+    **dict.fromkeys(("fallback_models", "fail_on_refusal"), ""),
+}
+"""Options of Inspect that an audit sets, each with the field of [model] that it follows, if any."""
+_ENDED = {"max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
+_MARKUP = re.compile(r"\[/?(?:bold|blue|italic)\]")
+"""How Inspect's errors are coloured in a terminal."""
+_CONNECTIONS = ("httpx", "httpcore")
+"""Libraries, in all their versions, whose errors say how a connection failed."""
+
+
+class InspectModel(Chat, Endpoint):
+    """``model`` as Inspect names it, PROVIDER/NAME; the other options are those of `Endpoint`.
+
+    ``base_url``: another address than the provider's; ``key``: the environment variable that holds
+    the key, if not the one that Inspect's provider reads. ``answers``: one question per call, or
+    "all" of an image in one numbered list. ``template``: the words of a prompt. ``max_tokens``
+    bounds the reply, thoughts included, ``max_input_tokens`` text and image: a bound for the money,
+    since no provider enforces it. ``options`` are fields of Inspect's GenerateConfig (default:
+    temperature = 0), ``provider`` arguments of its provider. Raises InputError where Inspect knows
+    no such model or finds no key, and for options that are set here. Needs inspect-ai (the extra
+    ``inspect``), and the library that Inspect needs for the provider.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        key: str | None = None,
+        template: Template = TEMPLATES["zero-shot"],
+        answers: CallMode = "one",
+        yes_from: WordsFrom = "auto",
+        encoding: Encoding | None = None,
+        detail: Detail = "auto",
+        max_tokens: int = 512,
+        max_input_tokens: int = 4096,
+        options: Mapping[str, Any] | None = None,
+        provider: Mapping[str, Any] | None = None,
+        keys: Sequence[Key] = (),
+        **paid: Any,
+    ) -> None:
+        secret = None if key is None else from_environment(key, "model.key")
+        found = written_out([*texts_of_options(options or {}), *texts_of_options(provider or {})])
+        paid.setdefault("name", model)
+        super().__init__(
+            template=template,
+            encoding=encoding,
+            ways=Ways(_ways(yes_from, answers)),
+            host=f"Inspect's {model.partition('/')[0]}",
+            answers=answers,
+            bound=Usage(max_input_tokens, max_tokens),
+            keys=[*([] if secret is None else [secret]), *keys, *found, *_keys_around()],
+            **paid,
+        )
+        self._detail = detail
+        self._options = {"temperature": 0} if options is None else dict(options)
+        self._settings = {**_NOTHING_UNSEEN, "max_tokens": max_tokens}
+        try:
+            self._model = _model(model, base_url, secret, provider or {})
+        except InputError as error:
+            raise InputError(scrubbed(str(error), self._keys)) from None
+        self._config({})  # options that are none are told now
+
+    def prepare(self, prompt: Prompt) -> list[Any]:
+        """Inspect's messages."""
+        return messages(prompt, self.template, self._encoding, self._detail)
+
+    async def send(self, request: list[Any], prompt: Prompt) -> Reply:
+        async def exchange(way: str) -> Reply:
+            number = ALTERNATIVES.get(way)
+            asked = {} if number is None else {"logprobs": True, "top_logprobs": number}
+            try:
+                output = await self._model.generate(
+                    request, config=self._config(asked), cache=False
+                )
+            except Exception as error:  # each provider has errors of its own
+                raise trouble_of(error) from None
+            return self._reply(output, prompt, way)
+
+        return await self._asked(prompt, exchange)
+
+    async def disconnect(self) -> None:
+        await self._model.api.aclose()
+
+    def _config(self, asked: Mapping[str, Any]) -> Any:
+        """What goes with a call, and so before all that Inspect was told elsewhere."""
+        from inspect_ai.model import GenerateConfig
+
+        for name in self._options:
+            if name in _OURS:
+                instead = f"; {_OURS[name]} in [model] decides it" if _OURS[name] else ""
+                raise InputError(f"model.options: expected no {name}, which an audit sets{instead}")
+            if name not in GenerateConfig.model_fields:
+                raise unknown("option", name, GenerateConfig.model_fields, "model.options")
+        try:
+            return GenerateConfig(**{**self._options, **self._settings, **asked})
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(map(str, first["loc"]))
+            raise InputError(f"model.options.{field}: {first['msg']}") from None
+
+    def _reply(self, output: "ModelOutput", prompt: Prompt, way: str) -> Reply:
+        usage = self._used(output.usage)
+        with reading(usage):
+            if not output.choices:
+                detail = f"expected a choice, got {output.error or 'none'}"
+                raise Trouble("truncated", detail, billed=True, usage=usage)
+            found = heard(_choice(output), prompt, way, self.template)
+            return self._replied(found, prompt, way, usage)
+
+    def _used(self, usage: "ModelUsage | None") -> Usage | None:
+        """Tokens that were counted, those out of a provider's cache at the full price; None for
+        none at all, since no call has none."""
+        if usage is None:
+            return None
+        cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+        sent, said = usage.input_tokens + cached, usage.output_tokens
+        return self.counted(sent, said) if sent or said else None
+
+
+def messages(
+    prompt: Prompt, template: Template, encoding: Encoding, detail: Detail = "auto"
+) -> list[Any]:
+    """A prompt as Inspect's messages, its image within as a data URL."""
+    from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText
+
+    content: list[Any] = []
+    if prompt.image is not None:
+        data = base64.b64encode(encoding(prompt.image, f"sample {prompt.sample_id!r}")).decode()
+        url = f"data:{encoding.media_type};base64,{data}"
+        content.append(ContentImage(image=url, detail=detail))
+    content.append(ContentText(text=template.render(prompt)))
+    system = [ChatMessageSystem(content=template.system)] if template.system else []
+    return [*system, ChatMessageUser(content=content)]
+
+
+def value_of(output: "ModelOutput", prompt: Prompt, template: Template) -> Value:
+    """What an output says of a prompt with one question: P(yes), from log-probabilities where there
+    are any, or words."""
+    way = WORDS if in_words(prompt) else "logprobs"
+    said = heard(_choice(output), prompt, way, template).said
+    return said[0] if isinstance(said, tuple) else said
+
+
+def trouble_of(error: Exception) -> Trouble:
+    """The trouble with a call that Inspect could not make; one that may have been billed, unless
+    its HTTP status, or the connection, says that it was not."""
+    causes = list(_causes(error))
+    for cause in causes:
+        status = getattr(cause, "status_code", None) or getattr(cause, "code", None)
+        if isinstance(status, int) and 400 <= status < 600:
+            headers = getattr(getattr(cause, "response", None), "headers", None) or {}
+            words = getattr(cause, "provider_message", None) or one_line(cause)
+            return refused(status, getattr(cause, "code", None), words[:QUOTED], headers)
+    for cause in causes:
+        if type(cause).__module__.startswith(_CONNECTIONS):
+            return lost(cause)
+    detail = f"{type(causes[0]).__name__}: {one_line(causes[0])}"[:QUOTED]
+    return Trouble("provider error", detail, billed=True)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception and what it came from, the deepest first: it knows most."""
+    if error is not None:
+        yield from _causes(error.__cause__)
+        yield error
+
+
+def _choice(output: "ModelOutput") -> dict[str, Any]:
+    """The first choice as OpenAI's protocol has it."""
+    choice = output.choices[0]
+    text, filtered = choice.message.text, choice.stop_reason == "content_filter"
+    return {
+        "message": {"content": text, "refusal": text if filtered else None},
+        "finish_reason": _ENDED.get(choice.stop_reason),
+        "logprobs": None if choice.logprobs is None else choice.logprobs.model_dump(),
+    }
+
+
+def _model(model: str, base_url: str | None, key: Key | None, provider: Mapping[str, Any]) -> Any:
+    """Inspect's model; raises InputError where it makes none."""
+    try:
+        from inspect_ai.model import get_model
+    except ImportError:
+        raise InputError(f"Inspect needs inspect-ai: {pip_install('inspect')}") from None
+    secret = {} if key is None else {"api_key": key.reveal()}
+    try:  # a model of our own: its connections belong to our event loop
+        made = get_model(model, base_url=base_url, memoize=False, **secret, **provider)
+    except Exception as error:  # each provider has errors of its own
+        why = _MARKUP.sub("", one_line(error)).removeprefix("ERROR: ")
+        raise InputError(f"model.model: Inspect makes no {model!r}: {why}") from None
+    client: Any = getattr(made.api, "client", None)
+    if hasattr(client, "max_retries"):
+        client.max_retries = 0
+    return made
+
+
+def _ways(yes_from: WordsFrom, answers: str) -> list[str]:
+    if answers == "all" and yes_from == "logprobs":
+        raise InputError("model.yes_from: 'logprobs' needs one question per call, answers = 'one'")
+    asked = [way for way in WAYS if yes_from in ("auto", kind(way))]
+    return [way for way in asked if answers == "one" or way == WORDS]
+
+
+def _keys_around() -> list[Key]:
+    """What the environment holds under names of keys: each provider reads its own."""
+    return [Key(value) for name, value in os.environ.items() if names_secret(name) and value]
