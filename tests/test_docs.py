@@ -21,7 +21,7 @@ _SLOW = (
     *("after", "batch", "build-vqa", "captions", "ci-gate", "class-folders", "endpoint", "fleet"),
     *("exporting", "transforms"),
     *("judges", "masks", "notebook", "own-parts", "own-table", "prompts", "rejudge", "resume"),
-    *("slices", "tracking", "versus", "view", "workers", "hugging-face"),
+    *("slices", "tracking", "versus", "view", "workers", "hugging-face", "torch-libraries"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""
