@@ -22,6 +22,7 @@ _SLOW = (
     *("exporting", "transforms"),
     *("judges", "masks", "notebook", "own-parts", "own-table", "prompts", "rejudge", "resume"),
     *("slices", "tracking", "versus", "view", "workers", "hugging-face", "inspect"),
+    *("torch-libraries",),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""

@@ -71,6 +71,7 @@ REGISTRY = Registry(
         "http": f"{__name__}.network.http_json:HttpJson",
         "onnx": f"{__name__}.local.onnx:OnnxModel",
         "transformers": f"{__name__}.local.hugging_face_tasks:transformers_model",
+        "torch": f"{__name__}.local.torch_network:torch_network",
         "subprocess": f"{__name__}.local.subprocess_lines:SubprocessModel",
         "captioner": f"{__name__}.demo.template_captioner:TemplateCaptioner",
     },

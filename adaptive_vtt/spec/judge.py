@@ -27,6 +27,7 @@ _NO_WORDS = {
     "recorded",
     "simulated",
     "subprocess",
+    "torch",
     "transformers",
 }
 """Kinds of models that answer about images alone, or hours later."""

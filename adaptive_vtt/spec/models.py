@@ -22,6 +22,7 @@ from .network_models import (
     OpenInferenceSection,
 )
 from .section import PLUG_IN, PlugIn, kind_of
+from .torch_model import TorchSection
 from .transformers_model import TransformersSection
 from .workers import Worked
 
@@ -190,6 +191,7 @@ ModelSpec = Annotated[
     | Annotated[HttpSection, Tag("http")]
     | Annotated[OnnxSection, Tag("onnx")]
     | Annotated[TransformersSection, Tag("transformers")]
+    | Annotated[TorchSection, Tag("torch")]
     | Annotated[SubprocessSection, Tag("subprocess")]
     | Annotated[CaptionerSection, Tag("captioner")]
     | Annotated[PlugInSection, Tag(PLUG_IN)],

@@ -14,8 +14,8 @@ from .section import Section
 ASIDE = ("actors", "in_flight", "worker_batch")
 """Fields that say something only beside ``workers``."""
 NOT_HERE = (
-    "; workers hold models that compute here (python, onnx, subprocess, transformers, your own); "
-    "an endpoint answers in_flight calls at a time by itself"
+    "; workers hold models that compute here (python, onnx, subprocess, torch, transformers, your "
+    "own); an endpoint answers in_flight calls at a time by itself"
 )
 """What to say where a kind has no workers."""
 

@@ -117,6 +117,19 @@ def classifier(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
     return lambda: transformers_model(path, "image-classification", batch_size=3)
 
 
+def torch_network(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
+    """A classifier of a folder with a hubconf.py."""
+    from tiny_networks import hub, of_hub, saved
+
+    from adaptive_vtt.models.local.torch_network import torch_network
+
+    given = {"path": hub(folder), "options": {"classes": 3}, "preset": "imagenet"}
+    weights = saved(of_hub(folder, "classifier", 3), folder / "weights.pt")
+    return lambda: torch_network(
+        "hub", architecture="classifier", weights=weights, classes=CONCEPTS, **given
+    )
+
+
 def chat_model(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
     """A LLaVA with random weights."""
     pytest.importorskip("transformers")
@@ -232,6 +245,7 @@ CASES: dict[str, Making] = {
     "captioner": plain(TemplateCaptioner),
     "onnx": onnx_file,
     "subprocess": program,
+    "torch": torch_network,
     "transformers": classifier,
     "transformers, chat": chat_model,
     "http": http,

@@ -4,7 +4,6 @@ Models and their processors are used directly, not through ``transformers.pipeli
 no logits, and those for visual questions and for captions are gone from transformers 5.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from ...errors import InputError, one_line, unknown
 from ...types import Answer, Image, Prompt, Unanswered
 from ...utils.extras import pip_install
 from ..base import ModelDefaults
+from .parameters import hash_of
 
 if TYPE_CHECKING:
     import torch
@@ -30,8 +30,6 @@ Task = Literal[
 ]
 """What a model does, in the hub's words; "image-text-to-text" is a chat model that sees."""
 Precision = Literal["float32", "float16", "bfloat16"]
-ClassNames = Mapping[str, str | Sequence[str]]
-"""Concept -> the model's class of it, or several that count as it."""
 
 _AUTO: Mapping[str, tuple[str, ...]] = {
     "image-classification": ("AutoModelForImageClassification",),
@@ -200,14 +198,7 @@ class TransformersModel(ModelDefaults):
 
     def content(self) -> str:
         """A short hash of the parameters."""
-        import torch
-
-        digest = hashlib.blake2b(digest_size=8)
-        for name, values in self._loaded.model.state_dict().items():
-            digest.update(name.encode())
-            flat = values.detach().cpu().contiguous().flatten().view(torch.uint8)
-            digest.update(memoryview(flat.numpy()))
-        return digest.hexdigest()
+        return hash_of(self._loaded.model)
 
 
 def pictures(prompts: Sequence[Prompt], who: str) -> list[Any]:

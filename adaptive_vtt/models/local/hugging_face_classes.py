@@ -6,36 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError, unknown
 from ...types import Answer, Mask, Prompt
-from .hugging_face import ClassNames, Source, TransformersModel, as_array, pictures
+from .classes import Classes, ClassNames
+from .hugging_face import Source, TransformersModel, as_array, pictures
 from .tensors import Activation, activated
-
-
-class Classes:
-    """Which of a model's classes each concept is.
-
-    ``names``: concept -> class or classes; a concept that is not there is the class of its own
-    name, whatever its case, spaces, hyphens and underscores. Raises InputError for unknown classes.
-    """
-
-    def __init__(self, labels: Sequence[str], names: ClassNames, who: str) -> None:
-        self._labels, self._who = tuple(labels), who
-        self._places = {_plain(label): place for place, label in enumerate(labels)}
-        self._named = {c: self._found([n] if isinstance(n, str) else n) for c, n in names.items()}
-
-    def of(self, concept: str) -> list[int]:
-        """The places of a concept's classes among the model's."""
-        if concept not in self._named:
-            self._named[concept] = self._found([concept])
-        return self._named[concept]
-
-    def _found(self, names: Sequence[str]) -> list[int]:
-        for name in names:
-            if _plain(name) not in self._places:
-                error = unknown("class", name, self._labels, f"model {self._who!r}")
-                raise InputError(f"{error}; class_names in [model] says which class a concept is")
-        return [self._places[_plain(name)] for name in names]
 
 
 class TransformersClassifier(TransformersModel):
@@ -67,12 +41,9 @@ class TransformersClassifier(TransformersModel):
         inputs = self._loaded.inputs(images=pictures(prompts, self.name))
         likely = activated(as_array(self._loaded.model(**inputs).logits), self._activation)
         return [
-            Answer(tuple(self._of(row[self._classes.of(c)]) for c in prompt.concepts))
+            Answer(tuple(self._classes.likely(row, c, self._activation) for c in prompt.concepts))
             for row, prompt in zip(likely, prompts, strict=True)
         ]
-
-    def _of(self, likely: npt.NDArray[Any]) -> float:
-        return float(min(likely.sum(), 1.0) if self._activation == "softmax" else likely.max())
 
 
 class TransformersSegmenter(TransformersModel):
@@ -124,7 +95,3 @@ class TransformersSegmenter(TransformersModel):
 def _labels(config: Any) -> list[str]:
     """The names of a model's classes, in the order of its outputs."""
     return [str(config.id2label[number]) for number in range(config.num_labels)]
-
-
-def _plain(name: str) -> str:
-    return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())

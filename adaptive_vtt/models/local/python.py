@@ -1,6 +1,5 @@
 """A Python callable, or a torch module, as a model under test."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -10,6 +9,7 @@ from ...errors import ModelError, one_line, unknown
 from ...types import Answer, CallMode, Image, Prompt, Unanswered
 from ..base import ModelDefaults
 from ..checking import to_answers, without_torch
+from .parameters import hash_of
 from .tensors import Activation, activated
 
 if TYPE_CHECKING:
@@ -109,11 +109,7 @@ class TorchModel(ModelDefaults):
 
     def content(self) -> str:
         """A short hash of the parameters: a module that was trained on is another model."""
-        digest = hashlib.blake2b(digest_size=8)
-        for name, values in self.module.state_dict().items():
-            digest.update(name.encode())
-            digest.update(values.detach().cpu().contiguous().flatten().numpy().tobytes())
-        return digest.hexdigest()
+        return hash_of(self.module)
 
     def _fits(self, images: list[Image]) -> "torch.Tensor | None":
         """What the module says of a batch; None where several images need too much memory."""

@@ -1,0 +1,186 @@
+"""Classifiers and segmenters of torch's libraries: P(yes) and masks of the concepts asked about."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import InputError, ModelError, listed, one_line
+from ...types import Answer, Image, Mask, Prompt, Unanswered
+from ..base import ModelDefaults
+from .classes import Classes, ClassNames
+from .parameters import hash_of
+from .tensors import Activation, activated
+from .torch_choice import Chosen, Loaded, Source
+from .torch_sources import load
+
+if TYPE_CHECKING:
+    import torch
+
+
+class TorchNetwork(ModelDefaults):
+    """A network whose output is n x C, of a classifier, or n x C x h x w, of a segmenter.
+
+    ``class_names``: concept -> class or classes (default: the one of its name). ``activation``:
+    what makes probabilities of its output; unless given, a sigmoid of a single class, a softmax of
+    several. ``output``: which of several outputs is read, by number (-1 is the last) or name.
+
+    P(yes) of a concept is the probability of its classes. Its mask is where one of them is the
+    likeliest of all (softmax), or above one half (else), once the output was brought to the size of
+    the image.
+    """
+
+    answers = "all"
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        name: str,
+        *,
+        class_names: ClassNames | None = None,
+        activation: Activation | None = None,
+        output: int | str | None = None,
+        batch_size: int = 16,
+        device: str = "auto",
+    ) -> None:
+        from ...utils.devices import pick
+
+        if loaded.classes is None:
+            raise InputError(
+                f"model {name!r}: expected classes, the names of its outputs in their order, which "
+                "nothing here tells, got none"
+            )
+        self.name = name
+        self._classes = Classes(loaded.classes, class_names or {}, name)
+        several = len(self._classes) > 1
+        self._activation: Activation = activation or ("softmax" if several else "sigmoid")
+        self._output, self._batch = output, batch_size
+        self._device = pick(device)
+        self._module, self._prepare = loaded.module.to(self._device).eval(), loaded.prepare
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        """Answers in the order of the prompts; a batch holds images of one size."""
+        import torch
+
+        answers: list[Answer | Unanswered] = []
+        with torch.inference_mode():
+            for start in range(0, len(prompts), self._batch):
+                batch = prompts[start : start + self._batch]
+                pairs = [(prompt, self._tensor(prompt)) for prompt in batch]
+                for _, group in groupby(pairs, key=lambda pair: pair[1].shape):
+                    alike, tensors = zip(*group, strict=True)
+                    said = self._said(torch.stack(tensors))
+                    answers += [self._answer(*each) for each in zip(said, alike, strict=True)]
+        return answers
+
+    def content(self) -> str:
+        """A short hash of the parameters."""
+        return hash_of(self._module)
+
+    def _tensor(self, prompt: Prompt) -> "torch.Tensor":
+        return self._prepare(_image_of(prompt, self.name))
+
+    def _said(self, images: "torch.Tensor") -> "torch.Tensor":
+        """The output n x C or n x C x h x w. Raises ModelError for others."""
+        said = self._picked(self._module(images.to(self._device)))
+        if len(self._classes) == 1 and said.ndim in (1, 3):
+            said = said[:, None]
+        classes = said.ndim in (2, 4) and said.shape[1] == len(self._classes)
+        if not classes or len(said) != len(images):
+            count = len(self._classes)
+            raise ModelError(
+                f"model {self.name!r}: expected an output of shape ({len(images)}, {count}) or "
+                f"({len(images)}, {count}, height, width), as classes are {count}, got "
+                f"{tuple(said.shape)}"
+            )
+        return said.float().cpu()
+
+    def _picked(self, said: Any) -> "torch.Tensor":
+        import torch
+
+        output = self._output
+        if output is None and isinstance(said, Mapping) and "out" in said:
+            output = "out"  # of torchvision's segmenters, beside the auxiliary one
+        if output is not None:
+            try:
+                said = said[output]
+            except (KeyError, IndexError, TypeError) as error:
+                raise self._unread(said, f"; {output!r} is none: {one_line(error)}") from None
+        if not isinstance(said, torch.Tensor):
+            raise self._unread(said, "")
+        return said
+
+    def _unread(self, said: Any, more: str) -> InputError:
+        if isinstance(said, Mapping):
+            got = f"outputs by name, {listed(said)}"
+        elif isinstance(said, Sequence):
+            shapes = ", ".join(str(tuple(getattr(one, "shape", ()))) for one in said)
+            got = f"{len(said)} outputs, of shapes {shapes}"
+        else:
+            got = type(said).__name__
+        return InputError(
+            f"model {self.name!r}: expected output in [model], which of its outputs to read, as it "
+            f"gives {got}{more}"
+        )
+
+    def _answer(self, said: "torch.Tensor", prompt: Prompt) -> Answer:
+        if said.ndim == 1:
+            row = activated(_array(said)[None], self._activation)[0]
+            of = (self._classes.likely(row, c, self._activation) for c in prompt.concepts)
+            return Answer(tuple(of))
+        maps = self._maps(said, _image_of(prompt, self.name).shape[:2])
+        return Answer(tuple(self._mask(maps, concept) for concept in prompt.concepts))
+
+    def _maps(self, said: "torch.Tensor", size: Sequence[int]) -> npt.NDArray[Any]:
+        """The output C x H x W in the size of the image."""
+        from torch.nn.functional import interpolate
+
+        if getattr(self._prepare, "crop", None) is not None:
+            raise InputError(
+                f"model {self.name!r}: expected a segmenter without crop, as its maps must cover "
+                "the image; say size = [height, width] in [model]"
+            )
+        return _array(interpolate(said[None], size, mode="bilinear")[0])
+
+    def _mask(self, maps: npt.NDArray[Any], concept: str) -> Mask:
+        places = self._classes.of(concept)
+        if self._activation == "softmax":
+            return np.isin(maps.argmax(0), places)
+        return maps[places].max(0) >= (0.0 if self._activation == "sigmoid" else 0.5)
+
+
+def torch_network(
+    source: Source,
+    *,
+    architecture: str | None = None,
+    path: Path | None = None,
+    weights: Path | None = None,
+    options: Mapping[str, Any] | None = None,
+    classes: Sequence[str] | None = None,
+    preset: str | None = None,
+    preprocessing: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    **how: Any,
+) -> TorchNetwork:
+    """The network of a source (see ``Chosen``); ``how``: options of ``TorchNetwork``.
+
+    Raises InputError where there is none, or where it cannot be used.
+    """
+    chosen = Chosen(
+        source, architecture, path, weights, options or {}, classes, preset, preprocessing or {}
+    )
+    title = name or architecture or (path.name if path else source)
+    return TorchNetwork(load(chosen), title, **how)
+
+
+def _image_of(prompt: Prompt, who: str) -> Image:
+    if prompt.image is None:
+        raise InputError(f"model {who!r}: expected an image, sample {prompt.sample_id!r} has none")
+    return prompt.image
+
+
+def _array(tensor: "torch.Tensor") -> npt.NDArray[Any]:
+    return np.asarray(tensor.double().numpy())

@@ -1,0 +1,117 @@
+"""Networks with random weights that fit no task: of a folder with a hubconf.py, and a bundle."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+HUBCONF = '''
+dependencies = ["torch"]
+
+import torch
+from torch import nn
+
+
+class Segmenter(nn.Module):
+    """Like PraNet: four maps of logits, at a quarter of the input's sides, the last the best."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = nn.Conv2d(3, 4, 4, stride=4)
+
+    def forward(self, images):
+        return tuple(self.seen(images)[:, [k]] for k in range(4))
+
+
+class Classifier(nn.Module):
+    def __init__(self, classes, kind="tensor"):
+        super().__init__()
+        self.head, self.kind = nn.Linear(3, classes), kind
+
+    def forward(self, images):
+        said = self.head(images.mean((2, 3)))
+        return {"tensor": said, "named": {"features": images, "logits": said}}[self.kind]
+
+
+def segmenter():
+    """A PraNet in small."""
+    return Segmenter()
+
+
+def classifier(classes=2, kind="tensor"):
+    """Looks at mean colours."""
+    return Classifier(classes, kind)
+
+
+def nothing():
+    """No network."""
+    return len
+
+
+def broken():
+    raise OSError("no such part")
+'''
+
+
+def hub(folder: Path) -> Path:
+    """A folder as ``torch.hub`` takes it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "hubconf.py").write_text(HUBCONF)
+    return folder
+
+
+def of_hub(folder: Path, name: str, *given: Any) -> nn.Module:
+    """What a function of the folder gives."""
+    load: Any = torch.hub.load
+    return load(str(hub(folder)), name, *given, source="local")
+
+
+def saved(module: nn.Module, path: Path, **others: Any) -> Path:
+    """A module's parameters in a file; with ``others`` as a checkpoint of a training."""
+    state = module.state_dict()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    torch.save({"state_dict": state, **others} if others else state, path)
+    return path
+
+
+def bundle(folder: Path, *, maps: bool, loader: dict[str, Any] | None = None) -> Path:
+    """A MONAI bundle of a network that sees the first channel of its input.
+
+    As a segmenter its logits are those of the pixels, so that masks show how an image lay.
+    """
+    network: Any = {"_target_": "torch.nn.Conv2d", "kernel_size": 1}
+    network |= {"in_channels": 3, "out_channels": 2}
+    if not maps:
+        network = "$torch.nn.Sequential(@pool, @flat, @head)"
+    sized = {"_target_": "Resized", "keys": "image", "spatial_size": [32, 24]}
+    transforms = [
+        {"_target_": "LoadImaged", "keys": "image", **(loader or {})},
+        {"_target_": "EnsureChannelFirstd", "keys": "image", "channel_dim": -1},
+        *([sized] if maps else []),
+        {"_target_": "ScaleIntensityd", "keys": "image"},
+    ]
+    config = {
+        "imports": ["$import torch"],
+        "bundle_root": "/workspace",
+        "pool": {"_target_": "torch.nn.AdaptiveAvgPool2d", "output_size": 1},
+        "flat": "$torch.nn.Flatten()",
+        "head": {"_target_": "torch.nn.Linear", "in_features": 3, "out_features": 2},
+        "network_def": network,
+        "preprocessing": {"_target_": "Compose", "transforms": transforms},
+        "inferer": {"_target_": "SimpleInferer"},
+    }
+    channels = {"0": "background", "1": "bright tool"}
+    told = {"network_data_format": {"outputs": {"pred": {"channel_def": channels}}}}
+    (folder / "configs").mkdir(parents=True)
+    (folder / "configs" / "inference.json").write_text(json.dumps(config))
+    (folder / "configs" / "metadata.json").write_text(json.dumps(told))
+    made = nn.Conv2d(3, 2, 1)
+    if maps:
+        with torch.no_grad():
+            made.weight.copy_(torch.tensor([[0.0, 0, 0], [1, 0, 0]])[:, :, None, None])
+            made.bias.copy_(torch.tensor([0.5, 0]))
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 2))
+    saved(made if maps else head, folder / "models" / "model.pt")
+    return folder
