@@ -1,6 +1,7 @@
 # make demo: set up, audit the bundled model on the bundled images, leave runs/demo/report.html (OPEN=1: open it)
 # make test: set up, lint, type-check, test          make bench: the papers' figures and benchmarks
 # make test-slow: the tests that take long           make lock: constraints.txt anew
+# make bench BCCD=FOLDER: those of photographs, too (docs/how-to/photographs.md)
 # make docs: the pages of docs/, in build/site
 # make test-lowest, make test-pythons: what else pyproject.toml promises to run on
 PYTHON ?= python3
@@ -72,6 +73,8 @@ bench: $(VENV)/.ready test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.corruption_speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.medtest_speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.retraining --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.bccd --out bench $(if $(BCCD),--data $(BCCD))
+	$(BIN)/python -m adaptive_vtt.experiments.drawn_and_photographed --out bench $(if $(BCCD),--voc $(BCCD))
 	$(BIN)/python -m adaptive_vtt.experiments.phantom_audit --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.endobench_tasks --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.endpoints --out bench

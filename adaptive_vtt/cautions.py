@@ -63,12 +63,7 @@ def cautions(
             "the model's file or parameters changed since the audit began; a certificate is about "
             "one model, so begin a new audit unless the change cannot alter any answer"
         )
-    if facts.self_taught_changed:
-        found.append(
-            "the self-taught proxy came out otherwise when the audit was resumed (another machine, "
-            "or another version of torch): draws since then are not those of an undisturbed "
-            "audit; every interval holds all the same"
-        )
+    found += _resumed_otherwise(facts)
     if emptied := _names(targets, "emptied"):
         found.append(f"nothing is left of the interval of {emptied}: {_why_emptied(facts)}")
     if astray := _names(targets, "astray"):
@@ -81,6 +76,18 @@ def cautions(
     if excluded := _excluded(targets):
         found.append(f"questions that turned out not to count: {excluded}; " + _treated(facts))
     return found
+
+
+def _resumed_otherwise(facts: "Facts") -> list[str]:
+    """What predicts losses since the audit was resumed, where it is not what did before."""
+    other = {
+        "the self-taught proxy came out otherwise when the audit was resumed (another machine, "
+        "or another version of torch)": facts.self_taught_changed,
+        "the features of source images were others when the audit was resumed (another machine, "
+        "or another choice of features)": facts.features_changed,
+    }
+    then = "draws since then are not those of an undisturbed audit; every interval holds all the"
+    return [f"{what}: {then} same" for what, changed in other.items() if changed]
 
 
 def _left_out(facts: "Facts") -> list[str]:

@@ -66,7 +66,8 @@ def fit(
 ) -> None:
     """Trains ``module`` from where it stands, by Adam, the rate falling from ``rate`` to 0.
 
-    ``images``: (n, 3, SIDE, SIDE) uint8. ``targets``: (n, SIDE, SIDE) bool, or classes (n,).
+    ``images``: (n, 3, SIDE, SIDE) uint8. ``targets``: (n, SIDE, SIDE) bool, classes (n,), or
+    labels (n, C).
     Images are mirrored and transposed at random, with their masks; nothing else is done to
     them, so that an audit has something to find.
     """
@@ -97,7 +98,7 @@ def _turned(images: Tensor, targets: Tensor, rng: torch.Generator) -> tuple[Tens
     mirror, upside_down, transpose = (torch.rand(3, generator=rng) < 0.5).tolist()
     found = []
     for part in (images, targets):
-        if part.ndim > 1:  # not the places of classes
+        if part.ndim > 2:  # neither the places of classes nor labels
             sides = [axis for axis, yes in ((-1, mirror), (-2, upside_down)) if yes]
             part = part.flip(sides)
             part = part.transpose(-1, -2) if transpose else part

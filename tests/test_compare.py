@@ -19,9 +19,11 @@ from adaptive_vtt.benchmark.runs import (
 )
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.cli.start_folder import write_start
+from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.census import all_answers, all_losses, calls_of, means
 from adaptive_vtt.engine.law import Law
 from adaptive_vtt.models import Recorded
+from adaptive_vtt.oracles import Ordinal
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.spec import Spec, parse_spec
 from adaptive_vtt.spec.building import build_audit, build_model, build_space
@@ -113,6 +115,17 @@ def test_answers_kept_by_the_pass_replay_as_the_model_itself(recorded):
     kept = Recorded(all_answers(space, model))
     again = all_losses(space, kept)
     assert again[1].tolist() == all_losses(space, model)[1].tolist()
+
+
+def test_answers_that_only_tell_which_class_is_likelier_are_kept_too():
+    classes = from_table(None, np.eye(3, dtype=int)[[0, 1, 2, 0]])
+    space = QuestionSpace(classes, oracle=Ordinal())
+    said = np.eye(3)[[2, 1, 1, 0]]
+    answers = pd.DataFrame(said, columns=list(classes.concepts))
+    keys = {"sample": [classes.sample_id(k) for k in range(4)], "relation": "identity"}
+    model = Recorded(pd.concat([pd.DataFrame({**keys, "severity": 0}), answers], axis=1))
+    assert all_losses(space, model)[1].tolist() == [1.0, 0.0, 0.5, 0.0]
+    assert all_losses(space, Recorded(all_answers(space, model)))[1].tolist() == [1, 0, 0.5, 0]
 
 
 def test_calls_of_a_huge_space_are_counted_and_not_listed():

@@ -5,9 +5,11 @@ import sys
 import numpy as np
 import pytest
 
+from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.surrogates import embed
-from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 
 def test_a_missing_package_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,3 +31,38 @@ def test_features_are_pooled_and_tell_images_apart() -> None:
     assert np.isfinite(features).all()
     assert np.ptp(features, axis=0).max() > 0.05
     assert embed(dataset, batch=5) == pytest.approx(features, abs=1e-4)
+
+
+# -- journals ------------------------------------------------------------------------------
+
+
+def audit(journal: MemoryJournal, budget: int, features: float | None = None) -> Audit:
+    """Of a tiny dataset, whose features are these numbers where they are given."""
+    dataset = tiny_dataset()
+    if features is not None:
+        dataset.features = np.arange(24.0).reshape(12, 2) ** features
+    space = QuestionSpace(dataset, ["identity"])
+    return Audit(space, ScriptedModel(), journal=journal, half_width=0.2, budget=budget, seed=1)
+
+
+def test_journals_tell_which_features_an_audit_goes_by() -> None:
+    facts = [audit(MemoryJournal(), 2, f).journal.facts()["features"] for f in (None, 1, 1, 2)]
+    assert facts[0] == "thumbnails"
+    assert facts[1].startswith("given, ")
+    assert facts[1] == facts[2] != facts[3]
+
+
+def test_an_audit_that_goes_on_by_other_features_says_so_from_then_on() -> None:
+    journal = MemoryJournal()
+    audit(journal, 2, 1).run()
+    assert not audit(journal, 3, 1).run().warnings
+    told = "the features of source images were others when the audit was resumed"
+    for features in (2, 1):
+        assert any(told in said for said in audit(journal, 4, features).run().warnings)
+
+
+def test_features_of_earlier_journals_are_taken_for_the_same() -> None:
+    journal = MemoryJournal()
+    audit(journal, 2).run()
+    journal.set_facts(features=None)
+    assert not audit(journal, 3, 1).run().warnings

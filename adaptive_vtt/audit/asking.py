@@ -9,6 +9,7 @@ from typing import Any, Self, Unpack
 from ..certify.plan import Certify as Certify
 from ..certify.population import describe_population
 from ..certify.targets import Target
+from ..engine.assembly import features_changed, features_used
 from ..engine.audit_key import same_key
 from ..engine.audit_parts import assembled
 from ..engine.belief import Belief
@@ -399,6 +400,7 @@ class Audit:
                 protocol=self.model.protocol(),
                 **origin.facts(),
                 **self._parts.proxies.facts(),
+                features=features_used(self.space),
                 **self._budget.facts(),
                 **self._discovery.facts(),
                 **notes,
@@ -413,6 +415,7 @@ class Audit:
         self._ways.recall(facts.ways)
         self._replay()
         changes = {**origin.changes(facts), **self._parts.proxies.changes(facts)}
+        changes |= features_changed(self.space, facts)
         told = {**self._stops(), **changes, **self._budget.facts(), **notes}
         told |= self._discovery.go_on(facts)
         if certifier and other_width and self.certify.half_width is not None:

@@ -1,5 +1,6 @@
 """A fresh belief, put together from what an audit was asked for."""
 
+import hashlib
 from functools import partial
 from typing import Any
 
@@ -135,6 +136,23 @@ def surrogate_in_journal(certify: Certify) -> bool | str:
         return certify.surrogate
     name = certify.surrogate if isinstance(certify.surrogate, str) else certify.surrogate.name
     return name == QUESTION_GP or name
+
+
+def features_used(space: QuestionSpace) -> str:
+    """What tells a surrogate which source images are alike, for the journal: a hash of the features
+    that the dataset brings, "thumbnails", or "truths" alone where there are no images."""
+    given = space.dataset.features
+    if given is not None:
+        table = np.ascontiguousarray(given, np.float64)
+        return f"given, {hashlib.blake2b(table.tobytes(), digest_size=8).hexdigest()}"
+    return "thumbnails" if space.dataset.has_images else "truths"
+
+
+def features_changed(space: QuestionSpace, facts: Facts) -> dict[str, bool]:
+    """For a journal that is gone on with: whether its draws ever went by other features. What
+    journals of earlier versions went by is unknown, and taken for the same."""
+    changed = facts.features not in (None, features_used(space))
+    return {"features_changed": changed or facts.features_changed}
 
 
 def _losses(

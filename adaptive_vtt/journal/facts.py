@@ -297,12 +297,13 @@ class Facts(LostFacts):
     SPEC.toml, None where Python began the audit, and the folder its paths start at; ``program``: a
     hash of both; ``parts``: see ``spec.resuming.notes_of``; ``begun_with``: settings and
     certificate by name, as stored but for the targets' ids, to be compared whole on resuming;
-    ``stakes_unnamed``: see ``old_facts``; ``known_a``: of a comparison, the questions about which
-    model A was not asked, as an earlier audit had; ``replay``: whose draws came first, None where
-    all are its own; ``discover``: how slices are looked for, None where they are not;
-    ``begun_by``: the command that began it; ``rejudged``: see ``rejudging``, None where the model
-    was asked; ``batches``: those of which answers were still awaited when it was last said, and
-    those lost; ``ways``: where P(yes) comes from, of two models by "a" and "b", else by "".
+    ``stakes_unnamed``: see ``old_facts``; ``features``: see ``engine.assembly``; ``known_a``: of a
+    comparison, the questions about which model A was not asked, as an earlier audit had;
+    ``replay``: whose draws came first, None where all are its own; ``discover``: how slices are
+    looked for, None where they are not; ``begun_by``: the command that began it; ``rejudged``: see
+    ``rejudging``, None where the model was asked; ``batches``: those of which answers were still
+    awaited when it was last said, and those lost; ``ways``: where P(yes) comes from, of two models
+    by "a" and "b", else by "".
     """
 
     space: SpaceFacts
@@ -316,6 +317,8 @@ class Facts(LostFacts):
     model_changed: bool = False
     self_taught: dict[str, Any] | None = None
     self_taught_changed: bool = False
+    features: str | None = None
+    features_changed: bool = False
     stop: tuple[str, ...] = ()
     stop_levels: tuple[tuple[Literal["mean", "max"], float], ...] = ()
     max_cost: float | None = None
