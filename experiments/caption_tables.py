@@ -6,6 +6,7 @@ The paper is Metamorphic Testing of Image Captioning Systems via Image-Level Red
 - Table I: verdicts on objects and cases, and their scores; "errors" are all that is wrong with
   the captions, also what no relation between them could show, "found" those reported. An
   object that both captions name is counted once, the paper counts it twice.
+- Table II: MetaIC and ROME beside REIC, see ``caption_rivals.py``.
 - Table VI: the types of true positives, and how the oracle's guesses at them agree; and what
   led to false alarms.
 - Table V: F1 at object level without each part, on the follow-ups that all parts chose, with
@@ -17,6 +18,8 @@ The paper is Metamorphic Testing of Image Captioning Systems via Image-Level Red
 - Tables III and IV: follow-ups chosen without the ambiguity score (Setting-1), and without the
   diversity score (Setting-2).
 - Table VIII: seconds on one thread, see ``caption_seconds.py``.
+
+Columns "paper: ..." have the least and the most of the paper's captioners and sets of photographs.
 
 Words are compared by number, last words and, where ``--wordnet`` or $WNSEARCHDIR names its
 folder, by WordNet; vectors count where they are installed.
@@ -44,9 +47,13 @@ from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.parts import describe_part
 
 from .caption_detectors import add_detector, drawn, real_detector
+from .caption_rivals import table_2
 from .caption_seconds import seconds
 from .caption_verdicts import CAUSES, Bench, Remembered, by_relation, confusion, percent, verdicts
+from .reic_beside import beside
 from .reic_scheme import Step, distinct, scheme
+
+TYPES = "Table VI: true positives by type"
 
 # -- what is audited -------------------------------------------------------------------
 
@@ -92,7 +99,7 @@ def table_6(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
         None,
     ]
     return {
-        "Table VI: true positives by type": _counted(hits, "error", "relation", types, KINDS),
+        TYPES: _counted(hits, "error", "relation", types, KINDS),
         "Table VI: reports by true type, and guess": guesses,
         "False alarms by cause": _counted(told, "cause", "relation", CAUSES, KINDS),
     }
@@ -196,13 +203,22 @@ def tables(
         "Setting-1": list(scheme(dataset, bench.captioner, oracle, by_ambiguity=False, seed=seed)),
         "Setting-2": list(scheme(dataset, bench.captioner, oracle, by_diversity=False, seed=seed)),
     }
-    frame = verdicts(settings["REIC"], bench.truths(settings["REIC"]))
+    steps = settings["REIC"]
+    frame = verdicts(steps, bench.truths(steps))
+    types = {title: table.reset_index() for title, table in table_6(frame).items()}
+    types[TYPES] = beside("VI", types[TYPES])
+    ambiguous, alike = (
+        table_3(_only(settings, "Setting-1")),
+        table_4(_only(settings, "Setting-2"), same),
+    )
+    parts = table_5(bench, drawn(dataset, seed, real), same, seed)
     return {
-        "Table I: verdicts, exact boxes": table_1(frame),
-        **{title: table.reset_index() for title, table in table_6(frame).items()},
-        "Table III: without the ambiguity score": table_3(_only(settings, "Setting-1")),
-        "Table IV: without the diversity score": table_4(_only(settings, "Setting-2"), same),
-        "Table V: without each part": table_5(bench, drawn(dataset, seed, real), same, seed),
+        "Table I: verdicts, exact boxes": beside("I", table_1(frame)),
+        "Table II: other methods": beside("II", table_2(bench, frame, steps, same, seed)),
+        **types,
+        "Table III: without the ambiguity score": beside("III", ambiguous),
+        "Table IV: without the diversity score": beside("IV", alike),
+        "Table V: without each part": beside("V", parts),
         "Table VIII: seconds": seconds(timed, same, seed),
     }
 
