@@ -17,6 +17,7 @@ The paper is Metamorphic Testing of Image Captioning Systems via Image-Level Red
   paper's plain rule has it; "all boxes hidden": also those that match a name, as in the paper.
 - Tables III and IV: follow-ups chosen without the ambiguity score (Setting-1), and without the
   diversity score (Setting-2).
+- Candidates before and after the caption: see ``caption_candidates.py``.
 - Table VIII: seconds on one thread, see ``caption_seconds.py``.
 
 Columns "paper: ..." have the least and the most of the paper's captioners and sets of photographs.
@@ -46,6 +47,7 @@ from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.parts import describe_part
 
+from .caption_candidates import before_and_after
 from .caption_detectors import add_detector, drawn, real_detector
 from .caption_rivals import table_2
 from .caption_seconds import seconds
@@ -219,6 +221,7 @@ def tables(
         "Table III: without the ambiguity score": beside("III", ambiguous),
         "Table IV: without the diversity score": beside("IV", alike),
         "Table V: without each part": beside("V", parts),
+        "Candidates before and after the caption": before_and_after(bench, dataset, oracle, steps),
         "Table VIII: seconds": seconds(timed, same, seed),
     }
 

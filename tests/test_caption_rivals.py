@@ -6,6 +6,7 @@ import pytest
 
 from adaptive_vtt.captions import language
 from adaptive_vtt.datasets.synthetic.scenes import scenes
+from adaptive_vtt.experiments.caption_candidates import before_and_after, presumed
 from adaptive_vtt.experiments.caption_rivals import Pair, edited, faults, table_2
 from adaptive_vtt.experiments.caption_verdicts import Bench, Remembered, verdicts
 from adaptive_vtt.experiments.reic_scheme import scheme
@@ -14,6 +15,7 @@ from adaptive_vtt.oracles.caption_classes import CaptionClasses
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.metaic import MetaIC
 from adaptive_vtt.relations.pasting import cut_outs
+from adaptive_vtt.relations.reic import Reduced
 from adaptive_vtt.relations.rome import ROME
 
 SCENES = scenes(4, size=(128, 168))
@@ -62,3 +64,19 @@ def test_table_2_counts_images_follow_ups_and_reports() -> None:
     assert (rows["captions"] >= rows["eligible"] + rows["follow-ups"]).all()
     made = list(edited(of, MetaIC(cut_outs(SCENES)), CaptionClasses(), 0))
     assert rows.loc["MetaIC", "follow-ups"] == len(made)
+
+
+def test_candidates_before_the_caption_are_those_of_an_audit() -> None:
+    of, oracle = bench(omission=0.4), ReducedCaptions()
+    steps = [step for step in scheme(SCENES, of.captioner, oracle) if step.kind == "crop"]
+    made = list(presumed(of, SCENES, oracle, steps))
+    for step, other in zip(steps, made, strict=True):
+        sample = SCENES.sample(step.sample)
+        assert other.reduction == Reduced("crop").reduction(sample, step.rank)
+        assert (other.sample, other.rank, other.heard) == (step.sample, step.rank, step.heard)
+    rows = before_and_after(of, SCENES, oracle, steps)
+    assert rows["follow-ups"].tolist()[:2] == [len(steps)] * 2
+    assert rows["violations"].tolist()[:2] == [
+        sum(bool(each.violations) for each in found) for found in (made, steps)
+    ]
+    assert rows["per cent"].isna().sum() == 4  # no stretch, no rotation
