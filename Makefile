@@ -89,7 +89,8 @@ bench: $(VENV)/.ready test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.versus --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.versus_replay --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.waterfall --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.caption_tables --json bench/caption_tables.json
+	$(BIN)/python -m adaptive_vtt.experiments.caption_tables $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_tables.json
+	$(BIN)/python -m adaptive_vtt.experiments.caption_detectors $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_detectors.json
 	$(BIN)/python -m adaptive_vtt.experiments.caption_audits --json bench/caption_audits.json
 	$(BIN)/python -m adaptive_vtt.experiments.certificates --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.estimates --out bench

@@ -30,9 +30,11 @@ from adaptive_vtt.datasets.synthetic.scenery.vocabulary import WORDS
 from adaptive_vtt.models.demo.template_captioner import Told
 from adaptive_vtt.relations.reic_selection import T_DOWN, T_UP
 
+from .photographs import NEW_WORDS
+
 KINDS_OF_WORDS: Mapping[str, str] = {
     form: name
-    for name, words in WORDS.items()
+    for name, words in {**WORDS, **NEW_WORDS}.items()
     for forms in ((words.singular, words.plural), *words.others)
     for form in forms
 }

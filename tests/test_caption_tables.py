@@ -16,9 +16,11 @@ from adaptive_vtt.datasets.synthetic.scenes import scenes
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments import caption_tables
+from adaptive_vtt.experiments.caption_detectors import Fallible
 from adaptive_vtt.experiments.caption_seconds import Timed, Watch
-from adaptive_vtt.experiments.caption_tables import Fallible, confusion, place, verdicts
 from adaptive_vtt.experiments.caption_truth import KINDS_OF_WORDS, Unit, truth
+from adaptive_vtt.experiments.caption_verdicts import confusion, place, verdicts
+from adaptive_vtt.experiments.photographs import NEW_WORDS
 from adaptive_vtt.experiments.reic_scheme import Selection, Step, distinct, listen, locate, scheme
 from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner, Told
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
@@ -273,7 +275,7 @@ def test_a_captioner_without_faults_is_wrong_about_no_name() -> None:
 def test_every_word_is_a_name_of_one_kind() -> None:
     forms = [
         form
-        for words in WORDS.values()
+        for words in (*WORDS.values(), *NEW_WORDS.values())
         for pair in ((words.singular, words.plural), *words.others)
         for form in set(pair)
     ]

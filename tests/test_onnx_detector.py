@@ -132,6 +132,65 @@ def test_yolo_side_may_be_chosen_where_it_is_free(tmp_path: Path) -> None:
         assert first.top == pytest.approx(11.5 * 90 / 64, abs=1)  # bars are whole pixels
 
 
+def grid(rows: int, columns: int, *cells: Any) -> Any:
+    """FastestDet's output with three labels: nothing, but in cells (row, column, numbers)."""
+    output = np.zeros((1, 8, rows, columns))
+    for row, column, numbers in cells:
+        output[0, :, row, column] = numbers
+    return output
+
+
+def logit(share: float) -> float:
+    return float(np.log(share / (1 - share)))
+
+
+CELLS = grid(
+    4,
+    6,
+    # anything, middle by tanh, sides by sigmoid, class scores; cells are 15 x 15 of 60 x 90
+    (1, 2, [0.9, 0, 0, 0, 0, 0.2, 0.8, 0]),  # a cat of 45 x 30 about (30, 15)
+    (3, 5, [0.8, np.arctanh(-0.5), np.arctanh(1 / 3), logit(0.2), logit(0.4), 1, 0, 0]),
+    (0, 0, [0.9, 0, 0, logit(0.2), logit(0.2), 0.4, 0.3, 0.3]),  # not sure enough
+)
+
+
+@pytest.mark.parametrize("layout", ["auto", "fastestdet"])
+def test_fastestdet_has_a_box_per_cell(tmp_path: Path, layout: Any) -> None:
+    path = constant(tmp_path / "d.onnx", (1, 3, 64, 96), found=CELLS)
+    found = OnnxDetector(path, labels=LABELS, layout=layout).detect(IMAGE)
+    same(found, (Box("dog", 58.5, 38, 76.5, 60, 0.8), Box("cat", 7.5, 0, 52.5, 30, 0.72)))
+
+
+def test_fastestdet_sees_the_picture_drawn_out_and_blue_first(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper, numpy_helper
+
+    node = helper.make_node
+    steps = [  # the only cell: anything where all is blue, a box of a third of the picture
+        node("Slice", ["image", "first", "second", "axis"], ["blue"]),
+        node("ReduceMin", ["blue"], ["least"], axes=[1, 2, 3], keepdims=1),
+        node("Concat", ["least", "rest"], ["found"], axis=1),
+    ]
+    middle = np.arctanh(0.5)
+    constants = {
+        "first": np.array([0]),
+        "second": np.array([1]),
+        "axis": np.array([1]),
+        "rest": np.array([middle, middle, logit(1 / 3), logit(1 / 3), 1], np.float32).reshape(
+            1, 5, 1, 1
+        ),
+    }
+    tensors = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    given = [helper.make_tensor_value_info("found", TensorProto.FLOAT, (1, 6, 1, 1))]
+    kind, free = TensorProto.FLOAT, (1, 3, "h", "w")
+    path = save(tmp_path / "blue.onnx", steps, free, given, kind, tensors)
+    image = np.zeros((30, 90, 3), np.uint8)
+    image[:, :, 2] = 255
+    detector = OnnxDetector(path, labels=["sea"])
+    same(detector.detect(image), (Box("sea", 30, 10, 60, 20, 1.0),))
+    assert detector.detect(image[:, :, ::-1]) == ()
+    same(detector.detect(np.full((30, 90, 1), 255, np.uint8)), (Box("sea", 30, 10, 60, 20, 1.0),))
+
+
 TENSORFLOW = {
     "num_detections": np.array([2.0]),
     "raw_detection_boxes": np.zeros((1, 9, 4)),
@@ -189,6 +248,10 @@ def test_nothing_found_is_no_box(tmp_path: Path) -> None:
             r"got \(1, 84, 10\)",
         ),
         ({"found": np.zeros((2, 7, 10))}, r"for 3 labels, got \(2, 7, 10\)"),
+        (
+            {"found": np.zeros((1, 85, 2, 2))},
+            r"expected an output of shape \(1, 8, H, W\) for 3 labels, got \(1, 85, 2, 2\)",
+        ),
         (
             {"boxes": np.zeros((2, 4)), "labels": np.zeros(3), "scores": np.zeros(2)},
             r"\(N, 4\), \(N,\), \(N,\), got \(2, 4\), \(3,\), \(2,\)",

@@ -1,4 +1,4 @@
-"""What the outputs of an object detector say, in the two layouts that most of them have.
+"""What the outputs of an object detector say, in three layouts.
 
 "yolo": one output of numbers in pixels of the network's input, which holds the picture with its
 proportions kept, on grey (a letterbox). 1 x (4 + C) x N (centre x, centre y, width, height, and C
@@ -8,6 +8,12 @@ class scores, as of YOLOv5). The number of labels C tells them apart.
 "ssd": outputs of boxes, class numbers and scores. Boxes 1 x N x 4 are top, left, bottom, right as
 shares of the picture (TensorFlow's object detection exports); boxes N x 4 are left, top, right,
 bottom in pixels of the network's input (torchvision's).
+
+"fastestdet": one output 1 x (5 + C) x H x W about a grid of H x W cells laid over the picture: the
+score that there is anything, where the middle is (by tanh, cells to the right of the cell's
+own left edge and below its top one), width and height (by sigmoid, shares of the picture),
+and C class scores (github.com/dog-qiuqiu/FastestDet). Its networks are trained on pictures
+with blue first.
 
 Sizes are (height, width).
 """
@@ -73,6 +79,32 @@ def _yolo_rows(output: Floats, labels: int, where: str) -> Floats:
     raise InputError(
         f"{where}: expected an output of shape (1, {4 + labels}, N) or (1, N, {5 + labels}) "
         f"for {labels} labels, got {output.shape}"
+    )
+
+
+def fastestdet(outputs: Sequence[Array], labels: int, picture: Size, where: str) -> Found:
+    """The candidates of a picture that was drawn out to the input, one per cell.
+
+    Raises InputError for an output of the wrong shape.
+    """
+    from scipy.special import expit
+
+    output = np.asarray(outputs[0], float)
+    if output.ndim != 4 or output.shape[:2] != (1, 5 + labels):
+        raise InputError(
+            f"{where}: expected an output of shape (1, {5 + labels}, H, W) for {labels} labels, "
+            f"got {output.shape}"
+        )
+    down, across = output.shape[2:]
+    cells = output[0].reshape(5 + labels, -1).T
+    corners = np.indices((down, across))[::-1].reshape(2, -1).T
+    sides = np.array(picture[::-1])
+    middle = (corners + np.tanh(cells[:, 1:3])) / (across, down) * sides
+    half = expit(cells[:, 3:5]) / 2 * sides
+    scores = cells[:, :1] * cells[:, 5:]
+    classes = scores.argmax(axis=1)
+    return Found(
+        np.hstack([middle - half, middle + half]), classes, scores[np.arange(len(cells)), classes]
     )
 
 

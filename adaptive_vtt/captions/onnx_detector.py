@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +14,13 @@ from ..errors import InputError, one_line, unknown
 from ..models.local.onnx import TYPES, session
 from ..models.local.tensors import InputShape, Preprocessing, fitted
 from ..types import Box, Image
-from .detector_outputs import Found, letterbox, roles, ssd, yolo
+from .detector_outputs import Found, fastestdet, letterbox, roles, ssd, yolo
 
-Layout = Literal["auto", "yolo", "ssd"]
+Layout = Literal["auto", "yolo", "ssd", "fastestdet"]
 
-YOLO_SIZE = 640
-"""The side of a YOLO network's input where its file leaves it free."""
+SIDES = {"yolo": 640, "fastestdet": 352}
+"""The side of a network's input where its file leaves it free, by layout; for the third
+layout that of the picture."""
 
 
 class OnnxDetector:
@@ -26,13 +28,14 @@ class OnnxDetector:
 
     ``labels``: what class 0, 1 ... of the network is, as a list or as a text file with one per
     line; where class numbers start at 1 (most SSD networks), the first is the background.
-    ``layout``: see `detector_outputs`; "auto" takes a single output for YOLO's. Boxes with a
-    score below ``threshold`` are dropped, and of two boxes with the same label whose intersection
-    over union is above ``overlap`` the less sure one (both in (0, 1]; REIC names neither).
-    ``size``: height and width of the input, or one number for both; default the file's, and where
-    it has none, 640 (YOLO) or the picture's own. ``mean``, ``std``: see `Preprocessing`;
-    ``providers``: where it runs, in order of preference (default: the CPU). Needs onnxruntime
-    (the extra ``onnx``). Raises InputError for what does not fit.
+    ``layout``: see `detector_outputs`; "auto" takes a single output for FastestDet's where it has
+    four axes, else for YOLO's. Boxes with a score below ``threshold`` are dropped, and of two
+    boxes with the same label whose intersection over union is above ``overlap`` the less sure one
+    (both in (0, 1]; REIC names neither). ``size``: height and width of the input, or one number
+    for both; default the file's, and where it has none, 640 (YOLO), 352 (FastestDet) or the
+    picture's own. ``mean``, ``std``: see `Preprocessing`; ``providers``: where it runs, in order
+    of preference (default: the CPU). Needs onnxruntime (the extra ``onnx``). Raises InputError
+    for what does not fit.
     """
 
     def __init__(
@@ -49,16 +52,19 @@ class OnnxDetector:
         providers: Sequence[str] | None = None,
     ) -> None:
         self._where = f"detector {str(path)!r}"
-        choose("layout", layout, ("auto", "yolo", "ssd"), self._where)
+        choose("layout", layout, get_args(Layout), self._where)
         for name, value in (("threshold", threshold), ("overlap", overlap)):
             if not 0 < value <= 1:
                 raise InputError(f"{self._where}: expected {name} in (0, 1], got {value}")
         self.labels = _labels(labels)
         self.threshold, self.overlap = threshold, overlap
         self._session = session(Path(path), providers or ("CPUExecutionProvider",))
-        outputs = [output.name for output in self._session.get_outputs()]
-        self.layout = layout if layout != "auto" else "yolo" if len(outputs) == 1 else "ssd"
-        self._outputs = outputs[:1] if self.layout == "yolo" else roles(outputs, self._where)
+        given = self._session.get_outputs()
+        outputs = [output.name for output in given]
+        self.layout = (
+            _layout([len(output.shape) for output in given]) if layout == "auto" else layout
+        )
+        self._outputs = roles(outputs, self._where) if self.layout == "ssd" else outputs[:1]
         self._preprocessing = Preprocessing(tuple(mean), tuple(std))
         self._take_input((size, size) if isinstance(size, int) else size)
         options = (self.labels, self.layout, threshold, overlap, self._shape, self._preprocessing)
@@ -69,15 +75,26 @@ class OnnxDetector:
     def detect(self, image: Image) -> tuple[Box, ...]:
         """The boxes in H x W x C uint8, surest first, clipped to the picture."""
         height, width = image.shape[:2]
+        canvas = self._canvas(image)
+        size, outputs = (canvas.shape[0], canvas.shape[1]), self._run(canvas)
         if self.layout == "yolo":
-            size = (self._shape.height or YOLO_SIZE, self._shape.width or YOLO_SIZE)
-            canvas = letterbox(image, size, self._shape.channels)
-            found = yolo(self._run(canvas), len(self.labels), size, (height, width), self._where)
+            found = yolo(outputs, len(self.labels), size, (height, width), self._where)
+        elif self.layout == "fastestdet":
+            found = fastestdet(outputs, len(self.labels), (height, width), self._where)
         else:
-            canvas = fitted(image, self._shape)
-            size = (canvas.shape[0], canvas.shape[1])
-            found = ssd(self._run(canvas), size, (height, width), self._where)
+            found = ssd(outputs, size, (height, width), self._where)
         return self._kept(found._replace(edges=found.edges.clip(0, [width, height] * 2)))
+
+    def _canvas(self, image: Image) -> Image:
+        """The image as the network takes it, H x W x C."""
+        if self.layout == "ssd":
+            return fitted(image, self._shape)
+        side = SIDES[self.layout]
+        size = self._shape.height or side, self._shape.width or side
+        if self.layout == "yolo":
+            return letterbox(image, size, self._shape.channels)
+        shape = replace(self._shape, height=size[0], width=size[1])
+        return fitted(image, shape)[:, :, ::-1]
 
     def _take_input(self, size: tuple[int, int] | None) -> None:
         inputs = self._session.get_inputs()
@@ -140,6 +157,13 @@ class OnnxDetector:
     def _box(self, edges: Sequence[float], label: int, score: float) -> Box:
         left, top, right, bottom = edges
         return Box(self.labels[label], left, top, right, bottom, min(1.0, float(score)))
+
+
+def _layout(axes: Sequence[int]) -> Layout:
+    """That of outputs with so many axes each."""
+    if len(axes) > 1:
+        return "ssd"
+    return "fastestdet" if axes[0] == 4 else "yolo"
 
 
 def _labels(given: Sequence[str] | Path | str) -> tuple[str, ...]:

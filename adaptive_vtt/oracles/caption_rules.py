@@ -76,11 +76,13 @@ def check(
     named: Sequence[str],
     detected: Sequence[Box],
     same: Same,
+    heard: Sequence[str] = (),
 ) -> tuple[Finding, ...]:
     """One finding per object of the source's caption, and per object only the follow-up's names.
 
     ``located``, ``visible`` and ``status`` are about the source's objects, ``named`` are the
-    follow-up's, ``detected`` all boxes of the source.
+    follow-up's, ``detected`` all boxes of the source, ``heard`` the objects of all captions of
+    the source with boxes hidden.
     """
     names = [one.name for one in located]
     new = [n for n in named if not any(same(n, name) for name in names)]
@@ -95,20 +97,43 @@ def check(
         findings.append(found)
     whole = bool(status) and all(state == "retained" for state in status)
     lost = [f for f in findings if f.rule == 1]
+    spare = _spare(located, named, detected, same)
     for name in new:
         boxes = tuple(b for b in detected if b.label and same(name, b.label))
         found = Finding(name, "new", said=True, boxes=boxes)
-        findings.append(replace(found, rule=3, error=_added(found, lost)) if whole else found)
+        if whole:
+            seen = boxes or spare is None or any(same(name, n) for n in heard)
+            found = replace(found, rule=3, error=_added(found, lost, bool(seen), bool(spare)))
+        findings.append(found)
     return tuple(findings)
 
 
-def _added(new: Finding, lost: Sequence[Finding]) -> str:
-    """Why a thing is named in the follow-up alone: it is another name for one that is not
-    named any more, a wrong one in the source or, if nobody saw such a thing, in the
-    follow-up; or else the source left it out."""
+def _spare(
+    located: Sequence[Located], named: Sequence[str], detected: Sequence[Box], same: Same
+) -> tuple[Box, ...] | None:
+    """Boxes of the source that neither caption names; None where no box has a label, so that
+    none could."""
+    labelled = [box for box in detected if box.label]
+    if not labelled:
+        return None
+    taken = {box for one in located for box in one.boxes}
+    names = [*(one.name for one in located), *named]
+    return tuple(b for b in labelled if b not in taken and not any(same(n, b.label) for n in names))
+
+
+def _added(new: Finding, lost: Sequence[Finding], seen: bool, spare: bool) -> str:
+    """Why a thing is named in the follow-up alone.
+
+    It may be another name for one that is not named any more, a wrong one in the source or, if
+    the detector found no such thing, in the follow-up. Else the source left it out, if the
+    detector or another caption of the source knows of it (``seen``); the follow-up calls a thing
+    so that the source left out, if there is one without a name (``spare``); or it is made up.
+    """
     if any(f.error == "1.1" and set(f.boxes) & set(new.boxes) for f in lost):
         return "1.1"
-    return "1.2" if lost and not new.boxes else "2.1"
+    if lost and not new.boxes:
+        return "1.2"
+    return "2.1" if seen else "1.2" if spare else "3"
 
 
 def _missing(one: Located, new: Sequence[str], detected: Sequence[Box], same: Same) -> str:

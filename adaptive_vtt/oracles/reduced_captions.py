@@ -42,7 +42,8 @@ class Expected:
 
     ``located`` objects of the source's ``caption``, how much of each is ``visible``, and
     ``status`` of each; ``captions``: how many versions of the source were captioned, too;
-    ``unnamed``: boxes by label of what was detected and the caption does not name.
+    ``unnamed``: boxes by label of what was detected and the caption does not name; ``heard``:
+    what the captions of those versions name.
     """
 
     caption: str
@@ -54,6 +55,7 @@ class Expected:
     size: tuple[int, int]
     captions: int
     unnamed: Mapping[str, tuple[Box, ...]]
+    heard: tuple[str, ...] = ()
 
 
 class ReducedCaptions(CaptionOracle):
@@ -170,16 +172,20 @@ class ReducedCaptions(CaptionOracle):
         caption = caption_of(heard.answer, sample.id)
         if caption is None:
             return ()
-        hidden = {
-            place: self.reader.objects(said)
-            for place, said in heard.versions.items()
-            if isinstance(said, str)
-        }
+        hidden = self._hidden(heard)
         boxes = sample.boxes[: self.most_boxes]
         return tuple(
             one if one.boxes or not hidden else by_occlusion(one.name, boxes, hidden, self.same)
             for one in self._by_detection(self.reader.objects(caption), sample.boxes)
         )
+
+    def _hidden(self, heard: Heard) -> dict[int, tuple[str, ...]]:
+        """What the caption of each version of the source names."""
+        return {
+            place: self.reader.objects(said)
+            for place, said in heard.versions.items()
+            if isinstance(said, str)
+        }
 
     # -- the follow-up -----------------------------------------------------------------
 
@@ -215,6 +221,7 @@ class ReducedCaptions(CaptionOracle):
             (height, width),
             len(heard.versions),
             self._unnamed(sample.boxes, located),
+            tuple(name for names in self._hidden(heard).values() for name in names),
         )
 
     def _unnamed(
@@ -249,6 +256,7 @@ class ReducedCaptions(CaptionOracle):
             self.reader.objects(answer),
             expected.boxes if self.detection else (),
             self.same,
+            expected.heard,
         )
         broken = any(f.rule is not None for f in findings)
         return replace(scored(not broken), details=describe(expected, findings, answer))

@@ -26,6 +26,7 @@ from . import (
     headline,
     medtest_beside,
     published,
+    reic_beside,
     settings,
     slices,
     spending,
@@ -64,7 +65,13 @@ PARTS = (
         "certified",
         "Certified",
         "Certified",
-        (certified.section, derived.section, published.section, medtest_beside.section),
+        (
+            certified.section,
+            derived.section,
+            published.section,
+            medtest_beside.section,
+            reic_beside.section,
+        ),
     ),
     Part("conditions", "Conditions", "Conditions", (conditions.section,)),
     Part(

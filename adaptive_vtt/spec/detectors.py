@@ -16,7 +16,7 @@ class OnnxBoxes(Section):
     kind: Literal["onnx"] = "onnx"
     path: str = Field(description="the file")
     labels: str = Field(description="text file of class names, one per line")
-    layout: Literal["auto", "yolo", "ssd"] | None = Field(
+    layout: Literal["auto", "yolo", "ssd", "fastestdet"] | None = Field(
         None, description="how the outputs are laid out (auto)"
     )
     threshold: float | None = Field(
