@@ -26,6 +26,8 @@ from . import (
     headline,
     medtest_beside,
     published,
+    readers,
+    realism,
     settings,
     slices,
     spending,
@@ -34,6 +36,7 @@ from . import (
     widths,
 )
 from .evidence import Evidence
+from .people import people
 from .section import Section, fragment
 
 Maker = Callable[[Evidence], Section | None]
@@ -64,7 +67,14 @@ PARTS = (
         "certified",
         "Certified",
         "Certified",
-        (certified.section, derived.section, published.section, medtest_beside.section),
+        (
+            certified.section,
+            derived.section,
+            readers.section,
+            published.section,
+            medtest_beside.section,
+            realism.section,
+        ),
     ),
     Part("conditions", "Conditions", "Conditions", (conditions.section,)),
     Part(
@@ -121,9 +131,13 @@ SCRIPTS = ("page.js", "gallery.js", "lines.js", "beliefs.js", "conditions.js")
 HERE = Path(__file__).parent
 
 
-def render(journal: Journal, uniform: baseline.Uniform | None = None) -> str:
-    """The whole page, from the journal, and what uniform questions took if that is known."""
-    evidence = replace(Evidence.of(journal), uniform=uniform)
+def render(journal: Journal, beside: Path | None = None) -> str:
+    """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
+    uniform questions took, and what people said."""
+    evidence = Evidence.of(journal)
+    if beside is not None:
+        said = people(beside, evidence.facts)
+        evidence = replace(evidence, uniform=baseline.read(beside), people=said)
     made = (
         (part, [s for make in part.makers if (s := make(evidence))]) for part in parts_of(evidence)
     )
@@ -148,10 +162,9 @@ def parts_of(evidence: Evidence) -> tuple[Part, ...]:
 
 
 def write_report(journal: Journal, path: Path) -> None:
-    """The page in a file, which is replaced in one step; a measurement of uniform questions that
-    lies beside it is told."""
+    """The page in a file, which is replaced in one step; what lies beside it is told, too."""
     path = Path(path)
-    write_text(path, render(journal, baseline.read(path.parent)))
+    write_text(path, render(journal, path.parent))
 
 
 def _ours(name: str) -> Markup:
