@@ -159,6 +159,11 @@ def _judged_anew(source: "RejudgedFacts") -> str:
 def _replayed(facts: "Facts") -> list[str]:
     if facts.replay is None:
         return []
+    if facts.certificate is not None and facts.certificate.versus is None:
+        return [
+            f"the first {facts.replay.draws} questions are those of an earlier audit of a model: "
+            "intervals hold only if whoever answered them had not seen what that audit found"
+        ]
     return [
         f"the first {facts.replay.draws} questions are those of an earlier audit of model A: "
         "intervals hold only if model B was made, and the targets were chosen, without looking "

@@ -44,6 +44,7 @@ ROOMS = (
     "augment",
     "export",
     "labelling",
+    "readers",
     "benchmark",
     "demo_server",
     "testing",

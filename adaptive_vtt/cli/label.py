@@ -1,4 +1,4 @@
-"""``avtt label``: people confirm or correct what an audit of captions reports."""
+"""``avtt label``: people as readers of an audit's captions, pictures and questions."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,14 +12,37 @@ def label(
     directory: RunDir,
     inspector: Annotated[
         str | None,
-        typer.Option(help="Who labels; each inspector's labels are kept apart.", metavar="NAME"),
+        typer.Option(
+            "--inspector",
+            "--reader",
+            help="Who labels or reads; each one's answers are kept apart.",
+            metavar="NAME",
+        ),
     ] = None,
+    realism: Annotated[
+        bool,
+        typer.Option(
+            "--realism",
+            help="Of any audit: pairs of source and follow-up. Realistic? Same diagnosis?",
+        ),
+    ] = False,
+    questions: Annotated[
+        bool,
+        typer.Option(
+            "--questions",
+            help="A reader study: people answer what the model was asked, in that order, and "
+            "their error rates are certified by the same draws.",
+        ),
+    ] = False,
     sample: Annotated[
         int | None,
-        typer.Option(help="Also everything in so many follow-ups drawn at random. Default: 0."),
+        typer.Option(
+            help="Also everything in so many follow-ups drawn at random (default: 0); so many "
+            "pairs (--realism; default: 60); the first so many questions (--questions; all)."
+        ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also everything in all follow-ups.")
+        bool, typer.Option("--all", help="Also everything in all follow-ups; all pairs.")
     ] = False,
     html: Annotated[
         bool, typer.Option("--html", help="Write a page to label on, instead of asking here.")
@@ -29,14 +52,24 @@ def label(
     ] = None,
     summary: Annotated[
         bool,
-        typer.Option("--summary", help="Say precision, recall, error types and agreement so far."),
+        typer.Option("--summary", help="Say what all labels and answers come to so far."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Confirm or correct, as a person, the violations that an audit of captions found.
+    """Label, judge or answer as a person what an audit found, made or asked.
 
-    Example: avtt label runs/captions --inspector ann --sample 50
+    By default violations that an audit of captions found are confirmed or corrected. With --realism
+    changed pictures of any audit are judged, with --questions the model's questions are answered;
+    --summary then writes both into the report.
+
+    Example: avtt label runs/first --realism --reader ann --html
     """
+    if realism or questions:
+        from .reader_desk import Wanted, read
+
+        wanted = Wanted(inspector, sample, everything, html, take, summary, as_json)
+        read(directory, wanted, realism=realism, questions=questions)
+        return
     from .label_desk import label as run_label
 
     run_label(

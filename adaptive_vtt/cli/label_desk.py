@@ -54,7 +54,7 @@ def label(
     ``sample``: of so many random follow-ups all objects are asked about, beside all
     violations; ``everything``: of all. Raises InputError for options that do not go together.
     """
-    _check(inspector, sample, everything, html, take, summary, as_json)
+    check(inspector, sample, everything, html, take, summary, as_json)
     journal = read_journal(directory / JOURNAL)
     try:
         found = items(journal)
@@ -73,7 +73,7 @@ def label(
         journal.close()
 
 
-def _check(
+def check(
     inspector: str | None,
     sample: int | None,
     everything: bool,
@@ -116,10 +116,10 @@ def _ask(journal: Journal, queue: list[Item], folder: Path, inspector: str, html
         )
         return
     session = Session(queue, inspector, mine, lambda given: keep(folder, [given]))
-    run(session, _pictures(journal), _terminal_key(), Console(highlight=False))
+    run(session, _pictures(journal), terminal_key(), Console(highlight=False))
 
 
-def _terminal_key() -> Callable[[], str]:
+def terminal_key() -> Callable[[], str]:
     """Waits for one key. Raises InputError where nobody sits at a terminal."""
     if not sys.stdin.isatty():
         raise InputError("expected a terminal to label on, got none; --html writes a page instead")

@@ -44,8 +44,8 @@ class Sampling:
     - ``by_price``: whether cheap calls are asked more often, by the root of what they are expected
       to cost, where the strategy is ``certify`` and the model knows what tokens cost: see
       ``engine.prices``. Default True.
-    - ``replay``: an earlier audit whose draws come first; set by ``Versus``. Default None: all
-      draws are its own.
+    - ``replay``: an earlier audit whose draws come first; set by ``Versus`` and for readers.
+      Default None: all draws are its own.
     """
 
     strategy: str | Strategy | Named | None = None

@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -11,11 +12,24 @@ from ..journal import Journal
 from ..journal.facts import read_facts
 from ..space import QuestionSpace
 from ..types import Image
-from ..utils.image_codec import jpeg
-from .items import Item
+from ..utils.image_codec import jpeg, png
 
 SIDE = 640
 """Pictures are shrunk to this many pixels on the longer side."""
+FINE_SIDE = 1280
+"""The same where details matter."""
+SMALL = 256 * 256
+"""Pixels of a picture that is kept as it is where details matter: a JPEG would blur it."""
+
+
+class Pictured(Protocol):
+    """What is about a question, and its call."""
+
+    @property
+    def question(self) -> int: ...
+
+    @property
+    def call(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -35,18 +49,22 @@ class Pictures:
     """Source and follow-up of judged questions.
 
     ``space``: that of the audit (raises JournalError for another), or None where the data
-    are gone; then there are thumbnails of a few failing calls.
+    are gone; then there are thumbnails of a few failing calls. ``fine``: larger and sharper
+    pictures, for whoever judges the picture itself.
     """
 
-    def __init__(self, journal: Journal, space: QuestionSpace | None = None) -> None:
+    def __init__(
+        self, journal: Journal, space: QuestionSpace | None = None, *, fine: bool = False
+    ) -> None:
         facts = read_facts(journal.facts())
         if space is not None:
             same_audit(facts, space, {})
         self._seed = facts.rendering_seed
         self._space = space
         self._kept = journal.pictures()
+        self._fine = fine
 
-    def of(self, item: Item) -> tuple[Picture, Picture] | None:
+    def of(self, item: Pictured) -> tuple[Picture, Picture] | None:
         """Source and follow-up; None where there are none to be had."""
         made = self._made(item)
         if made is None and item.call in self._kept:
@@ -54,7 +72,7 @@ class Pictures:
             return Picture(source, "png"), Picture(follow_up, "png")
         return made
 
-    def _made(self, item: Item) -> tuple[Picture, Picture] | None:
+    def _made(self, item: Pictured) -> tuple[Picture, Picture] | None:
         if self._space is None:
             return None
         number = int(self._space.image_of(np.array([item.question]))[0])
@@ -64,15 +82,22 @@ class Pictures:
             return None
         if source.image is None or follow_up.image is None:
             return None
-        return _picture(source.image), _picture(follow_up.image)
+        return self._picture(source.image), self._picture(follow_up.image)
+
+    def _picture(self, image: Image) -> Picture:
+        if self._fine and image.shape[0] * image.shape[1] <= SMALL:
+            return Picture(png(image), "png")
+        side, quality = (FINE_SIDE, 95) if self._fine else (SIDE, 88)
+        return Picture(jpeg(_shrunk(image, side), quality), "jpeg")
 
 
-def _picture(image: Image) -> Picture:
+def _shrunk(image: Image, side: int) -> Image:
+    """No longer than ``side`` pixels either way."""
     import cv2
 
     height, width = image.shape[:2]
-    scale = SIDE / max(height, width)
+    scale = side / max(height, width)
     if scale < 1:
         size = (max(1, round(scale * width)), max(1, round(scale * height)))
-        image = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
-    return Picture(jpeg(image), "jpeg")
+        return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
+    return image

@@ -164,10 +164,11 @@ def _label(row: list[str], where: str) -> Label:
         raise InputError(
             f"{where}: type: expected {' or '.join(allowed)} where error is {error}, got {type!r}"
         )
-    return Label(int(question), name, inspector, type, _time(time, where))
+    return Label(int(question), name, inspector, type, read_time(time, where))
 
 
-def _time(text: str, where: str) -> datetime:
+def read_time(text: str, where: str) -> datetime:
+    """A time with its zone; raises InputError for anything else, naming ``where`` it stands."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

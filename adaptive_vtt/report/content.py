@@ -17,6 +17,7 @@ from ..outcomes import judged
 from ..results import warned
 from ..types import SIDES, Floats
 from .baseline import Uniform
+from .people import People
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Content:
     warnings: tuple[str, ...] = ()
     uniform: Uniform | None = None
     judging: list[JudgingRow] = field(default_factory=list)
+    people: People = field(default_factory=People)
 
     @classmethod
     def of(cls, journal: Journal) -> Self:

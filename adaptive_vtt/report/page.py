@@ -27,6 +27,8 @@ from . import (
     medtest_beside,
     published,
     reic_beside,
+    readers,
+    realism,
     settings,
     slices,
     spending,
@@ -35,6 +37,7 @@ from . import (
     widths,
 )
 from .evidence import Evidence
+from .people import people
 from .section import Section, fragment
 
 Maker = Callable[[Evidence], Section | None]
@@ -68,9 +71,13 @@ PARTS = (
         (
             certified.section,
             derived.section,
+            
+            readers.section,
             published.section,
             medtest_beside.section,
             reic_beside.section,
+        ,
+            realism.section,
         ),
     ),
     Part("conditions", "Conditions", "Conditions", (conditions.section,)),
@@ -128,9 +135,13 @@ SCRIPTS = ("page.js", "gallery.js", "lines.js", "beliefs.js", "conditions.js")
 HERE = Path(__file__).parent
 
 
-def render(journal: Journal, uniform: baseline.Uniform | None = None) -> str:
-    """The whole page, from the journal, and what uniform questions took if that is known."""
-    evidence = replace(Evidence.of(journal), uniform=uniform)
+def render(journal: Journal, beside: Path | None = None) -> str:
+    """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
+    uniform questions took, and what people said."""
+    evidence = Evidence.of(journal)
+    if beside is not None:
+        said = people(beside, evidence.facts)
+        evidence = replace(evidence, uniform=baseline.read(beside), people=said)
     made = (
         (part, [s for make in part.makers if (s := make(evidence))]) for part in parts_of(evidence)
     )
@@ -155,10 +166,9 @@ def parts_of(evidence: Evidence) -> tuple[Part, ...]:
 
 
 def write_report(journal: Journal, path: Path) -> None:
-    """The page in a file, which is replaced in one step; a measurement of uniform questions that
-    lies beside it is told."""
+    """The page in a file, which is replaced in one step; what lies beside it is told, too."""
     path = Path(path)
-    write_text(path, render(journal, baseline.read(path.parent)))
+    write_text(path, render(journal, path.parent))
 
 
 def _ours(name: str) -> Markup:

@@ -1,0 +1,174 @@
+"""``avtt label --realism`` and ``--questions``: forms, files, summaries, and every mistake."""
+
+import io
+import json
+import re
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromium import Browser, needs_chromium
+from command_line import run
+
+from adaptive_vtt.cli.reader_desk import Wanted, read
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.journal import read_journal
+from adaptive_vtt.readers import realism
+from adaptive_vtt.readers.answers import Given, to_csv
+
+NOON = datetime(2024, 5, 31, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an audit of drawn shapes, begun on the command line."""
+    folder = tmp_path_factory.mktemp("readers")
+    assert run("init", str(folder / "start")) == 0
+    spec = folder / "start" / "SPEC.toml"
+    text = spec.read_text(encoding="utf-8")
+    assert "[certify]\n" in text
+    spec.write_text(text.replace("[certify]\n", "[certify]\nsurrogate = false\n"))
+    options = ("--budget", "12", "--targets", "overall", "--half-width", "0.1", "--seed", "1")
+    assert run("audit", str(spec), "--out", str(folder / "run"), *options) == 0
+    return folder / "run"
+
+
+def wanted(**options: Any) -> Wanted:
+    plain = {
+        "reader": None, "sample": None, "everything": False, "html": False, "take": None,
+        "summary": False, "as_json": False,
+    }  # fmt: skip
+    return Wanted(**{**plain, **options})
+
+
+def content(page: Path) -> Any:
+    found = re.search(r'id="form-data">(.*?)</script>', page.read_text(encoding="utf-8"), re.S)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def filled(form: Any, reader: str, answer: str = "yes") -> str:
+    """The file that the form saves where every question is answered so."""
+    return to_csv(
+        Given(card["number"], one["id"], reader, answer, NOON)
+        for card in form["cards"]
+        for one in card["asked"]
+    )
+
+
+def test_pairs_are_judged_taken_and_told(audited: Path, capsys: pytest.CaptureFixture[str]):
+    folder = str(audited)
+    assert run("label", folder, "--realism", "--reader", "ann", "--sample", "4", "--html") == 0
+    form = content(audited / "realism" / "ann.html")
+    assert len(form["cards"]) == 4
+    assert {len(card["pictures"]) for card in form["cards"]} == {2}
+    file = audited.parent / "saved.csv"
+    file.write_text(filled(form, "ann"))
+    capsys.readouterr()
+    assert run("label", folder, "--realism", "--take", str(file)) == 0
+    assert "took 8 new of 8 answers by ann" in capsys.readouterr().out
+    assert run("label", folder, "--realism", "--summary", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["readers"] == {"ann": 4}
+    assert sum(cell["realistic"][1] for cell in told["cells"]) == 4
+    assert run("label", folder, "--realism", "--summary") == 0
+    assert "judged pairs: ann (4)" in capsys.readouterr().out
+    assert 'id="realism"' in (audited / "report.html").read_text(encoding="utf-8")
+
+
+def test_questions_are_answered_certified_and_compared(
+    audited: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = str(audited)
+    assert run("label", folder, "--questions", "--inspector", "bob", "--html") == 0
+    page = audited / "readers" / "bob.html"
+    form = content(page)
+    with closing(read_journal(audited / "journal.db")) as journal:
+        draws = journal.draws(laws=False)
+    assert [card["number"] for card in form["cards"]] == [draw.call for draw in draws]
+    for draw in draws:
+        assert draw.sample not in page.read_text(encoding="utf-8")  # names may tell the class
+    file = audited.parent / "saved.csv"
+    file.write_text(filled(form, "bob"))
+    assert run("label", folder, "--questions", "--take", str(file)) == 0
+    capsys.readouterr()
+    assert run("label", folder, "--questions", "--summary") == 0
+    told = capsys.readouterr().out
+    assert "bob: 12 answered, 12 count" in told
+    assert "overall error" in told
+    assert run("verify", str(audited / "readers" / "bob")) == 0
+    assert run("verify", str(audited / "readers" / "bob" / "versus")) == 0
+    assert "People beside the model" in (audited / "report.html").read_text(encoding="utf-8")
+    assert (audited / "readers" / "bob" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "kinds", "message"),
+    [
+        ({}, "rq", "expected --realism or --questions, got both"),
+        ({"everything": True}, "q", "--all: goes with --realism"),
+        ({}, "r", "--reader: expected the name of whoever reads, got nothing"),
+        ({}, "q", "--reader: expected the name of whoever reads, got nothing"),
+        ({"reader": "a/b", "html": True}, "r", "expected a name of up to 60 letters"),
+        ({"reader": "ann", "sample": 0, "html": True}, "r", "expected 1 or more pairs, got 0"),
+        ({"reader": "ann", "sample": 0, "html": True}, "q", "expected 1 or more questions, got 0"),
+        ({"reader": "ann", "as_json": True}, "r", "--json: goes with --summary"),
+        ({"reader": "ann"}, "r", "expected a terminal to label on, got none"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    audited: Path,
+    options: dict[str, Any],
+    kinds: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(InputError, match=re.escape(message)):
+        read(audited, wanted(**options), realism="r" in kinds, questions="q" in kinds)
+
+
+def test_nobody_has_answered_yet(audited: Path, tmp_path: Path):
+    (tmp_path / "journal.db").write_bytes((audited / "journal.db").read_bytes())
+    for kind in ("realism", "questions"):
+        with pytest.raises(InputError, match="expected answers of readers, got none; --html"):
+            read(
+                tmp_path,
+                wanted(summary=True),
+                realism=kind == "realism",
+                questions=kind == "questions",
+            )
+
+
+def test_pairs_are_of_what_was_asked(audited: Path):
+    with closing(read_journal(audited / "journal.db")) as journal:
+        asked = {draw.call for draw in journal.draws(laws=False)}
+        assert {card.call for card in realism.deck(journal)} <= asked
+
+
+@pytest.mark.slow
+@needs_chromium
+@pytest.mark.parametrize("kind", ["realism", "questions"])
+def test_a_form_is_clicked_through(audited: Path, tmp_path: Path, kind: str):
+    """By buttons and by keys in turn, from a phone's width; what it saves is taken."""
+    assert run("label", str(audited), f"--{kind}", "--reader", "eve", "--html") == 0
+    folder = audited / {"realism": "realism", "questions": "readers"}[kind]
+    with Browser(tmp_path / "profile", 390, 844) as browser:
+        browser.open((folder / "eve.html").resolve().as_uri())
+        browser.until("document.querySelectorAll('#pictures img').length > 0")
+        assert browser.value("document.documentElement.scrollWidth <= window.innerWidth")
+        steps = browser.value("form.cards.reduce((sum, card) => sum + card.asked.length, 0)")
+        for step in range(steps):
+            if step % 2:
+                browser.value("document.querySelector('fieldset:not(.idle) .choice').click()")
+            else:
+                press = "new KeyboardEvent('keydown', {key: 'n', bubbles: true})"
+                browser.value(f"document.body.dispatchEvent({press})")
+        assert browser.value("document.getElementById('end-title').textContent") == (
+            "Everything is answered"
+        )
+        (tmp_path / "eve.csv").write_text(browser.value("csv()"))
+        assert not browser.complaints
+    assert run("label", str(audited), f"--{kind}", "--take", str(tmp_path / "eve.csv")) == 0
