@@ -71,12 +71,10 @@ PARTS = (
         (
             certified.section,
             derived.section,
-            
             readers.section,
             published.section,
             medtest_beside.section,
             reic_beside.section,
-        ,
             realism.section,
         ),
     ),
