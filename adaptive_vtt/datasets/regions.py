@@ -132,7 +132,8 @@ class Regions(HeldTruths):
             truth=truth,
             metadata={**source.metadata, IMAGE: source.id, PLACE: self._places[index]},
             masks=_Cropped(
-                {c: m for c, m in _named(source) if truth.get(c) == 1},
+                source.masks,
+                [concept for concept in source.masks if truth.get(concept) == 1],
                 (slice(top, bottom), slice(left, right)),
             ),
             boxes=tuple(_clipped(source.boxes, left, top, right, bottom)),
@@ -162,24 +163,23 @@ class Regions(HeldTruths):
 
 
 class _Cropped(Mapping[str, Mask]):
-    """Parts of masks, decoded when asked for."""
+    """Parts of those masks of ``whole`` that are of ``concepts``, decoded when asked for."""
 
-    def __init__(self, whole: Mapping[str, Callable[[], Mask]], part: tuple[slice, slice]) -> None:
-        self._whole, self._part = whole, part
+    def __init__(
+        self, whole: Mapping[str, Mask], concepts: list[str], part: tuple[slice, slice]
+    ) -> None:
+        self._whole, self._concepts, self._part = whole, concepts, part
 
     def __getitem__(self, concept: str) -> Mask:
-        return np.ascontiguousarray(self._whole[concept]()[self._part])
+        if concept not in self._concepts:
+            raise KeyError(concept)
+        return np.ascontiguousarray(self._whole[concept][self._part])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._whole)
+        return iter(self._concepts)
 
     def __len__(self) -> int:
-        return len(self._whole)
-
-
-def _named(sample: Sample) -> Iterator[tuple[str, Callable[[], Mask]]]:
-    for concept in sample.masks:
-        yield concept, partial(sample.masks.__getitem__, concept)
+        return len(self._concepts)
 
 
 def _cut(
@@ -189,26 +189,27 @@ def _cut(
         raise InputError(f"regions: expected a least share in 0..1, got {least}")
     if not dataset.has_images:
         raise InputError(f"regions: dataset {dataset.name!r} has no images")
-    cuts = each(lambda index: _regions(dataset.sample(index), dataset, place, least), range(len(dataset)))
+    concepts, places = dataset.concepts, range(len(dataset))
+    cuts = each(lambda index: _regions(dataset.sample(index), concepts, place, least), places)
     truths = np.concatenate([cut.truths for cut in cuts])
     if not (truths == 1).any():
         raise InputError(
-            f"regions: expected masks or boxes that say where things are, dataset {dataset.name!r} "
-            "has none"
+            "regions: expected masks or boxes that show a concept in some region, dataset "
+            f"{dataset.name!r} has none"
         )
     rectangles = [rectangle for cut in cuts for rectangle in cut.rectangles]
     return Regions(
         dataset,
         np.repeat(np.arange(len(cuts)), [len(cut.rectangles) for cut in cuts]),
         np.array(rectangles, np.int64),
-        [place for cut in cuts for place in cut.places],
+        [name for cut in cuts for name in cut.places],
         truths,
     )
 
 
 def _regions(
     sample: Sample,
-    dataset: Dataset,
+    concepts: tuple[str, ...],
     place: Callable[[Sample], list[tuple[Rectangle, str]]],
     least: float,
 ) -> _Cut:
@@ -219,8 +220,8 @@ def _regions(
         )
     found = list(dict(place(sample)).items())  # a rectangle once, though two things may share it
     rectangles = [rectangle for rectangle, _ in found]
-    truths = np.full((len(found), len(dataset.concepts)), UNKNOWN, np.int8)
-    for column, concept in enumerate(dataset.concepts):
+    truths = np.full((len(found), len(concepts)), UNKNOWN, np.int8)
+    for column, concept in enumerate(concepts):
         if sample.truth.get(concept) == 0:
             truths[:, column] = 0
         elif sample.truth.get(concept) == 1:
@@ -250,15 +251,19 @@ def _on_grid(sample: Sample, rows: int, columns: int) -> list[tuple[Rectangle, s
     height, width = sample.require_image().shape[:2]
     if height < rows or width < columns:
         raise InputError(
-            f"regions: sample {sample.id!r}: expected an image of {rows} x {columns} pixels or more "
-            f"(height x width), got {height} x {width}"
+            f"regions: sample {sample.id!r}: expected an image of {rows} x {columns} pixels or "
+            f"more (height x width), got {height} x {width}"
         )
-    y, x = (np.linspace(0, n, k + 1).round().astype(int).tolist() for n, k in ((height, rows), (width, columns)))
+    y, x = _edges(height, rows), _edges(width, columns)
     return [
         ((x[c], y[r], x[c + 1], y[r + 1]), f"row {r + 1} column {c + 1}")
         for r in range(rows)
         for c in range(columns)
     ]
+
+
+def _edges(length: int, parts: int) -> list[int]:
+    return [place * length // parts for place in range(parts + 1)]
 
 
 def _around(sample: Sample, margin: float, least_side: int) -> list[tuple[Rectangle, str]]:
