@@ -80,7 +80,7 @@ def _turned(image: Image, way: float) -> Image:
 
 def _blended(image: Image, other: object, way: float) -> Image:
     """Away from ``other`` or towards it."""
-    values = other + (1 + way * ENHANCED) * (image.astype(float) - other)  # type: ignore[operator]
+    values = other + (1 + way * ENHANCED) * (image.astype(float) - other)
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 
 

@@ -8,11 +8,14 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_datasets import idrid_files
 
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.boxed import BoxedDataset
 from adaptive_vtt.datasets.regions import Regions, grid_regions, object_regions
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.spec import read_spec
+from adaptive_vtt.spec.building import build_space
 from adaptive_vtt.types import UNKNOWN, Box
 
 HEIGHT, WIDTH = 40, 60
@@ -168,3 +171,49 @@ def test_questions_in_words_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=r"got questions in words \(sample 'a'\)"):
         grid_regions(medvqa(tmp_path)(), 2)
+
+
+# -- SPEC.toml ---------------------------------------------------------------------------------
+
+SPEC = """
+[dataset]
+kind = "idrid"
+path = "."
+[regions]
+{regions}
+[model]
+target = "model.py:predict"
+"""
+
+
+@pytest.mark.parametrize(
+    ("regions", "samples"),
+    [
+        ("grid = [2, 5]", 20),
+        ("grid = [2, 5]\nleast = 0.5", 20),
+        ('around = "objects"\nmargin = 0.0\nleast_side = 1', 2),
+    ],
+)
+def test_a_spec_says_where_to_cut(tmp_path: Path, regions: str, samples: int) -> None:
+    idrid_files(tmp_path)
+    (tmp_path / "SPEC.toml").write_text(SPEC.format(regions=regions))
+    space = build_space(read_spec(tmp_path / "SPEC.toml"), tmp_path)
+    assert isinstance(space.dataset, Regions)
+    assert len(space.dataset) == samples
+
+
+@pytest.mark.parametrize(
+    ("regions", "message"),
+    [
+        ("", r"regions: expected grid = \[rows, columns\] or around = \"objects\", got neither"),
+        ("grid = [2, 2]\nmargin = 0.5", r"expected grid or around, got grid and margin"),
+        ("grid = [2, 2]\naround = 'objects'", r"expected grid or around, got grid and around"),
+        ("grid = [2]", r"regions\.grid: expected at least 2 item"),
+        ("around = 'things'", r"regions\.around: unknown value 'things'"),
+    ],
+)
+def test_mistakes_in_the_section_are_named(tmp_path: Path, regions: str, message: str) -> None:
+    idrid_files(tmp_path)
+    (tmp_path / "SPEC.toml").write_text(SPEC.format(regions=regions))
+    with pytest.raises(InputError, match=message):
+        build_space(read_spec(tmp_path / "SPEC.toml"), tmp_path)
