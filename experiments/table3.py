@@ -48,17 +48,6 @@ WHERE = (
     "BCCD: skipped; --data FOLDER reads it, the folder BCCD of "
     "https://github.com/Shenggan/BCCD_Dataset (364 photographs, MIT licence)"
 )
-CATEGORIES = {
-    "digital": ("pixelate", "jpeg_compression"),
-    "noise": ("gaussian_noise", "speckle_noise", "impulse_noise", "shot_noise"),
-    "blur": ("defocus_blur", "motion_blur", "gaussian_blur", "zoom_blur"),
-    "color": (
-        *("brightness_up", "brightness_down", "contrast_up", "contrast_down", "saturate"),
-        *("gamma_corr_up", "gamma_corr_down"),
-    ),
-    "task-specific": ("stain_deposit", "bubble", "black_corner", "characters"),
-}
-"""The paper's Table 1."""
 NONE, OURS, FOLDS = "none", "ours", "ours (k-F)"
 SIDE, CELLS = 64, ("RBC", "WBC", "Platelets")
 BATCH, RATE = 64, 2e-3
@@ -215,7 +204,7 @@ def folds(relations: Sequence[Corruption]) -> dict[str, list[Corruption]]:
     """The corruptions by the category that they are of."""
     found = {
         category: [r for r in relations if r.name.rpartition("/")[2] in names]
-        for category, names in CATEGORIES.items()
+        for category, names in medmnistc.CATEGORIES.items()
     }
     return {category: members for category, members in found.items() if members}
 

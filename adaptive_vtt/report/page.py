@@ -24,6 +24,7 @@ from . import (
     gallery,
     grounds,
     headline,
+    medmnistc_beside,
     medtest_beside,
     published,
     settings,
@@ -64,7 +65,13 @@ PARTS = (
         "certified",
         "Certified",
         "Certified",
-        (certified.section, derived.section, published.section, medtest_beside.section),
+        (
+            certified.section,
+            derived.section,
+            medmnistc_beside.section,
+            published.section,
+            medtest_beside.section,
+        ),
     ),
     Part("conditions", "Conditions", "Conditions", (conditions.section,)),
     Part(
