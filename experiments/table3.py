@@ -150,7 +150,8 @@ def trained(task: Task, how: How, epochs: int, seed: int) -> nn.Module:
     """A network trained from nothing; the same start and order of images whatever ``how``."""
     torch.manual_seed(seed)
     classes = int(task.labels.max()) + 1
-    module = network(*task.images.shape[2:], classes)
+    _, side, _, channels = task.images.shape
+    module = network(side, channels, classes)
     rng = generator(seed, "augmentation")
     optimizer = torch.optim.AdamW(module.parameters(), lr=RATE)
     steps = epochs * (len(task.images) // BATCH or 1)

@@ -146,7 +146,7 @@ def test_a_network_learns_and_is_scored() -> None:
     images = RNG.integers(0, 100, (128, 28, 28, 1), dtype=np.uint8)
     images += (kinds * 120).astype(np.uint8)[:, None, None, None]
     task = table3.Task("t", "bloodmnist", images, kinds, images[:40], kinds[:40])
-    one, other = (table3.trained(task, table3.How(batch=mixup), 4, 0) for _ in range(2))
-    assert table3.scores(one, task.tested, task.wanted) == (100, 100)
+    one, other = (table3.trained(task, table3.How(batch=mixup), 20, 0) for _ in range(2))
+    assert min(table3.scores(one, task.tested, task.wanted)) > 95
     for a, b in zip(one.parameters(), other.parameters(), strict=True):
         assert torch.equal(a, b)
