@@ -63,6 +63,8 @@ test-pythons:
 bench: $(VENV)/.ready test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.figure3 --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.figure4 --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.trained_figures --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.table3 --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.lookahead --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.crossover --out bench

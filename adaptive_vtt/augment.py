@@ -1,9 +1,10 @@
 """Relations as a training transform: what an audit asks about, a model can be trained on.
 
-One operation per image, as in AugMedMNIST-C (Di Salvo et al., "MedMNIST-C", section 3.3): the
-relation is uniform over those given and the identity, and its severity uniform over the
-relation's own. (There, parameters are drawn between the levels; here, levels are.) With
-weights, what an audit found worst can take the largest share.
+One operation per image, as in MedMNIST-C (Di Salvo et al., 2024, arXiv 2406.17536, section 2.3):
+the relation is uniform over those given and the identity. Its severity is uniform over the
+relation's own levels or, with ``continuous`` and as there, its strength is uniform between those
+of the mildest and the strongest level. With weights, what an audit found worst can take the
+largest share.
 """
 
 import sys
@@ -28,6 +29,9 @@ class Augment:
     objects. ``identity`` is always among the operations, and counts once. ``weights``: relative
     shares by full name, such as the failure rates that an audit found ("medtest/blood": 0.4);
     relations without one, identity too, are then never drawn. Default: equal shares.
+    ``continuous``: strengths between the levels, too, for relations whose strength is in numbers
+    (graded ones, reductions, MedMNIST-C's and ImageNet-C's); MedTest's draw theirs within a level
+    anyway. Others keep to whole levels.
 
     Randomness comes from ``seed`` and a count of the images that this object has seen, never
     from a global generator, so a run in one process repeats exactly. In a worker of a
@@ -46,10 +50,12 @@ class Augment:
         *,
         seed: int = 0,
         weights: Mapping[str, float] | None = None,
+        continuous: bool = False,
     ) -> None:
         if isinstance(relations, str):
             raise InputError(f"relations: expected a list of names, got {relations!r} alone")
         self.seed = seed
+        self.continuous = continuous
         self._given = list(relations)
         self._seen = 0
         self.relations = self._resolved()
@@ -79,6 +85,8 @@ class Augment:
         self._seen += 1
         place = int(np.searchsorted(self._ends, rng.random(), side="right"))
         relation = self.relations[place]
+        if self.continuous:
+            return relation, relation.apply_between(sample, rng)
         severity = relation.severities[int(rng.integers(len(relation.severities)))]
         return relation, relation.apply(sample, severity, rng)
 

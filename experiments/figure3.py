@@ -22,22 +22,22 @@ import plotly.graph_objects as go
 import torch
 from plotly.subplots import make_subplots
 
+from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.figure4 import ask
 from adaptive_vtt.experiments.label_sets import oct_like, simulated_classifier
 from adaptive_vtt.experiments.plots import COLOURS, faint, markdown, show, tidy, write_page
 from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.types import Floats
 
 CONCEPTS = ("drusen", "geographic atrophy")
 QUARTERS = {"TN": 0.125, "FP": 0.375, "FN": 0.625, "TP": 0.875}
 """The middle of each quarter of the answer coordinate a = (f + truth) / 2."""
 
 
-def run(samples: int, questions: int, seed: int) -> dict[str, Selector]:
-    """The state of each strategy after so many questions; all get the same answers."""
-    dataset = oct_like(samples)
+def run(dataset: Dataset, answers: Floats, questions: int, seed: int) -> dict[str, Selector]:
+    """The state of each strategy after so many questions; all get the same answers (n, C)."""
     space = QuestionSpace(dataset)
-    answers = simulated_classifier(dataset, seed=seed)
     return {s: ask(space, s, answers, seed=seed, most=questions)[0] for s in COLOURS}
 
 
@@ -60,28 +60,30 @@ def summary(states: Mapping[str, Selector]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def draw(states: Mapping[str, Selector], questions: int) -> go.Figure:
+def draw(
+    states: Mapping[str, Selector], concepts: Sequence[str], title: str, height: int = 1250
+) -> go.Figure:
     """Rows are strategies, columns concepts: mean, 95 % region and observed counts."""
     figure = make_subplots(
         len(states),
-        len(CONCEPTS),
-        column_titles=list(CONCEPTS),
+        len(concepts),
+        column_titles=list(concepts),
         row_titles=[s.replace("+", "+<br>") for s in states],
         shared_xaxes=True,
         vertical_spacing=0.05,
         horizontal_spacing=0.07,
     )
-    figure.update_annotations(selector=lambda a: a.text in CONCEPTS, yshift=16)
+    figure.update_annotations(selector=lambda a: a.text in concepts, yshift=16)
     for row, (strategy, state) in enumerate(states.items(), start=1):
-        for column, concept in enumerate(CONCEPTS, start=1):
+        for column, concept in enumerate(concepts, start=1):
             index = state.space.concepts.index(concept)
             for trace in _traces(state, index, COLOURS[strategy], legend=row == column == 1):
                 figure.add_trace(trace, row=row, col=column)
-            _quarters(figure, row, column)
+            quarters(figure, row, column)
     figure.update_xaxes(range=[-0.01, 1.01], tickvals=[0, 0.25, 0.5, 0.75, 1])
     figure.update_xaxes(title_text="answer coordinate a", row=len(states))
     figure.update_yaxes(title_text="answers per bin", col=1)
-    tidy(figure, f"What is known of two concepts after {questions} questions", height=1250)
+    tidy(figure, title, height=height)
     return figure
 
 
@@ -122,7 +124,8 @@ def _traces(state: Selector, concept: int, colour: str, *, legend: bool) -> Iter
     )
 
 
-def _quarters(figure: go.Figure, row: int, column: int) -> None:
+def quarters(figure: go.Figure, row: int, column: int) -> None:
+    """Marks TN, FP, FN and TP in one panel."""
     for border in (0.25, 0.5, 0.75):
         figure.add_vline(
             border, line={"color": "#999", "width": 1, "dash": "dash"}, row=row, col=column
@@ -150,13 +153,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     samples, questions = (20, 30) if chosen.quick else (200, 100)
     torch.set_num_threads(1)
 
-    states = run(samples, questions, chosen.seed)
+    dataset = oct_like(samples)
+    answers = simulated_classifier(dataset, seed=chosen.seed)
+    states = run(dataset, answers, questions, chosen.seed)
     table = summary(states)
     chosen.out.mkdir(parents=True, exist_ok=True)
     table.to_csv(chosen.out / "figure3.csv", index=False)
     text = f"{(__doc__ or '').strip()}\n\n{markdown(table)}"
     (chosen.out / "figure3.md").write_text(text, encoding="utf-8")
-    write_page(draw(states, questions), chosen.out / "figure3.html")
+    title = f"What is known of two concepts after {questions} questions"
+    write_page(draw(states, CONCEPTS, title), chosen.out / "figure3.html")
     shown = table[table["concept"].isin(CONCEPTS)]
     show(shown, f"After {questions} questions (the other concepts are in figure3.csv)")
 

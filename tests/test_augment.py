@@ -1,5 +1,6 @@
 """The relations as a training transform: one operation per image, repeatable, in any process."""
 
+import hashlib
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -14,10 +15,15 @@ from adaptive_vtt import relations
 from adaptive_vtt.augment import Augment
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import FollowUp, LabelPreserving
+from adaptive_vtt.relations.corruptions import Corruption
 from adaptive_vtt.types import Mask, Sample
 
 NAMES = ["gaussian_noise", "rotation", "brightness_up"]
 IMAGE = np.random.default_rng(0).integers(0, 256, (20, 14, 3), dtype=np.uint8)
+
+
+WHOLE = "90b3570d35009951"
+"""A hash of 40 images at whole levels, made before strengths between levels were known."""
 
 
 class Marking(LabelPreserving):
@@ -188,6 +194,93 @@ def test_every_family_may_be_named() -> None:
     for family in relations.families():
         found = {relation.name for relation in Augment([family]).relations}
         assert found == {"identity"} | {r.name for r in relations.resolve([family])}
+
+
+# -- strengths between the levels ---------------------------------------------------------------
+
+SQUARE = np.random.default_rng(1).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+
+
+def test_continuous_strengths_are_even_between_the_first_and_the_last_level() -> None:
+    """A flat grey under "darker" says by its level which share was taken of it: .15 to .75."""
+    augment = Augment(["brightness_down"], seed=2, continuous=True)
+    flat = np.full((2, 2, 1), 255, np.uint8)
+    shares = np.array([1 - augment(flat)[0, 0, 0] / 255 for _ in range(4000)])
+    drawn = shares[shares > 0]
+    assert abs(len(drawn) - 2000) < 5 * 2000**0.5 * 0.5**0.5
+    assert drawn.min() == pytest.approx(0.15, abs=0.01)
+    assert drawn.max() == pytest.approx(0.75, abs=0.01)
+    counts = np.histogram(drawn, bins=6, range=(0.15, 0.75))[0]
+    assert np.abs(counts - len(drawn) / 6).max() < 5 * (len(drawn) / 6) ** 0.5
+    levels = {int(Augment(["brightness_down"], seed=s)(flat)[0, 0, 0]) for s in range(60)}
+    assert len(levels) == 6  # whole levels are the default
+
+
+def test_whole_levels_are_the_same_images_as_ever() -> None:
+    assert Augment(NAMES, seed=1).continuous is False
+    digest = hashlib.blake2b(digest_size=8)
+    augment = Augment([*NAMES, "medmnistc/bloodmnist", "reduction"], seed=1)
+    for _ in range(40):
+        digest.update(augment(SQUARE).tobytes())
+    assert digest.hexdigest() == WHOLE
+
+
+@pytest.mark.parametrize("family", [*relations.families(), "rotation"])
+def test_continuous_follow_ups_are_images_and_repeat(family: str) -> None:
+    """Of every relation, at strengths that no level has; masks of what moves move, too."""
+    for relation in relations.resolve([family]):
+        for seed in range(3):
+            sample = Sample("s", SQUARE, {}, masks={"polyp": SQUARE[:, :, 0] > 127})
+            if relation.edits or relation.in_words != "nothing":
+                continue
+            made, again = (relation.apply_between(sample, rng(seed)) for _ in range(2))
+            image, same = made.require_image(), again.require_image()
+            assert image.dtype == np.uint8
+            assert np.array_equal(image, same)
+            assert relation.apply_between(Sample("s", None, {}), rng(seed)).image is None
+
+
+def test_parameters_of_a_corruption_are_drawn_each_on_its_own() -> None:
+    seen: list[tuple[float, ...]] = []
+
+    def change(image: Any, rng: Any, *parameters: float) -> Any:
+        seen.append(parameters)
+        return image.copy()
+
+    ladder = ((5.0, 1.0), (50.0, 50.0), (3.0, 3.0))
+    relation = Corruption("x", ladder, change, severities=(1, 2, 3))
+    for seed in range(400):
+        relation.apply_between(Sample("s", SQUARE, {}), rng(seed))
+    drawn = np.array(seen)
+    assert drawn.min(axis=0) == pytest.approx([3, 1], abs=0.02)  # not the levels in between
+    assert drawn.max(axis=0) == pytest.approx([5, 3], abs=0.02)
+    assert abs(np.corrcoef(drawn.T)[0, 1]) < 5 / 20
+
+
+def test_masks_turn_by_the_continuous_angle() -> None:
+    mask = np.zeros((32, 32), bool)
+    mask[4:10, 4:10] = True
+    sample = Sample("s", np.repeat(mask[:, :, None] * np.uint8(255), 3, 2), {}, masks={"m": mask})
+    relation = relations.resolve(["rotation"])[0]
+    angles = []
+    for seed in range(30):
+        made = relation.apply_between(sample, rng(seed))
+        angles.append(abs(made.details["degrees"]))
+        moved = relation.expect_mask(mask, made)
+        assert np.mean((made.require_image()[:, :, 0] > 127) == moved) > 0.98
+    assert 5 <= min(angles) < 10
+    assert 40 < max(angles) <= 45
+    assert not {5.0, 10.0, 20.0, 30.0, 45.0} & set(angles)
+
+
+def test_a_relation_without_strengths_keeps_to_its_levels() -> None:
+    augment = Augment([Marking("four", (2, 3, 4, 5))], seed=3, continuous=True)
+    blank = np.zeros((1, 1, 1), np.uint8)
+    assert {int(augment(blank)[0, 0, 0]) for _ in range(60)} == {0, 2, 3, 4, 5}
+
+
+def rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
 
 
 def test_pickled_copy_goes_on_where_it_was() -> None:

@@ -19,7 +19,7 @@ PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 _SLOW = (
     *("after", "batch", "build-vqa", "captions", "ci-gate", "class-folders", "endpoint", "fleet"),
-    *("exporting", "transforms"),
+    *("exporting", "regions", "transforms"),
     *(
         "judges",
         "masks",

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 import torch
 
+from adaptive_vtt.datasets import fashion
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.experiments import crossover, figure3, figure4, waterfall
+from adaptive_vtt.experiments import crossover, figure3, figure4, trained_figures, waterfall
 from adaptive_vtt.experiments.certificates import Outcome
 from adaptive_vtt.experiments.figure4 import CLASSIFIER, MODELS, answers_of, ask, questions_needed
 from adaptive_vtt.experiments.label_sets import (
@@ -164,6 +165,33 @@ def test_figure4_in_two_processes_is_the_same_as_in_one() -> None:
     for key, runs in alone.items():
         assert runs.shape == (2, 6 * 4 + 1)
         np.testing.assert_array_equal(runs, together[key])
+
+
+def test_a_trained_classifiers_figures_quick(tmp_path: Path) -> None:
+    trained_figures.main(["--quick", "--out", str(tmp_path)])
+    table = pd.read_csv(tmp_path / "trained-figure3.csv")
+    asked = table.groupby("strategy")[["asked without it", "asked with it"]].sum().sum(axis=1)
+    assert (asked == 30).all()
+    assert set(table["concept"]) == set(fashion().concepts)
+    means = pd.read_csv(tmp_path / "trained-mean.csv").set_index("strategy")
+    assert means["distance"].between(0, 1).all()
+    for name in ("figure2", "figure3", "mean"):
+        check_page(tmp_path / f"trained-{name}.html")
+
+
+def test_the_distance_is_0_after_all_questions_and_1_before_any() -> None:
+    dataset, answers = trained_figures.garments(20)
+    space = QuestionSpace(dataset)
+    last, _ = ask(space, "random", answers, seed=0)
+    other, _ = ask(space, "uncertainty", answers, seed=1)
+    none, _ = ask(space, "random", answers, seed=0, most=-1)
+    some, _ = ask(space, "random", answers, seed=0, most=60)
+    assert trained_figures.distance(other, last) == 0
+    assert trained_figures.distance(none, last) == 1
+    assert 0 < trained_figures.distance(some, last) < 1
+    np.testing.assert_allclose(
+        trained_figures.mean_curve(other), trained_figures.mean_curve(last), atol=1e-6
+    )
 
 
 def test_figure3_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import run
+from small_datasets import idrid_files, isic_files
 
 from adaptive_vtt.datasets import from_masks, from_medvqa, medmnist_sets, phantom, read_table
 from adaptive_vtt.datasets.formats.endobench import from_endobench
@@ -17,6 +18,7 @@ from adaptive_vtt.demo_server import DemoBrain, DemoServer
 from adaptive_vtt.demo_server.caption_brain import CaptionBrain
 from adaptive_vtt.models import TemplateCaptioner
 from adaptive_vtt.spec import read_spec
+from adaptive_vtt.spec.building import build_space
 from adaptive_vtt.testing import demo_server
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
@@ -30,6 +32,10 @@ def predict(images):
     red = [image[..., 0].astype(float) - image[..., 1] for image in images]
     return [(r > 45)[None] for r in red]
 '''
+LESIONS = """
+def predict(images):
+    return [[0.25, 0.75, 0.25, 0.25, 0.75]] * len(images)
+"""
 CLASSIFIER = """
 import numpy as np
 
@@ -97,6 +103,27 @@ def test_medmnist_is_audited_verified_and_exported(tmp_path: Path) -> None:
     found = read_table(failures / "labels.csv", failures / "images")
     assert found.concepts == medmnist_sets()["bloodmnist"].concepts
     assert all(sum(found.sample(i).truth.values()) == 1 for i in range(len(found)))
+
+
+def test_isic_is_audited_verified_and_exported(tmp_path: Path) -> None:
+    isic_files(tmp_path / "ISIC2018")
+    (tmp_path / "classifier.py").write_text(LESIONS)
+    found = targets(audited(copied("isic.toml", tmp_path)))
+    assert {"globules: miss rate", "pigment network: false-alarm rate"} <= found
+    assert "relation medmnistc/dermamnist/black_corner: error" in found
+
+
+def test_idrid_is_audited_in_regions_verified_and_exported(tmp_path: Path) -> None:
+    idrid_files(tmp_path)
+    (tmp_path / "classifier.py").write_text(LESIONS)
+    out = audited(copied("idrid.toml", tmp_path))
+    assert "soft exudates: miss rate" in targets(out)
+    space = build_space(read_spec(tmp_path / "idrid.toml"), tmp_path)
+    assert len(space.dataset) == 24  # one image of the test split
+    inside = space.dataset.truth(np.arange(24), np.array(3))
+    assert inside.tolist() == [0, 1, 1, 1, 0, 0] * 2 + [0] * 12  # rows 1 to 3 of 8
+    failed = pd.read_csv(tmp_path / "failures" / "failures.csv")
+    assert failed["sample"].str.startswith("IDRiD_55 [").all()
 
 
 def test_masks_are_audited_verified_and_exported(tmp_path: Path) -> None:

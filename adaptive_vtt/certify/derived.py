@@ -6,7 +6,7 @@ further probability is spent. Most figures are monotone in every rate and are ta
 
 BE is 1 - balanced accuracy. Divided by AlexNet's, or as relative BE by AlexNet's rise over
 clean images, it is the measure of MedMNIST-C (Di Salvo et al., 2024, arXiv 2406.17536,
-section 4); the baselines are those that were published with it.
+section 2.2); the baselines are those that were published with it.
 """
 
 import json

@@ -37,6 +37,14 @@ def export(
             metavar="FILE.tsv",
         ),
     ] = None,
+    corrupted: Annotated[
+        Path | None,
+        typer.Option(
+            "--corrupted",
+            help="Folder for all images under all relations, as MedMNIST-C's .npz archives.",
+            metavar="OUT",
+        ),
+    ] = None,
     least_loss: Annotated[
         float, typer.Option(help="The least loss that counts as a failure, 0 to 1.")
     ] = 0.5,
@@ -58,17 +66,20 @@ def export(
 ) -> None:
     """Write the images that were answered wrongly, with labels and masks, as a dataset.
 
-    Questions in words keep their words and options. Nothing that the run folder
-    names is run, unless --run-code says so.
+    With --corrupted, write all images under all relations. Questions in words keep their words
+    and options. Nothing that the run folder names is run, unless --run-code says so.
 
     Example: avtt export runs/first --failures failures
     """
     from ..datasets.vqa import question_table
+    from ..export.corrupted import export_corrupted
     from ..export.failures import export_failures
     from ..export.questions import export_questions
 
-    if failures is None and tsv is None:
-        raise InputError("export: expected --failures OUT, --tsv FILE.tsv or both, got neither")
+    if failures is None and tsv is None and corrupted is None:
+        raise InputError(
+            "export: expected --failures OUT, --tsv FILE.tsv or --corrupted OUT, got none of them"
+        )
     if everything and tsv is None:
         raise InputError("--all: expected --tsv FILE.tsv beside it; --failures has failures alone")
     formats = _formats(coco, fiftyone)
@@ -95,6 +106,10 @@ def export(
             )
             told |= written.as_dict()
             lines.append(_sentence(written, failures))
+        if corrupted is not None:
+            archives = export_corrupted(journal, space, corrupted)
+            told["archives"] = archives
+            lines.append(_archived(archives, corrupted))
     typer.echo(json.dumps(told) if as_json else "\n".join(lines))
 
 
@@ -128,4 +143,11 @@ def _sentence(written: "Exported", out: Path) -> str:
     return (
         f"wrote {out}: {written.images} images with {written.answers} failing answers{masks}; "
         f"{out / 'dataset.toml'} reads them back"
+    )
+
+
+def _archived(archives: dict[str, int], out: Path) -> str:
+    count, images = len(archives), sum(archives.values())
+    return (
+        f"wrote {out}: {count} archives of {images} images in all, such as {next(iter(archives))}"
     )

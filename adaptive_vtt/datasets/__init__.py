@@ -17,6 +17,7 @@ from .formats.medvqa import from_medvqa
 from .formats.table_file import read_table
 from .formats.voc import from_voc
 from .recognition import as_dataset, recognised
+from .regions import grid_regions, object_regions
 from .synthetic.phantom import phantom
 from .synthetic.scenes import scenes
 from .table import TableDataset, from_table
@@ -41,7 +42,9 @@ __all__ = [
     "from_medvqa",
     "from_table",
     "from_voc",
+    "grid_regions",
     "medmnist_sets",
+    "object_regions",
     "phantom",
     "read_table",
     "recognised",

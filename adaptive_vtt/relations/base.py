@@ -63,6 +63,12 @@ class RelationDefaults:
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
         raise TypeError(f"{type(self).__name__} defines no apply")
 
+    def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
+        """The follow-up at a strength drawn evenly between those of the mildest and the strongest
+        severity. Here, for relations that have no strength in numbers: at a severity drawn
+        evenly."""
+        return self.apply(sample, self.severities[int(rng.integers(len(self.severities)))], rng)
+
     def expect(self, truth: int, follow_up: FollowUp) -> int:
         return truth
 
@@ -73,6 +79,11 @@ class RelationDefaults:
     def applies(self, concept: str) -> bool:
         """Whether questions about ``concept`` make sense after this relation."""
         return True
+
+
+def between(first: float, last: float, rng: np.random.Generator) -> float:
+    """A number drawn evenly from between the two, whichever is larger."""
+    return first + (last - first) * float(rng.random())
 
 
 class Adapted(Completed, RelationDefaults):

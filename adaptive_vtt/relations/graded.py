@@ -7,7 +7,7 @@ ladders are its values for 224-pixel images.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..types import Floats, FollowUp, Image, Mask, Sample
-from .base import LabelPreserving
+from .base import LabelPreserving, between
 
 
 class Identity(LabelPreserving):
@@ -42,6 +42,10 @@ class Graded(LabelPreserving):
     def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
         return self.change(image, self.strengths[self.severities.index(severity)], rng)
 
+    def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
+        drawn = between(self.strengths[0], self.strengths[-1], rng)
+        return replace(self, strengths=(drawn,), severities=(1,)).apply(sample, 1, rng)
+
 
 class Rotation(LabelPreserving):
     """About the centre, either way, filling from the nearest edge pixel; masks turn along."""
@@ -52,10 +56,15 @@ class Rotation(LabelPreserving):
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
         self.check(severity)
+        return self._by(sample, self.strengths[self.severities.index(severity)], rng)
+
+    def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
+        return self._by(sample, between(self.strengths[0], self.strengths[-1], rng), rng)
+
+    def _by(self, sample: Sample, most: float, rng: np.random.Generator) -> FollowUp:
         if sample.image is None:
             return FollowUp(None)
-        way = 1 if rng.random() < 0.5 else -1
-        degrees = way * self.strengths[self.severities.index(severity)]
+        degrees = most if rng.random() < 0.5 else -most
         return FollowUp(_turned(sample.image, degrees), {"degrees": degrees})
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:

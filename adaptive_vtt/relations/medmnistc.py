@@ -58,6 +58,18 @@ KINDS: dict[str, tuple[Callable[..., Image], str]] = {
 }
 """Corruption -> its function, and what it does."""
 
+CATEGORIES = {
+    "digital": ("pixelate", "jpeg_compression"),
+    "noise": ("gaussian_noise", "speckle_noise", "impulse_noise", "shot_noise"),
+    "blur": ("defocus_blur", "motion_blur", "gaussian_blur", "zoom_blur"),
+    "color": (
+        *("brightness_up", "brightness_down", "contrast_up", "contrast_down", "saturate"),
+        *("gamma_corr_up", "gamma_corr_down"),
+    ),
+    "task-specific": ("stain_deposit", "bubble", "black_corner", "characters"),
+}
+"""The paper's Table 1; the published registry has gamma among the task-specific ones."""
+
 STACKING = (
     noise.gaussian_noise,
     noise.speckle_noise,

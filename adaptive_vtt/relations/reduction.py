@@ -10,7 +10,7 @@ that would keep everything.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..types import Floats, FollowUp, Image, Mask, Sample
-from .base import LabelPreserving, RelationDefaults
+from .base import LabelPreserving, RelationDefaults, between
 
 Ints = npt.NDArray[np.int64]
 
@@ -356,6 +356,10 @@ class Reduce(LabelPreserving):
         return FollowUp(
             image, {"reduction": reduction, "visible": reduction.visible(height, width)}
         )
+
+    def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
+        drawn = between(self.strengths[0], self.strengths[-1], rng)
+        return replace(self, strengths=(drawn,), severities=(1,)).apply(sample, 1, rng)
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
         if "reduction" not in follow_up.details:

@@ -16,6 +16,7 @@ from .detectors import DetectorSpec
 from .judge import check_judge
 from .models import ModelSpec
 from .oracles import CorrectnessJudge, OracleSpec
+from .regions import RegionsSpec
 from .secrets import refuse_secrets
 from .section import Section
 from .sentences import sentence
@@ -29,6 +30,7 @@ __all__ = [
     "DetectorSpec",
     "ModelSpec",
     "OracleSpec",
+    "RegionsSpec",
     "SpaceSpec",
     "Spec",
     "StopSpec",
@@ -43,6 +45,7 @@ class Spec(Section):
 
     dataset: DatasetSpec
     model: ModelSpec
+    regions: RegionsSpec | None = None
     detector: DetectorSpec | None = None
     space: SpaceSpec = SpaceSpec.model_validate({})
     oracle: OracleSpec = CorrectnessJudge.model_validate({})

@@ -22,6 +22,8 @@ from .workers import Worked
 def build_space(spec: Spec, base: Path) -> QuestionSpace:
     """The question space of a spec; relative paths start at ``base``."""
     dataset = spec.dataset.build(base)
+    if spec.regions is not None:
+        dataset = spec.regions.build(dataset)
     if spec.detector is not None:
         from ..captions.detectors import Detected
 

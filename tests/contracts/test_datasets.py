@@ -18,6 +18,7 @@ from adaptive_vtt.datasets import (
     phantom,
     scenes,
 )
+from adaptive_vtt.datasets.regions import grid_regions, object_regions
 from adaptive_vtt.datasets.subset import Subset
 from adaptive_vtt.oracles.caption_view import Captioned
 from adaptive_vtt.testing import TiledDataset, tiny_dataset
@@ -38,6 +39,10 @@ def hugging_face(folder: Path) -> Callable[[], Dataset]:
     return partial(from_hugging_face, in_parquet(folder, animals()))
 
 
+def _cut(cut: Callable[..., Dataset], make: Callable[[], Dataset], *sizes: int) -> Dataset:
+    return cut(make(), *sizes)
+
+
 CASES: dict[str, Callable[[Path], Callable[[], Dataset]]] = {
     "table": files.table,
     "fashion": lambda folder: fashion,
@@ -56,6 +61,8 @@ CASES: dict[str, Callable[[Path], Callable[[], Dataset]]] = {
     "images": files.images,
     "a captioner's view": lambda folder: lambda: Captioned(tiny_dataset(4)),
     "some of one": lambda folder: lambda: Subset(tiny_dataset(6), np.array([1, 2, 5])),
+    "on a grid": lambda folder: partial(_cut, grid_regions, files.masks(folder), 2),
+    "around objects": lambda folder: partial(_cut, object_regions, files.coco(folder)),
     "tiled": lambda folder: lambda: TiledDataset([[0, 1], [1, 1], [1, -1]], 7),
 }
 

@@ -7,15 +7,15 @@ noise on the 0..1 scale, lengths of blurs in pixels.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...types import Image
-from ..base import LabelPreserving
+from ...types import FollowUp, Image, Sample
+from ..base import LabelPreserving, between
 
 LUMA = np.array([[19595, 38470, 7471, 32768]]) / 65536
 """Weights of red, green and blue in a grey level (ITU-R BT.601, times 2 ** 16), and one half, which
@@ -43,6 +43,16 @@ class Corruption(LabelPreserving):
     def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
         """The corrupted H x W x C image; raises InputError for a severity that is none."""
         return self._changed(image, self._parameters(severity), rng)
+
+    def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
+        """Each parameter is drawn on its own, between its first and its last value.
+
+        Source: MedMNIST-C, section 2.3. Where a parameter counts things, what is drawn is cut
+        down to a whole number, as there.
+        """
+        ends = zip(self.ladder[0], self.ladder[-1], strict=True)
+        drawn = tuple(between(first, last, rng) for first, last in ends)
+        return replace(self, ladder=(drawn,), severities=(1,)).apply(sample, 1, rng)
 
     def apply_batch(self, images: Image, severity: int, rng: np.random.Generator) -> Image:
         """The corrupted B x H x W x C images.

@@ -15,9 +15,10 @@ TINY = 1e-4
 
 
 def gaussian_blur(image: Image, rng: np.random.Generator, kernel: float) -> Image:
-    """Normal blur with an odd kernel size; its deviation is 0.15 kernel + 0.35 (torchvision)."""
-    size = (int(kernel), int(kernel))
-    blurred = cv2.GaussianBlur(image.astype(np.float32), size, 0.15 * kernel + 0.35)
+    """Normal blur with the odd kernel size of ``kernel`` or just below it (3 or more); its
+    deviation is 0.15 times that, plus 0.35 (torchvision)."""
+    odd = int(kernel) - 1 + int(kernel) % 2
+    blurred = cv2.GaussianBlur(image.astype(np.float32), (odd, odd), 0.15 * odd + 0.35)
     return np.rint(blurred).astype(np.uint8)
 
 

@@ -1,0 +1,306 @@
+"""Rectangles within images as samples of their own.
+
+Source: Concept-centric VTT (Fountoukidou & Sznitman, MICCAI 2019), section 2, where a sample is
+"an image or an arbitrary region within an image".
+
+A region shows a concept where its mask, or one of its boxes, reaches into it. A concept that the
+whole image lacks is absent from its regions. A concept that the image shows without mask or box
+may be in any of them: that is unknown, and never asked.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError, unknown
+from ..types import UNKNOWN, Box, Floats, Indices, Mask, Sample, Truths
+from ..utils.boxes import mask_of
+from .base import CompleteDataset, Dataset, adapted_dataset
+from .held_truths import HeldTruths
+from .scanning import each
+
+IMAGE, PLACE = "image", "region"
+"""Metadata of a region: the id of its image, and its place on the grid or what it is cut around."""
+
+Rectangle = tuple[int, int, int, int]
+"""Left, top, right and bottom in pixels of the image; the last two exclusive."""
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The regions of one image: r rectangles, their places, and truths r x C."""
+
+    rectangles: list[Rectangle]
+    places: list[str]
+    truths: Truths
+
+
+def grid_regions(
+    dataset: Dataset, rows: int, columns: int | None = None, *, least: float = 0.0
+) -> "Regions":
+    """``dataset`` with each image cut into ``rows`` x ``columns`` (default: as many) regions.
+
+    Heights differ by a pixel at most, widths too. ``least``: a concept that covers less than this
+    share (0..1) of a region, but some of it, is unknown there. All images and masks are decoded
+    once. Raises InputError for images smaller than the grid, samples without images, questions in
+    words, and where no concept is known to be in any region.
+    """
+    across = rows if columns is None else columns
+    if min(rows, across) < 1:
+        raise InputError(f"regions: expected a grid of 1 x 1 or more, got {rows} x {across}")
+    return _cut(dataset, partial(_on_grid, rows=rows, columns=across), least)
+
+
+def object_regions(
+    dataset: Dataset, *, margin: float = 0.25, least_side: int = 32, least: float = 0.0
+) -> "Regions":
+    """``dataset`` with a region around every annotated box, and every piece of a mask.
+
+    ``margin``: the share of an object's width and height that is added on each side;
+    ``least_side``: regions are no smaller, in pixels, where the image is not. Images without
+    objects have no region. ``least``, errors and decoding: as in ``grid_regions``.
+    """
+    if margin < 0 or least_side < 1:
+        raise InputError(
+            f"regions: expected a margin from 0 on and a least side from 1 on, got {margin} and "
+            f"{least_side}"
+        )
+    return _cut(dataset, partial(_around, margin=margin, least_side=least_side), least)
+
+
+class Regions(HeldTruths):
+    """Regions of the images of ``dataset``; ``sources`` (n,) says of which sample each one is, and
+    ``rectangles`` n x 4 where: left, top, right, bottom in pixels, the last two exclusive."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        sources: Indices,
+        rectangles: npt.NDArray[np.int64],
+        places: list[str],
+        truths: Truths,
+    ) -> None:
+        self.dataset: CompleteDataset = adapted_dataset(dataset)
+        self.sources, self.rectangles = sources, rectangles
+        self.name, self.concepts = f"{dataset.name}, regions", dataset.concepts
+        super().__init__(truths)
+        self._places = np.array(places, dtype=object)
+        self._last: tuple[int, Sample] | None = None
+
+    @property
+    def has_images(self) -> bool:
+        return True
+
+    @property
+    def metadata_columns(self) -> tuple[str, ...]:
+        return (*self.dataset.metadata_columns, IMAGE, PLACE)
+
+    @property
+    def most_boxes(self) -> int | None:
+        return self.dataset.most_boxes
+
+    @property
+    def asked(self) -> tuple[tuple[str, ...], list[int]]:
+        asked, places = self.dataset.asked
+        return asked, list(places)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        digest = hashlib.blake2b(self.dataset.fingerprint.encode(), digest_size=12)
+        for part in (self.sources, self.rectangles, self._truths):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+    def pixels(self, samples: Indices) -> Floats:
+        left, top, right, bottom = self.rectangles[samples].T
+        return ((right - left) * (bottom - top)).astype(float)
+
+    def sample(self, index: int) -> Sample:
+        left, top, right, bottom = self.rectangles[index].tolist()
+        source = self._source(int(self.sources[index]))
+        names = zip(self.concepts, self._truths[index].tolist(), strict=True)
+        truth = {concept: side for concept, side in names if side != UNKNOWN}
+        return replace(
+            source,
+            id=self.sample_id(index),
+            image=np.ascontiguousarray(source.require_image()[top:bottom, left:right]),
+            truth=truth,
+            metadata={**source.metadata, IMAGE: source.id, PLACE: self._places[index]},
+            masks=_Cropped(
+                source.masks,
+                [concept for concept in source.masks if truth.get(concept) == 1],
+                (slice(top, bottom), slice(left, right)),
+            ),
+            boxes=tuple(_clipped(source.boxes, left, top, right, bottom)),
+        )
+
+    def sample_id(self, index: int) -> str:
+        left, top, right, bottom = self.rectangles[index].tolist()
+        source = self.dataset.sample_id(int(self.sources[index]))
+        return f"{source} [{left}:{right}, {top}:{bottom}] {self._places[index]}"
+
+    def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
+        if column == PLACE:
+            return self._places
+        if column == IMAGE:
+            ids = [self.dataset.sample_id(source) for source in self.sources.tolist()]
+            return np.array(ids, dtype=object)
+        if column not in self.metadata_columns:
+            raise unknown("metadata column", column, self.metadata_columns, f"{self.name!r}")
+        return self.dataset.metadata_values(column)[self.dataset.profile_row(self.sources)]
+
+    def _source(self, index: int) -> Sample:
+        """The whole image; the last one is kept, as regions often come in the order of images."""
+        last = self._last
+        if last is None or last[0] != index:
+            last = self._last = (index, self.dataset.sample(index))
+        return last[1]
+
+
+class _Cropped(Mapping[str, Mask]):
+    """Parts of those masks of ``whole`` that are of ``concepts``, decoded when asked for."""
+
+    def __init__(
+        self, whole: Mapping[str, Mask], concepts: list[str], part: tuple[slice, slice]
+    ) -> None:
+        self._whole, self._concepts, self._part = whole, concepts, part
+
+    def __getitem__(self, concept: str) -> Mask:
+        if concept not in self._concepts:
+            raise KeyError(concept)
+        return np.ascontiguousarray(self._whole[concept][self._part])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._concepts)
+
+    def __len__(self) -> int:
+        return len(self._concepts)
+
+
+def _cut(
+    dataset: Dataset, place: Callable[[Sample], list[tuple[Rectangle, str]]], least: float
+) -> Regions:
+    if not 0 <= least <= 1:
+        raise InputError(f"regions: expected a least share in 0..1, got {least}")
+    if not dataset.has_images:
+        raise InputError(f"regions: dataset {dataset.name!r} has no images")
+    concepts, places = dataset.concepts, range(len(dataset))
+    cuts = each(lambda index: _regions(dataset.sample(index), concepts, place, least), places)
+    truths = np.concatenate([cut.truths for cut in cuts])
+    if not (truths == 1).any():
+        raise InputError(
+            "regions: expected masks or boxes that show a concept in some region, dataset "
+            f"{dataset.name!r} has none"
+        )
+    rectangles = [rectangle for cut in cuts for rectangle in cut.rectangles]
+    return Regions(
+        dataset,
+        np.repeat(np.arange(len(cuts)), [len(cut.rectangles) for cut in cuts]),
+        np.array(rectangles, np.int64),
+        [name for cut in cuts for name in cut.places],
+        truths,
+    )
+
+
+def _regions(
+    sample: Sample,
+    concepts: tuple[str, ...],
+    place: Callable[[Sample], list[tuple[Rectangle, str]]],
+    least: float,
+) -> _Cut:
+    if sample.asks:
+        raise InputError(
+            f"regions: expected concepts, got questions in words (sample {sample.id!r}), which are "
+            "about the whole image"
+        )
+    found = list(dict(place(sample)).items())  # a rectangle once, though two things may share it
+    rectangles = [rectangle for rectangle, _ in found]
+    truths = np.full((len(found), len(concepts)), UNKNOWN, np.int8)
+    for column, concept in enumerate(concepts):
+        if sample.truth.get(concept) == 0:
+            truths[:, column] = 0
+        elif sample.truth.get(concept) == 1:
+            truths[:, column] = _shown(_where(sample, concept), rectangles, least)
+    return _Cut(rectangles, [name for _, name in found], truths)
+
+
+def _where(sample: Sample, concept: str) -> Mask | None:
+    """Where a concept is (H x W), by its mask and its boxes; None: nobody says."""
+    boxes = [box for box in sample.boxes if box.label == concept]
+    inside = mask_of(boxes, *sample.require_image().shape[:2]) if boxes else None
+    if concept not in sample.masks:
+        return inside
+    mask = sample.masks[concept]
+    return mask if inside is None else mask | inside
+
+
+def _shown(mask: Mask | None, rectangles: list[Rectangle], least: float) -> list[int]:
+    """1, 0 or UNKNOWN for each rectangle."""
+    if mask is None:
+        return [UNKNOWN] * len(rectangles)
+    shares = [float(mask[t:b, left:r].mean()) for left, t, r, b in rectangles]
+    return [0 if share == 0 else 1 if share >= least else UNKNOWN for share in shares]
+
+
+def _on_grid(sample: Sample, rows: int, columns: int) -> list[tuple[Rectangle, str]]:
+    height, width = sample.require_image().shape[:2]
+    if height < rows or width < columns:
+        raise InputError(
+            f"regions: sample {sample.id!r}: expected an image of {rows} x {columns} pixels or "
+            f"more (height x width), got {height} x {width}"
+        )
+    y, x = _edges(height, rows), _edges(width, columns)
+    return [
+        ((x[c], y[r], x[c + 1], y[r + 1]), f"row {r + 1} column {c + 1}")
+        for r in range(rows)
+        for c in range(columns)
+    ]
+
+
+def _edges(length: int, parts: int) -> list[int]:
+    return [place * length // parts for place in range(parts + 1)]
+
+
+def _around(sample: Sample, margin: float, least_side: int) -> list[tuple[Rectangle, str]]:
+    height, width = sample.require_image().shape[:2]
+    found = []
+    for name, (left, top, right, bottom) in _objects(sample):
+        x1, x2 = _widened(left, right, width, margin, least_side)
+        y1, y2 = _widened(top, bottom, height, margin, least_side)
+        found.append(((x1, y1, x2, y2), name))
+    return found
+
+
+def _objects(sample: Sample) -> Iterator[tuple[str, tuple[float, float, float, float]]]:
+    """What is annotated: boxes, and the pieces of the masks of things without boxes."""
+    for box in sample.boxes:
+        yield box.label, box.edges
+    boxed = {box.label for box in sample.boxes}
+    for concept in sample.masks:
+        if concept not in boxed:
+            bits = sample.masks[concept].astype(np.uint8)
+            _, _, stats, _ = cv2.connectedComponentsWithStats(bits, connectivity=8)
+            for x, y, wide, high, _ in stats[1:].tolist():
+                yield concept, (x, y, x + wide, y + high)
+
+
+def _widened(first: float, last: float, limit: int, margin: float, least: int) -> tuple[int, int]:
+    """The span with its margin, no shorter than ``least``, within 0..limit."""
+    middle, length = (first + last) / 2, max((last - first) * (1 + 2 * margin), least)
+    length = min(int(np.ceil(length)), limit)
+    start = min(max(0, int(np.floor(middle - length / 2))), limit - length)
+    return start, start + length
+
+
+def _clipped(boxes: tuple[Box, ...], left: int, top: int, right: int, bottom: int) -> Iterator[Box]:
+    """The parts of the boxes within the rectangle, as seen from its corner."""
+    for box in boxes:
+        x1, y1 = max(box.left, left) - left, max(box.top, top) - top
+        x2, y2 = min(box.right, right) - left, min(box.bottom, bottom) - top
+        if x2 > x1 and y2 > y1:
+            yield replace(box, left=x1, top=y1, right=x2, bottom=y2)

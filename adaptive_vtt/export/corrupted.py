@@ -1,0 +1,151 @@
+"""All images of a space under all its relations, as MedMNIST-C's archives have them.
+
+Layout: Di Salvo et al., MedMNIST-C (2024), and its public archives: an .npz per corruption with
+``test_images`` (5 n x H x W, or x 3) and ``test_labels`` (5 n x L), all images at severity 1
+first, then all at severity 2, and so on.
+"""
+
+import io
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ..datasets.view import View
+from ..engine.settings import same_audit
+from ..errors import InputError
+from ..journal import Journal
+from ..journal.facts import read_facts
+from ..space import QuestionSpace
+from ..types import IDENTITY, UNKNOWN, Image
+from ..utils.files import safe_name, whole_folder
+
+FAMILY = "medmnistc/"
+KEYS = ("test_images", "test_labels")
+
+
+def export_corrupted(journal: Journal, space: QuestionSpace, out: Path | str) -> dict[str, int]:
+    """Writes an archive per relation into the folder ``out``; file name -> number of images.
+
+    ``journal`` and ``space``: those of an audit, whose follow-ups these are. "medmnistc/FLAG/NAME"
+    goes into FLAG/NAME.npz, and any other relation into a file of its name; the identity has none.
+    Labels: the number of the one concept that each image has (L = 1), else the truths of all
+    concepts (L = C). Arrays are stored as they are, not compressed, so that readers can map them;
+    one image is held in memory at a time. ``datasets.from_medmnist`` reads them back.
+
+    Raises InputError for a folder in use, more bytes than are free, images of different sizes,
+    truths that are unknown or not those of the source image, and spaces of the identity alone;
+    JournalError for a journal of another space.
+    """
+    facts = read_facts(journal.facts())
+    same_audit(facts, space, {})
+    relations = _by_relation(space)
+    labels, shape = _labels(space), _shape(space)
+    variants = sum(map(len, relations.values()))
+    _refuse_no_room(Path(out), variants * len(labels) * int(np.prod(shape)))
+    written = {}
+    with whole_folder(Path(out)) as folder:
+        for name, places in relations.items():
+            path = folder.joinpath(*map(safe_name, name.removeprefix(FAMILY).split("/")))
+            path = path.with_name(f"{path.name}.npz")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            images = _images(space, places, facts.rendering_seed, shape)
+            _write(path, images, shape, np.tile(labels, (len(places), 1)))
+            written[path.relative_to(folder).as_posix()] = len(places) * len(labels)
+    return written
+
+
+def _by_relation(space: QuestionSpace) -> dict[str, list[int]]:
+    """Relation -> the places of its variants, by severity."""
+    found: dict[str, list[int]] = {}
+    for place, variant in enumerate(space.variants):
+        if variant.relation.name != IDENTITY:
+            found.setdefault(variant.relation.name, []).append(place)
+    if not found:
+        raise InputError("corrupted: expected a relation beside identity, found none")
+    severity = [variant.severity for variant in space.variants]
+    return {name: sorted(places, key=severity.__getitem__) for name, places in found.items()}
+
+
+def _labels(space: QuestionSpace) -> npt.NDArray[np.uint8]:
+    """n x L; see ``export_corrupted``."""
+    dataset = space.dataset.dataset if isinstance(space.dataset, View) else space.dataset
+    places, columns = np.arange(len(dataset)), np.arange(len(dataset.concepts))
+    truths = dataset.truth(places[:, None], columns)
+    if truths.shape[1] > 1 and ((truths == 1).sum(axis=1) == 1).all():
+        return (truths == 1).argmax(axis=1)[:, None].astype(np.uint8)
+    if (truths == UNKNOWN).any():
+        row, column = np.argwhere(truths == UNKNOWN)[0].tolist()
+        raise InputError(
+            "corrupted: expected images of one class each, or all truths known, got sample "
+            f"{dataset.sample_id(row)!r} of which {dataset.concepts[column]!r} is unknown"
+        )
+    return truths.astype(np.uint8)
+
+
+def _shape(space: QuestionSpace) -> tuple[int, ...]:
+    """That of the first image, H x W or H x W x 3."""
+    if not space.dataset.has_images:
+        raise InputError(f"corrupted: dataset {space.dataset.name!r} has no images")
+    return _plain(space.dataset.sample(0).require_image()).shape
+
+
+def _plain(image: Image) -> Image:
+    """Grey images have no third axis there."""
+    return image[:, :, 0] if image.shape[2] == 1 else image
+
+
+def _images(
+    space: QuestionSpace, places: list[int], seed: int, shape: tuple[int, ...]
+) -> Iterator[Image]:
+    variants = len(space.variants)
+    for place in places:
+        relation = space.variants[place].relation
+        for index in range(len(space.dataset)):
+            source, follow_up = space.pair(index * variants + place, seed)
+            image = _plain(follow_up.require_image())
+            if image.shape != shape:
+                raise InputError(
+                    f"corrupted: sample {source.id!r} under {relation.name!r}: expected an image "
+                    f"of {shape}, as the first one, got {image.shape}: an archive holds one size"
+                )
+            if any(relation.expect(truth, follow_up) != truth for truth in (0, 1)):
+                raise InputError(
+                    f"corrupted: {relation.name!r} changes what is right about sample "
+                    f"{source.id!r}: expected relations that leave answers as they are"
+                )
+            yield image
+
+
+def _write(
+    path: Path, images: Iterator[Image], shape: tuple[int, ...], labels: npt.NDArray[np.uint8]
+) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        with archive.open(f"{KEYS[0]}.npy", "w", force_zip64=True) as member:
+            member.write(_header((len(labels), *shape)))
+            for image in images:
+                member.write(np.ascontiguousarray(image).tobytes())
+        with archive.open(f"{KEYS[1]}.npy", "w") as member:
+            member.write(_header(labels.shape) + np.ascontiguousarray(labels).tobytes())
+
+
+def _header(shape: tuple[int, ...]) -> bytes:
+    """What stands before the numbers of an .npy file of uint8."""
+    buffer = io.BytesIO()
+    described = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, described)
+    return buffer.getvalue()
+
+
+def _refuse_no_room(out: Path, size: int) -> None:
+    """Raises InputError where the disk has not so many bytes left."""
+    there = next(folder for folder in [out, *out.absolute().parents] if folder.exists())
+    free = shutil.disk_usage(there).free
+    if size > free:
+        raise InputError(
+            f"corrupted: expected {size / 1e9:.1f} GB free for the archives at {str(out)!r}, found "
+            f"{free / 1e9:.1f}; leave relations or images out"
+        )

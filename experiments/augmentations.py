@@ -1,0 +1,119 @@
+"""What images are trained with in Table 3 of MedMNIST-C, one change per image or batch.
+
+MixUp (Zhang et al., ICLR 2018), CutMix (Yun et al., ICCV 2019) and RandAugment (Cubuk et al.,
+2020) with the strengths of that table: alpha .2, alpha 1, and one operation per image. The
+strengths of RandAugment's fourteen operations are those usual for magnitude 9 of 30.
+"""
+
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from adaptive_vtt.types import Image
+
+MIXUP_ALPHA, CUTMIX_ALPHA = 0.2, 1.0
+SHEAR, SHIFT, TURN = 0.09, 0.136, 9.0
+"""Of an image's width or height; of its width or height; in degrees."""
+ENHANCED = 0.27
+"""By how much brightness, colour, contrast and sharpness differ from 1."""
+KEPT_BITS, SOLARIZED = 7, 178
+
+Batch = tuple[Tensor, Tensor]
+"""Images (n, C, H, W) in [0, 1], and shares of classes (n, classes) that sum to 1."""
+
+
+def mixup(batch: Batch, rng: np.random.Generator) -> Batch:
+    """Each image blended with another of the batch, targets alike; one share for all."""
+    images, targets = batch
+    share, order = float(rng.beta(MIXUP_ALPHA, MIXUP_ALPHA)), _shuffled(len(images), rng)
+    mixed = share * images + (1 - share) * images[order]
+    return mixed, share * targets + (1 - share) * targets[order]
+
+
+def cutmix(batch: Batch, rng: np.random.Generator) -> Batch:
+    """A rectangle of each image from another of the batch, targets by area; one for all."""
+    images, targets = batch
+    height, width = images.shape[-2:]
+    side = np.sqrt(1 - rng.beta(CUTMIX_ALPHA, CUTMIX_ALPHA))
+    (top, bottom), (left, right) = (_span(n, side, rng) for n in (height, width))
+    order, mixed = _shuffled(len(images), rng), images.clone()
+    mixed[..., top:bottom, left:right] = images[order][..., top:bottom, left:right]
+    share = 1 - (bottom - top) * (right - left) / (height * width)
+    return mixed, share * targets + (1 - share) * targets[order]
+
+
+def rand_augment(image: Image, rng: np.random.Generator) -> Image:
+    """One of fourteen operations, identity among them, on H x W x C of uint8."""
+    way = 1.0 if rng.random() < 0.5 else -1.0
+    change = OPERATIONS[int(rng.integers(len(OPERATIONS)))]
+    changed: Image = np.asarray(change(image, way)).reshape(image.shape)
+    return np.ascontiguousarray(changed)
+
+
+def _shuffled(count: int, rng: np.random.Generator) -> Tensor:
+    return torch.from_numpy(rng.permutation(count))
+
+
+def _span(length: int, share: float, rng: np.random.Generator) -> tuple[int, int]:
+    """A span of ``share`` of the length about a place drawn evenly, cut off at the ends."""
+    middle, half = rng.integers(length), share * length / 2
+    return max(0, round(middle - half)), min(length, round(middle + half))
+
+
+def _moved(image: Image, matrix: list[list[float]]) -> Image:
+    """By an affine map about the centre; black comes in from outside."""
+    height, width = image.shape[:2]
+    about = np.array(matrix, float)
+    centre = np.array([(width - 1) / 2, (height - 1) / 2])
+    about[:, 2] += centre - about[:, :2] @ centre
+    return np.asarray(cv2.warpAffine(image, about, (width, height), flags=cv2.INTER_NEAREST))
+
+
+def _turned(image: Image, way: float) -> Image:
+    angle = np.deg2rad(way * TURN)
+    c, s = float(np.cos(angle)), float(np.sin(angle))
+    return _moved(image, [[c, s, 0], [-s, c, 0]])
+
+
+def _blended(image: Image, other: object, way: float) -> Image:
+    """Away from ``other`` or towards it."""
+    values = other + (1 + way * ENHANCED) * (image.astype(float) - other)
+    return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+
+
+def _smoothed(image: Image) -> Image:
+    kernel = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], np.float32) / 13
+    return np.asarray(cv2.filter2D(image, -1, kernel)).reshape(image.shape)
+
+
+def _by_channel(image: Image, change: Callable[[Image], Image]) -> Image:
+    return np.stack([change(image[..., c]) for c in range(image.shape[2])], axis=2)
+
+
+def _stretched(channel: Image) -> Image:
+    low, high = int(channel.min()), int(channel.max())
+    if high == low:
+        return channel
+    return np.rint((channel.astype(float) - low) * 255 / (high - low)).astype(np.uint8)
+
+
+OPERATIONS: tuple[Callable[[Image, float], Image], ...] = (
+    lambda image, way: image.copy(),
+    lambda image, way: _moved(image, [[1, way * SHEAR, 0], [0, 1, 0]]),
+    lambda image, way: _moved(image, [[1, 0, 0], [way * SHEAR, 1, 0]]),
+    lambda image, way: _moved(image, [[1, 0, way * SHIFT * image.shape[1]], [0, 1, 0]]),
+    lambda image, way: _moved(image, [[1, 0, 0], [0, 1, way * SHIFT * image.shape[0]]]),
+    _turned,
+    lambda image, way: _blended(image, 0.0, way),  # brightness
+    lambda image, way: _blended(image, image.mean(axis=2, keepdims=True), way),  # colour
+    lambda image, way: _blended(image, image.mean(), way),  # contrast
+    lambda image, way: _blended(image, _smoothed(image).astype(float), way),  # sharpness
+    lambda image, way: image & np.uint8(256 - 2 ** (8 - KEPT_BITS)),  # fewer grey levels
+    lambda image, way: np.where(image >= SOLARIZED, 255 - image, image),
+    lambda image, way: _by_channel(image, _stretched),
+    lambda image, way: _by_channel(image, lambda c: np.asarray(cv2.equalizeHist(np.array(c)))),
+)
+"""RandAugment's operations; each takes the way, 1 or -1, in which it goes."""
