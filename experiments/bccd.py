@@ -221,12 +221,13 @@ def intervals(made: Mapping[str, Bench], half_width: float) -> pd.DataFrame:
     for name, bench in made.items():
         with bench.begin(half_width, seed=0) as audit:
             table = audit.run().targets
-        for row, truth in zip(table.itertuples(), bench.truth.tolist(), strict=True):
-            certified = f"{100 * row.estimate:.1f} [{100 * row.lower:.1f}, {100 * row.upper:.1f}]"
+        for row, truth in zip(table.to_dict("records"), bench.truth.tolist(), strict=True):
+            middle, lower, upper = (100 * row[k] for k in ("estimate", "lower", "upper"))
+            certified = f"{middle:.1f} [{lower:.1f}, {upper:.1f}]"
             rows.append(
                 {
                     "asked": name,
-                    "target": row.target,
+                    "target": row["target"],
                     "certified": certified,
                     "truth": round(100 * truth, 1),
                 }

@@ -48,7 +48,7 @@ from adaptive_vtt.utils.boxes import mask_of
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
-from .caption_tables import Bench, Remembered, confusion, verdicts
+from .caption_verdicts import Bench, Remembered, confusion, verdicts
 from .reic_scheme import Step, scheme
 
 SIDE = 336

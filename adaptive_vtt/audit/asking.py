@@ -135,14 +135,13 @@ class Audit:
         self._hearing.judge(wait_for=not isinstance(self.model, ConcurrentModel))
         if len(self._queue.ready()) < n:
             self._draw(n)
-        calls = self._sendable(n)
+        calls = self._affordable(n)
         while not (calls or self._queue.under_way) and self._hearing.judge():  # sets money free
             self._draw(n)
-            calls = self._sendable(n)
+            calls = self._affordable(n)
         if self._budget.send(calls):
             self.journal.set_facts(**self._budget.facts())
-        waits = self._queue.ready() or self._judging
-        stuck = waits and not calls and not self._queue.under_way
+        stuck = (self._queue.ready() or self._judging) and not (calls or self._queue.under_way)
         if stuck and not self._paused:
             self._draw_order.learn()
             self._end()  # what waits can no longer be afforded
@@ -167,10 +166,6 @@ class Audit:
     def waiting(self) -> int:
         """How many calls may be made now without another draw."""
         return len(self._queue.ready())
-
-    def _sendable(self, n: int) -> list[Call]:
-        """Up to ``n`` calls that were drawn and can be paid for."""
-        return self.affordable(self._queue.ready()[:n], self._queue.under_way)
 
     def affordable(self, calls: Sequence[Call], sent: int) -> list[Call]:
         """Those of the calls that the cap allows beside ``sent`` calls on their way."""
@@ -309,6 +304,9 @@ class Audit:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _affordable(self, n: int) -> list[Call]:
+        return self.affordable(self._queue.ready()[:n], self._queue.under_way)
+
     @property
     def _paused(self) -> bool:
         """Whether nothing but its lease, which is used up, keeps it from going on."""
@@ -414,9 +412,8 @@ class Audit:
         same_key(facts, key=origin.key)
         self._ways.recall(facts.ways)
         self._replay()
-        changes = {**origin.changes(facts), **self._parts.proxies.changes(facts)}
-        changes |= features_changed(self.space, facts)
-        told = {**self._stops(), **changes, **self._budget.facts(), **notes}
+        told = {**self._stops(), **origin.changes(facts), **self._parts.proxies.changes(facts)}
+        told |= {**features_changed(self.space, facts), **self._budget.facts(), **notes}
         told |= self._discovery.go_on(facts)
         if certifier and other_width and self.certify.half_width is not None:
             certifier.aim_at(self.certify.half_width, len(self._draw_order.calls))
