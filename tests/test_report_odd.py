@@ -1,6 +1,7 @@
 """The report of odd and of hostile audits is a whole page all the same."""
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from report_pages import CERTIFIED, EVIL, FOLDED, Tags, audit, block, unfinished
 import adaptive_vtt as avtt
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal
-from adaptive_vtt.report import render
+from adaptive_vtt.report import certified, render
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, Unanswered
 
@@ -157,3 +158,12 @@ def test_hostile_text_stays_text() -> None:
         block(page, id)
     scripts = re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)
     assert not any(EVIL in script for script in scripts)
+
+
+@pytest.mark.parametrize(("settled", "end"), [((), 0.6), ((0,), 0.2), ((0, 1), 0.6)])
+def test_open_intervals_are_cut_only_beside_settled_ones(settled: tuple[int, ...], end: float):
+    found: list[Any] = [
+        SimpleNamespace(settled=k in settled, estimate=0.1, upper=upper)
+        for k, upper in enumerate((0.2, 0.6))
+    ]
+    assert certified._scale(found, None)[0] == pytest.approx(1.06 * end)

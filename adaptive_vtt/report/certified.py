@@ -97,10 +97,11 @@ def _scale(found: list[Standing], limit: float | None) -> tuple[float, list[floa
     """Where the bars end, and the marks below: as far as what is settled reaches.
 
     An open interval may reach further, up to 1; it is cut off there, so that what little is known
-    does not take the room of what is.
+    does not take the room of what is. Where nothing is settled all intervals are shown whole.
     """
-    reach = [s.upper if s.settled else s.estimate for s in found] + [limit or 0, 0.02]
-    end = min(1.0, 1.06 * max(reach))
+    whole = not any(s.settled for s in found)
+    reach = [s.upper if whole or s.settled else s.estimate for s in found]
+    end = min(1.0, 1.06 * max([*reach, limit or 0, 0.02]))
     step = next(s for s in STEPS if end / s <= MARKS)
     return end, [k * step for k in range(1 + int(end / step + 1e-9))]
 
