@@ -1,4 +1,4 @@
-"""Calls that differ in price: the law, what it learns, and what a server's bills cannot do."""
+"""Calls that differ in price: the law, and what it learns."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -9,54 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from audits import content
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from test_endobench import row, write
+from priced import PLAIN, billed, law_of, rows_of, worded
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.certify.verify_prices import check_prices
-from adaptive_vtt.datasets import from_endobench, from_table
-from adaptive_vtt.datasets.worded import WordedDataset
-from adaptive_vtt.engine.law import Law
-from adaptive_vtt.engine.prices import MOST_RATIO, Prices
-from adaptive_vtt.errors import JournalError
-from adaptive_vtt.experiments.prices import Billed, coverage, space_of, wrong_of
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.experiments.prices import Billed, space_of, wrong_of
 from adaptive_vtt.journal import SQLiteJournal
-from adaptive_vtt.journal.facts import read_facts
-from adaptive_vtt.models import OpenAIChat, Usage
-from adaptive_vtt.models import Prices as Table
 from adaptive_vtt.models.base import PriceGuess
-from adaptive_vtt.models.pair import pair
 from adaptive_vtt.relations import Identity
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Answer, Ask, Prompt, Unanswered
-
-PLAIN: dict[str, Any] = {
-    "half_width": 0.05,
-    "targets": ["overall"],
-    "surrogate": False,
-    "self_taught": False,
-    "seed": 3,
-}
-
-
-def billed(pool: str = "halves", samples: int = 60, **options: Any) -> Audit:
-    """An audit of coins in a pool where half of the calls cost ten times the others."""
-    space, rates = space_of(pool, samples)
-    model = options.pop("model", None) or Billed(wrong_of(space, rates, 0))
-    return Audit(space, model, **{**PLAIN, "budget": 20, **options})
-
-
-def law_of(audit: Audit, draw: int) -> Law:
-    return Law.unpack(audit.journal.draws()[draw].law)
-
-
-def rows_of(audit: Audit, law: Law) -> Any:
-    """How many rows the image of every candidate has, which is what it costs."""
-    samples, _, _ = audit.space.parts(law.calls)
-    return audit.space.dataset.pixels(samples) / 16
-
 
 # -- the law ----------------------------------------------------------------------------------
 
@@ -130,20 +93,6 @@ def test_other_strategies_do_not_go_by_prices():
 
 
 # -- several questions in a call, and words -----------------------------------------------------
-
-
-def worded(lengths: list[int], concepts: int = 2) -> WordedDataset:
-    """Questions whose words are so long, about images of one size."""
-    names, many = [f"c{k}" for k in range(concepts)], len(lengths)
-    asks = [{name: Ask("w" * n, ("yes", "no")) for name in names} for n in lengths]
-    return WordedDataset(
-        [np.zeros((4, 4, 3), np.uint8)] * many,
-        np.ones((many, concepts), np.int8),
-        [f"s{k}" for k in range(many)],
-        names,
-        asks=asks,
-        answers=[dict.fromkeys(names, ("A",))] * many,
-    )
 
 
 class ByWord(ScriptedModel):
@@ -251,202 +200,3 @@ def test_a_journal_keeps_to_its_prices(tmp_path: Path):
     with billed(journal=path, model=other, by_price=False) as second:
         second.run()
         assert content(second.journal)[0] == content(whole.journal)[0]
-
-
-# -- what verify finds --------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def ended() -> Audit:
-    audit = billed(batch=3)
-    audit.run()
-    verify(audit.journal)
-    return audit
-
-
-def check(audit: Audit, draws: Any = None, calls: Any = None) -> None:
-    prices = read_facts(audit.journal.facts()).settings.prices
-    check_prices(prices, draws or audit.journal.draws(), calls or audit.journal.calls())
-
-
-@pytest.mark.parametrize("name", ["expected_cost", "pixels"])
-def test_verify_finds_a_price_that_the_journal_does_not_come_to(ended: Audit, name: str):
-    draws = ended.journal.draws()
-    why = draws[9].why
-    draws[9] = replace(draws[9], why={**why, name: why[name] * 1.01})
-    with pytest.raises(JournalError, match="verify: draw 9 should be expected to cost"):
-        check(ended, draws)
-
-
-def test_verify_finds_a_bill_that_was_changed_later(ended: Audit):
-    draws, calls = ended.journal.draws(), ended.journal.calls()
-    third = draws[2].call
-    calls = [replace(c, cost=2 * c.cost) if c.call == third else c for c in calls]
-    with pytest.raises(JournalError, match="verify: draw 3 should be expected to cost"):
-        check(ended, calls=calls)
-
-
-def test_verify_finds_a_draw_that_knew_what_was_not_answered(ended: Audit):
-    draws = ended.journal.draws()
-    calls = [c for c in ended.journal.calls() if c.call != draws[2].call]
-    with pytest.raises(JournalError, match="draw 3 knew the answer to draw 2, which has none"):
-        check(ended, calls=calls)
-
-
-@pytest.mark.parametrize("sent", [None, -1.0, "much", float("nan")])
-def test_verify_refuses_a_draw_that_does_not_say_what_it_sends(ended: Audit, sent: Any):
-    draws = ended.journal.draws()
-    draws[4] = replace(draws[4], why={**draws[4].why, "characters": sent})
-    with pytest.raises(JournalError, match="draw 4 does not say what its call sends"):
-        check(ended, draws)
-
-
-# -- hostile bills ------------------------------------------------------------------------------
-
-FACTS = {
-    "call": 0.001,
-    "pixels": 0.01,
-    "characters": 0.002,
-    "typical_pixels": 50.0,
-    "typical_characters": 20.0,
-    "most_pixels": 1e12,
-}
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.floats(0, 1e12), st.floats(0, 50), st.floats(0, 50), st.sampled_from([0.5, 1.0])
-        ),
-        max_size=30,
-    )
-)
-def test_no_bills_make_a_call_out_to_be_dearer_than_the_bounds_allow(bills: Any):
-    """Whatever a server counts, prices are above 0 and within MOST_RATIO of their mean."""
-    prices = Prices(space_of("halves", 10)[0], "one", FACTS)
-    for cost, pixels, characters, share in bills:
-        told = prices.reasons(np.array([pixels, characters]), share)
-        prices.take(told)
-        prices.learn(cost)
-        every = prices.expected(np.array([[0, 0], [1, 1], [50, 0], [0, 50], [1e6, 1e6]]))
-        assert (every > 0).all()
-        assert np.isfinite(every).all()
-        assert every.max() / every.min() <= MOST_RATIO**2 * (1 + 1e-9)
-
-
-def test_a_server_cannot_starve_a_target_by_its_bills():
-    """It bills a thousand times more for relation "two": that target's share of the law stays."""
-
-    class Greedy(Billed):
-        def _said(self, prompt: Prompt) -> Answer:
-            said = super()._said(prompt)
-            return replace(said, cost=1000.0 if prompt.relation == "two" else 1e-9)
-
-    space, rates = space_of("targets", 60)
-    model = Greedy(wrong_of(space, rates, 0))
-    audit = billed(pool="targets", model=model, targets=["relations"], budget=60)
-    audit.run()
-    asked = [row.question for row in audit.journal.draws()]
-    _, variants, _ = space.parts(asked)
-    assert 20 <= int(np.sum(variants)) <= 40
-    verify(audit.journal)
-
-
-def test_intervals_hold_where_a_server_bills_by_what_was_lost():
-    """2 of 10 may miss; more than 6 do in 1 of 1,100 such tests. Seeds are fixed."""
-    (found,) = coverage(10, samples=40, budget=20, bills=[True])
-    assert found["missed"] <= 6
-
-
-@pytest.mark.slow
-def test_intervals_hold_in_300_audits() -> None:
-    """Of 300, 60 may miss; more than 80 do in 1 of 500 such tests."""
-    for found in coverage(300):
-        assert found["missed"] <= 80
-
-
-# -- where prices and sizes come from -----------------------------------------------------------
-
-
-def chat(prices: Table) -> OpenAIChat:
-    return OpenAIChat("m", base_url="http://127.0.0.1:9", prices=prices, max_tokens=80)
-
-
-def test_the_price_table_makes_the_first_guess():
-    guess = chat(Table(per_call=0.01, input=3.0, output=15.0)).price_guess
-    assert guess is not None
-    assert guess.call == pytest.approx(0.01 + (3.0 * 40 + 15.0 * 10) / 1e6)
-    assert (guess.pixel, guess.character) == (3e-6 / 750, 3e-6 / 4)
-    assert guess.most_pixels == 1_200_000
-
-
-@pytest.mark.parametrize(
-    "table", [Table(), Table(per_call=0.01), Table(input=3.0), Table(input=0.0, output=15.0)]
-)
-def test_there_is_no_guess_where_calls_are_not_known_to_differ(table: Table):
-    assert chat(table).price_guess is None
-
-
-def test_a_pair_costs_what_both_models_do():
-    a, b = Billed({}), chat(Table(input=3.0, output=15.0))
-    a.price_guess = PriceGuess(0.5, 1e-6, 0.0, 100.0)
-    assert b.price_guess is not None
-    found = pair(a, b).price_guess
-    assert found == PriceGuess(
-        0.5 + b.price_guess.call, 1e-6 + b.price_guess.pixel, b.price_guess.character, 1_200_000
-    )
-    flat = chat(Table(per_call=0.25))
-    assert pair(a, flat).price_guess == PriceGuess(
-        0.5 + flat.most_attempts * 0.25, 1e-6, 0.0, 100.0
-    )
-    assert pair(flat, flat).price_guess is None
-    assert pair(a, chat(Table())).price_guess is None  # nobody knows what half of it costs
-
-
-def test_sizes_are_read_without_decoding(tmp_path: Path):
-    import cv2
-
-    sizes = [(3, 5), (40, 20), (7, 7)]
-    paths = [tmp_path / f"{k}.png" for k in range(3)]
-    for path, (height, width) in zip(paths, sizes, strict=True):
-        cv2.imwrite(str(path), np.zeros((height, width, 3), np.uint8))
-    labels = pd.DataFrame({"there": [1, 0, 1]})
-    whole = from_table(paths, labels)
-    paths[2].write_bytes(b"no image")
-    assert whole.pixels(np.array([1, 0, 1])).tolist() == [800, 15, 800]
-    assert np.isnan(whole.pixels(np.array([2])))
-    arrays = from_table([np.zeros((*size, 3), np.uint8) for size in sizes], labels)
-    assert arrays.pixels(np.arange(3)).tolist() == [15, 800, 49]
-    assert np.isnan(from_table(None, labels).pixels(np.arange(3))).all()
-
-
-def test_endobench_tells_pixels_and_words(tmp_path: Path):
-    """The pixels of an image that stays in its file, and the characters of question and options."""
-    dataset = from_endobench(write(tmp_path / "e.tsv", [row(k) for k in range(3)]))
-    height, width, _ = dataset.sample(1).require_image().shape
-    assert dataset.pixels(np.array([1, 1])).tolist() == [height * width] * 2
-    length = len("What is this (1)?") + len("onetwothreefour")
-    assert dataset.characters(np.array([1, 1]), np.array([1, 0])).tolist() == [length, 0]
-    assert QuestionSpace(dataset, [Identity()]).dataset.pixels(np.array([1]))[0] == height * width
-
-
-def test_an_image_of_unknown_size_counts_as_a_typical_one():
-    dataset = worded([10, 30])
-    dataset._images = None
-    prices = Prices(QuestionSpace(dataset, [Identity()]), "one", FACTS)
-    assert prices.sent(np.array([0, 1]), np.array([0, 1])).tolist() == [[1, 0.75], [1, 1.75]]
-
-
-def test_usage_of_the_bound_is_no_part_of_the_guess():
-    """The guess is of what a call sends, not of the most that it may: those bound the cap."""
-    small, large = (
-        OpenAIChat(
-            "m",
-            base_url="http://127.0.0.1:9",
-            prices=Table(input=3.0, output=0.0),
-            max_input_tokens=most,
-        )
-        for most in (Usage(1000).input, 100_000)
-    )
-    assert small.price_guess == large.price_guess
