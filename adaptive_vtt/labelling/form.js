@@ -1,48 +1,10 @@
-// One object at a time; answers stay in localStorage and leave as a CSV file.
-"use strict";
+// One object at a time.
 
-const form = JSON.parse(document.getElementById("form-data").textContent);
-const at = (id) => document.getElementById(id);
-const keyOf = (question, object) => JSON.stringify([question, object]);
-const answers = new Map(form.labels.map(([question, object, type, time]) => [keyOf(question, object), { question, object, type, time }]));
-let place = -1;
-
-// -- what the browser keeps --------------------------------------------------------------
-try {
-  const kept = JSON.parse(localStorage.getItem(form.store) || "[]");
-  for (const label of kept) {
-    const key = keyOf(label.question, label.object);
-    const other = answers.get(key);
-    if (!other || Date.parse(label.time) > Date.parse(other.time)) answers.set(key, label);
-  }
-} catch { /* told by keep() */ }
-
-function keep() {
-  try {
-    localStorage.setItem(form.store, JSON.stringify([...answers.values()]));
-  } catch {
-    at("unkept").hidden = false;
-  }
-}
-
-function csv() {
-  const quoted = (value) => (/[",\n\r]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
-  // a spreadsheet must not take an object's name for a formula; tables.py reads the name back
-  const inert = (value) => (/^'*[=+\-@\t\r]/.test(value) && !/^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/.test(value) ? `'${value}` : value);
-  const rows = [...answers.values()].map((l) => [l.question, l.object, form.inspector, l.type === form.none ? "no" : "yes", l.type, l.time]);
-  return [form.columns, ...rows].map((row) => row.map(inert).map(quoted).join(",") + "\n").join("");
-}
-
-function download() {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
-  link.download = `${form.inspector}.csv`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}
+const keyOf = (label) => JSON.stringify([label.question, label.object]);
+const rowOf = (l) => [l.question, l.object, form.person, l.type === form.none ? "no" : "yes", l.type, l.time];
 
 // -- where one stands --------------------------------------------------------------------
-const labelOf = (item) => answers.get(keyOf(item.question, item.object));
+const labelOf = (item) => answers.get(keyOf(item));
 
 function forward() {
   do place += 1; while (place < form.items.length && labelOf(form.items[place]));
@@ -51,7 +13,8 @@ function forward() {
 
 function answer(type) {
   const { question, object } = form.items[place];
-  answers.set(keyOf(question, object), { question, object, type, time: new Date().toISOString() });
+  const label = { question, object, type, time: new Date().toISOString() };
+  answers.set(keyOf(label), label);
   keep();
   forward();
 }
@@ -66,18 +29,17 @@ function marked(element, text, word) {
   const found = text.toLowerCase().indexOf(word.toLowerCase());
   element.replaceChildren(text);
   if (found < 0) return;
-  const mark = document.createElement("mark");
-  mark.textContent = text.slice(found, found + word.length);
-  element.replaceChildren(text.slice(0, found), mark, text.slice(found + word.length));
+  const end = found + word.length;
+  element.replaceChildren(text.slice(0, found), make("mark", text.slice(found, end)), text.slice(end));
 }
 
 function outlines(boxes, [height, width]) {
-  const make = (name) => document.createElementNS("http://www.w3.org/2000/svg", name);
-  const svg = make("svg");
+  const drawn = (name) => document.createElementNS("http://www.w3.org/2000/svg", name);
+  const svg = drawn("svg");
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("preserveAspectRatio", "xMidYMid meet");
   for (const [left, top, right, bottom] of boxes) for (const kind of ["edge", ""]) {
-    const rect = make("rect");
+    const rect = drawn("rect");
     const sides = { x: left, y: top, width: right - left, height: bottom - top, class: kind };
     for (const [name, value] of Object.entries(sides)) rect.setAttribute(name, value);
     svg.append(rect);
@@ -103,37 +65,19 @@ function picture(element, name, text, boxes, size) {
 
 function button([type, meaning], index, item) {
   const given = labelOf(item);
-  const element = document.createElement("button");
-  const [key, name, what] = ["kbd", "b", "span"].map((tag) => document.createElement(tag));
-  element.type = "button";
-  element.className = "choice";
-  element.setAttribute("aria-pressed", String(Boolean(given) && given.type === type));
-  key.textContent = String(index);
-  name.textContent = type === form.none ? "No error" : type;
-  what.textContent = meaning;
-  element.append(key, name, what);
+  const parts = [make("b", type === form.none ? "No error" : type), make("span", meaning)];
   if (type === item.prelabel) {
-    const note = document.createElement("span");
+    const note = make("span", "pre-label");
     note.className = "verdict right";
-    note.textContent = "pre-label";
-    element.append(note);
+    parts.push(note);
   }
-  element.addEventListener("click", () => answer(type));
-  return element;
+  return choiceButton(index, Boolean(given) && given.type === type, parts, () => answer(type));
 }
 
 function show() {
-  const total = form.items.length;
-  const done = form.items.filter(labelOf).length;
-  at("count").textContent = `${done} of ${total} labelled`;
-  at("bar").style.width = `${total ? (100 * done) / total : 100}%`;
   const item = form.items[place];
-  at("card").hidden = !item;
-  at("end").hidden = Boolean(item);
-  if (!item) {
-    at("end-title").textContent = done === total ? "Everything is labelled" : `${total - done} left unlabelled`;
-    return;
-  }
+  showPlace(form.items, form.items.filter(labelOf).length, "labelled");
+  if (!item) return;
   picture(at("source"), item.pictures[0], `source image ${item.sample}`, item.boxes, item.size);
   picture(at("follow-up"), item.pictures[1], `follow-up, ${item.change}`, []);
   marked(at("source-words"), item.source, item.object);
@@ -157,8 +101,7 @@ const ways = {
 };
 form.choices.forEach(([type], index) => { ways[index] = () => answer(type); });
 
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+onKey((event) => {
   const key = event.key.toLowerCase();
   if (key === "b" && place === form.items.length) back();
   if (place >= form.items.length || !(key in ways)) return;
@@ -169,7 +112,6 @@ document.addEventListener("keydown", (event) => {
 at("back").addEventListener("click", back);
 at("skip").addEventListener("click", forward);
 at("confirm").addEventListener("click", ways.enter);
-at("download").addEventListener("click", download);
 at("again").addEventListener("click", () => { place = 0; show(); });
-keep();
+recall(form.labels.map(([question, object, type, time]) => ({ question, object, type, time })), keyOf);
 forward();

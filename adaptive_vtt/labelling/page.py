@@ -1,20 +1,17 @@
 """The form as one page with everything inside, to be opened in any browser."""
 
-import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..oracles.caption_rules import ERROR_TYPES
-from ..utils.files import write_text
-from .item_pictures import Picture, Pictures
+from .item_pictures import Pictures
 from .items import NONE, Item
 from .labels import COLUMNS, Labels
+from .shared_form import add_picture, store, write_form
 from .wording import verdict, visibility
 
-HERE = Path(__file__).parent
-STYLE = HERE.parent / "report" / "page.css"
+TEMPLATE = Path(__file__).parent / "form.html"
 
 
 def write_page(
@@ -30,41 +27,24 @@ def write_page(
     ``audit``: JSON values that tell this audit from others; what a browser keeps of answers
     is kept apart by them.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
-    from ..report.section import data
-
-    environment = Environment(
-        loader=FileSystemLoader(HERE, encoding="utf-8"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    html = environment.get_template("form.html").render(
-        inspector=inspector,
-        data=data("form-data", _content(queue, inspector, mine, pictures, audit)),
-        style=Markup(STYLE.read_text(encoding="utf-8")),
-        script=Markup((HERE / "form.js").read_text(encoding="utf-8")),
-    )
-    write_text(path, html)
+    content = _content(queue, inspector, mine, pictures, audit)
+    title = f"Labels by {inspector}"
+    write_form(path, TEMPLATE, content, title=title, things="labels", option="")
 
 
 def _content(
     queue: Sequence[Item], inspector: str, mine: Labels, pictures: Pictures, audit: Any
 ) -> dict[str, Any]:
-    """What form.js works on."""
+    """What shared_form.js and form.js work on."""
     shown: dict[str, str] = {}
     by_question: dict[int, list[str]] = {}
     for item in queue:
         if item.question not in by_question:
             pair = pictures.of(item) or ()
-            by_question[item.question] = [_kept(picture, shown) for picture in pair]
-    digest = hashlib.blake2b(json.dumps(audit, sort_keys=True).encode(), digest_size=8)
+            by_question[item.question] = [add_picture(picture, shown) for picture in pair]
     return {
-        "store": f"avtt-labels/{digest.hexdigest()}/{inspector}",
-        "inspector": inspector,
+        "store": store("avtt-labels", audit, inspector),
+        "person": inspector,
         "columns": COLUMNS,
         "choices": [(NONE, ""), *ERROR_TYPES.items()],  # pairs: JavaScript would put "3" first
         "none": NONE,
@@ -75,13 +55,6 @@ def _content(
             for label in mine.values()
         ],
     }
-
-
-def _kept(picture: Picture, shown: dict[str, str]) -> str:
-    """Adds a picture, each only once; its name."""
-    name = hashlib.blake2b(picture.data, digest_size=8).hexdigest()
-    shown.setdefault(name, picture.address)
-    return name
 
 
 def _entry(item: Item, pictures: Sequence[str]) -> dict[str, Any]:

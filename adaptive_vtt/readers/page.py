@@ -1,19 +1,16 @@
 """The cards as one page with everything inside, to be opened in any browser."""
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..labelling.item_pictures import Picture
-from ..utils.files import write_text
-from .answers import COLUMNS, Answers
+from ..labelling.shared_form import add_picture, store, write_form
+from .answers import COLUMNS, MOST_WORDS, Answers
 from .cards import UNSURE, Card
 
-HERE = Path(__file__).parent
-STYLE = HERE.parent / "report" / "page.css"
+TEMPLATE = Path(__file__).parent / "cards.html"
 Shown = Callable[[Card], Sequence[Picture]]
 """The pictures of a card; () where there are none to be had."""
 
@@ -37,54 +34,33 @@ def write_page(path: Path, desk: Desk, shown: Shown, audit: Any) -> None:
 
     Nothing of it tells what is right, what the model said, or how an image is called.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
-    from ..report.section import data
-
-    environment = Environment(
-        loader=FileSystemLoader(HERE, encoding="utf-8"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    write_form(
+        path,
+        TEMPLATE,
+        _content(desk, shown, audit),
+        title=f"{desk.title}: {desk.reader}",
+        things="answers",
+        option=f"{desk.option} ",
+        about=desk.about,
     )
-    html = environment.get_template("cards.html").render(
-        desk=desk,
-        data=data("form-data", _content(desk, shown, audit)),
-        style=Markup(STYLE.read_text(encoding="utf-8")),
-        script=Markup((HERE / "cards.js").read_text(encoding="utf-8")),
-    )
-    write_text(path, html)
 
 
 def _content(desk: Desk, shown: Shown, audit: Any) -> dict[str, Any]:
-    """What cards.js works on."""
+    """What shared_form.js and cards.js work on."""
     pictures: dict[str, str] = {}
-    cards = [_entry(card, _named(shown(card), pictures)) for card in desk.cards]
-    about = json.dumps([audit, desk.option], sort_keys=True)
-    digest = hashlib.blake2b(about.encode(), digest_size=8).hexdigest()
+    cards = [_entry(card, [add_picture(p, pictures) for p in shown(card)]) for card in desk.cards]
     return {
-        "store": f"avtt-answers/{digest}/{desk.reader}",
-        "reader": desk.reader,
+        "store": store("avtt-answers", [audit, desk.option], desk.reader),
+        "person": desk.reader,
         "columns": COLUMNS,
         "unsure": UNSURE,
+        "most_words": MOST_WORDS,
         "pictures": pictures,
         "cards": cards,
         "answers": [
             [one.card, one.question, one.answer, one.time.isoformat()] for one in desk.mine.values()
         ],
     }
-
-
-def _named(found: Iterable[Picture], pictures: dict[str, str]) -> list[str]:
-    """Adds pictures, each only once; their names."""
-    names = []
-    for picture in found:
-        name = hashlib.blake2b(picture.data, digest_size=8).hexdigest()
-        pictures.setdefault(name, picture.address)
-        names.append(name)
-    return names
 
 
 def _entry(card: Card, pictures: Sequence[str]) -> dict[str, Any]:
