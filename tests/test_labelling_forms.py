@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import Browser, needs_chromium
 from labelled_audit import CASES, NOON, details, entry, fill, folder, found, journal, said, space
 from rich.console import Console
 
@@ -182,6 +183,34 @@ def test_the_page_is_written_beside_the_labels(
     data, _ = page(folder / "labels" / "ann.html")
     assert [row[2] for row in data["labels"]] == ["2.2"]
     assert [row["reported"] for row in data["items"]] == [True] * 3 + [False] * 5
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_the_page_is_clicked_through_from_a_phone(folder: Path, tmp_path: Path) -> None:
+    """By buttons and by keys in turn; back from the end is one back; what it saves is taken."""
+    command(folder, inspector="ann", html=True, everything=True)
+    with Browser(tmp_path / "profile", 390, 844) as browser:
+
+        def press(key: str) -> None:
+            event = f"new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}})"
+            browser.value(f"document.body.dispatchEvent({event})")
+
+        browser.open((folder / "labels" / "ann.html").resolve().as_uri())
+        browser.until("document.querySelectorAll('#choices .choice').length === 6")
+        assert browser.value("document.documentElement.scrollWidth <= window.innerWidth")
+        for k in range(8):
+            browser.value("document.querySelector('.choice').click()") if k % 2 else press("4")
+        assert browser.value("document.getElementById('end-title').textContent") == (
+            "Everything is labelled"
+        )
+        press("b")
+        assert browser.value("place") == 7
+        (tmp_path / "ann.csv").write_text(browser.value("csv()"))
+        assert not browser.complaints
+    command(folder, take=tmp_path / "ann.csv")
+    kept = read_own(folder / "labels", "ann")
+    assert [label.type for label in kept.values()] == ["2.2", NONE] * 4
 
 
 # -- pictures -----------------------------------------------------------------------------

@@ -103,7 +103,7 @@ form.choices.forEach(([type], index) => { ways[index] = () => answer(type); });
 
 onKey((event) => {
   const key = event.key.toLowerCase();
-  if (key === "b" && place === form.items.length) back();
+  if (key === "b" && place === form.items.length) return back();
   if (place >= form.items.length || !(key in ways)) return;
   if (key === "enter" && event.target.closest("button")) return; // it presses that button
   event.preventDefault();
