@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -15,27 +15,23 @@ from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
 from ..labelling.agreement import Scores
+from ..labelling.answer_files import AnswerFiles, Given, check_name
 from ..labelling.item_pictures import Pictures
 from ..labelling.items import Item, by_key, items, to_label
-from ..labelling.labels import (
-    check_known,
-    check_name,
-    keep,
-    later,
-    read_folder,
-    read_labels,
-    read_own,
-)
+from ..labelling.labels import FILES, check_known, keep, read_folder, read_own
 from ..labelling.page import write_page
 from ..labelling.session import Session
 from ..labelling.summary import Level, Summary, summarise
 from ..labelling.terminal import run
+from ..space import QuestionSpace
+from ..spec import Spec
 from ..spec.building import build_space
 from ..spec.code import refuse_code
 from ..spec.resuming import spec_of
 
 FOLDER = "labels"
 """Where labels stand in an audit's folder."""
+One = TypeVar("One", bound=Given)
 
 
 def label(
@@ -62,7 +58,10 @@ def label(
         if summary:
             _sum_up(found, folder, as_json)
         elif take is not None:
-            _take(found, folder, take)
+            known = by_key(found)
+            take_file(
+                FILES, take, folder, "labels", lambda given: check_known(given, known, str(take))
+            )
         elif inspector is None:
             raise InputError("--inspector: expected the name of whoever labels, got nothing")
         else:
@@ -108,7 +107,7 @@ def _ask(journal: Journal, queue: list[Item], folder: Path, inspector: str, html
         path = folder / f"{inspector}.html"
         facts = journal.facts()
         write_page(
-            path, queue, inspector, mine, _pictures(journal), [facts["space"], facts["settings"]]
+            path, queue, inspector, mine, pictures_of(journal), [facts["space"], facts["settings"]]
         )
         typer.echo(
             f"wrote {path}: {len(queue)} objects; 'avtt label DIR --take FILE' takes the "
@@ -116,7 +115,7 @@ def _ask(journal: Journal, queue: list[Item], folder: Path, inspector: str, html
         )
         return
     session = Session(queue, inspector, mine, lambda given: keep(folder, [given]))
-    run(session, _pictures(journal), terminal_key(), Console(highlight=False))
+    run(session, pictures_of(journal), terminal_key(), Console(highlight=False))
 
 
 def terminal_key() -> Callable[[], str]:
@@ -126,32 +125,45 @@ def terminal_key() -> Callable[[], str]:
     return typer.getchar
 
 
-def _pictures(journal: Journal) -> Pictures:
-    """From the data where they are still there, else as the journal has them; that is said."""
+def built_space(journal: Journal) -> tuple[QuestionSpace, Spec]:
+    """What the audit asked about, from its data. Raises AvttError where its spec is not known, or
+    its space is code."""
     facts = read_facts(journal.facts())
+    spec, base = spec_of(facts, "journal", "its data are not known", to_run=False)
+    refuse_code(spec, "journal", "its data are not read anew")
+    return build_space(spec, base), spec
+
+
+def pictures_of(journal: Journal, *, fine: bool = False) -> Pictures:
+    """From the data where they are still there, else as the journal has them; that is said."""
     try:
-        spec, base = spec_of(facts, "journal", "its data are not known", to_run=False)
-        refuse_code(spec, "journal", "its data are not read anew")
-        return Pictures(journal, build_space(spec, base))
+        return Pictures(journal, built_space(journal)[0], fine=fine)
     except AvttError as error:
         typer.echo(f"avtt: only the journal's small pictures: {error}", err=True)
         return Pictures(journal)
 
 
-def _take(found: list[Item], folder: Path, path: Path) -> None:
-    """Adds a downloaded file to the labels; of two labels of one object the later counts."""
-    given = read_labels(path)
-    check_known({each.key: each for each in given}, by_key(found), str(path))
-    new = later(folder, given)
-    keep(folder, new)
-    names = ", ".join(sorted({each.inspector for each in given})) or "nobody"
-    typer.echo(f"took {len(new)} new of {len(given)} labels by {names} into {folder}")
+def take_file(
+    files: AnswerFiles[One],
+    path: Path,
+    folder: Path,
+    things: str,
+    check: Callable[[list[One]], None],
+) -> None:
+    """Adds a downloaded file, once it passed the ``check``; of two answers to one question the
+    later counts."""
+    given = files.read(path)
+    check(given)
+    new = files.later(folder, given)
+    files.keep(folder, new)
+    names = ", ".join(sorted({each.person for each in given})) or "nobody"
+    typer.echo(f"took {len(new)} new of {len(given)} {things} by {names} into {folder}")
 
 
 def _sum_up(found: list[Item], folder: Path, as_json: bool) -> None:
     labels = read_folder(folder)
     for inspector, own in labels.items():
-        check_known(own, by_key(found), str(folder / f"{inspector}.csv"))
+        check_known(own.values(), by_key(found), str(folder / f"{inspector}.csv"))
     figures = summarise(found, labels)
     if as_json:
         typer.echo(json.dumps(figures.as_dict(), indent=1, allow_nan=False))

@@ -10,13 +10,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..errors import AvttError, InputError
+from ..errors import InputError
 from ..journal import Journal, read_journal
-from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
 from ..labelling.item_pictures import Picture, Pictures
 from ..readers import realism
-from ..readers.answers import check_known, keep, later, read_file, read_folder, read_own
+from ..readers.answers import FILES, check_known, keep, read_folder, read_own
 from ..readers.cards import Card, known
 from ..readers.certified import FOLDER, read_by_all
 from ..readers.page import Desk, write_page
@@ -27,12 +26,8 @@ from ..report.readers import rows as reader_rows
 from ..report.readers import wrong
 from ..report.realism import rows as realism_rows
 from ..report.section import figure
-from ..space import QuestionSpace
 from ..spec import Spec
-from ..spec.building import build_space
-from ..spec.code import refuse_code
-from ..spec.resuming import spec_of
-from .label_desk import check, terminal_key
+from .label_desk import built_space, check, pictures_of, take_file, terminal_key
 from .run_folder import rewrite
 
 REALISM = "realism"
@@ -97,7 +92,7 @@ def _about_realism(directory: Path, journal: Journal, wanted: Wanted) -> None:
     else:
         reader = _named(wanted)
         count = None if wanted.everything else wanted.sample
-        shown = _Shown(_pictures(journal))
+        shown = _Shown(pictures_of(journal, fine=True))
         if wanted.sample is None and not wanted.everything:
             count = realism.PAIRS
         found_cards = realism.deck(journal, count, shown)
@@ -111,7 +106,7 @@ def _about_realism(directory: Path, journal: Journal, wanted: Wanted) -> None:
 def _about_questions(directory: Path, journal: Journal, wanted: Wanted) -> None:
     """The questions that the model was asked, in the order of its draws."""
     folder = directory / FOLDER
-    space, spec = _space(journal)
+    space, spec = built_space(journal)
     study = Study(journal, space)
     if wanted.summary:
         given = _checked(folder, list(study.cards()))
@@ -168,13 +163,8 @@ def _ask(
 
 
 def _take(path: Path, folder: Path, cards: Sequence[Card]) -> None:
-    """Adds a downloaded file; of two answers to one question the later counts."""
-    given = read_file(path)
-    check_known(given, known(cards), str(path))
-    new = later(folder, given)
-    keep(folder, new)
-    names = ", ".join(sorted({each.reader for each in given})) or "nobody"
-    typer.echo(f"took {len(new)} new of {len(given)} answers by {names} into {folder}")
+    asked = known(cards)
+    take_file(FILES, path, folder, "answers", lambda given: check_known(given, asked, str(path)))
 
 
 def _checked(folder: Path, cards: Sequence[Card]) -> Any:
@@ -188,23 +178,6 @@ def _checked(folder: Path, cards: Sequence[Card]) -> Any:
 
 
 # -- the audit -----------------------------------------------------------------------------
-
-
-def _space(journal: Journal) -> tuple[QuestionSpace, Spec]:
-    """Raises AvttError where the spec is not known, or its space is code."""
-    facts = read_facts(journal.facts())
-    spec, base = spec_of(facts, "journal", "its data are not known", to_run=False)
-    refuse_code(spec, "journal", "its data are not read anew")
-    return build_space(spec, base), spec
-
-
-def _pictures(journal: Journal) -> Pictures:
-    """From the data where they are still there, else as the journal has them; that is said."""
-    try:
-        return Pictures(journal, _space(journal)[0], fine=True)
-    except AvttError as error:
-        typer.echo(f"avtt: only the journal's small pictures: {error}", err=True)
-        return Pictures(journal)
 
 
 def _terms(study: Study, spec: Spec) -> dict[str, Any]:

@@ -7,9 +7,9 @@ Many Raters (Psychological Bulletin 76, 1971).
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,13 @@ def fleiss_kappa(counts: npt.ArrayLike) -> float | None:
     if len(raters) == 0 or raters[0] < 2:
         return None
     return _beyond_chance(table, float(raters[0]))
+
+
+def kappa_of(chosen: Sequence[Sequence[Any]]) -> float | None:
+    """Fleiss' kappa of what each subject's raters chose; None and raises as ``fleiss_kappa``."""
+    kinds = sorted({choice for choices in chosen for choice in choices})
+    table = [[choices.count(kind) for kind in kinds] for choices in chosen]
+    return fleiss_kappa(table) if table else None
 
 
 def majority(choices: Iterable[Value]) -> Value | None:

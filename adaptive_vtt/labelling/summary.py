@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..oracles.caption_rules import ERROR_TYPES
-from .agreement import Scores, fleiss_kappa, majority, scores
+from .agreement import Scores, kappa_of, majority, scores
 from .items import NONE, Item, Key, by_key
 from .labels import Label, Labels
 
@@ -186,9 +186,8 @@ def _agreement(
 ) -> Agreement:
     """Of objects that all inspectors labelled and that are ``wanted``."""
     shared = [ls for ls in given.values() if len(ls) == inspectors and wanted(ls)]
-    choices = sorted({choice(label) for labels in shared for label in labels})
-    counts = [[sum(choice(label) == c for label in labels) for c in choices] for labels in shared]
-    return Agreement(fleiss_kappa(counts) if counts else None, len(shared))
+    chosen = [[choice(label) for label in labels] for labels in shared]
+    return Agreement(kappa_of(chosen), len(shared))
 
 
 def _all_errors(labels: Sequence[Label]) -> bool:

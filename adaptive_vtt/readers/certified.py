@@ -20,7 +20,7 @@ from ..report.people import Compared, Reader, Reading, identity
 from ..results import Result, summarise
 from ..types import Answer, Prompt, Unanswered
 from ..versus import Verdict, Versus
-from .answers import Answers
+from .answers import Answers, by_question
 from .cards import Card
 from .realism import agreement
 from .study import Person, Study, before_the_gap
@@ -62,15 +62,11 @@ def read_by_all(
     """
     cards = list(study.cards())
     found = [_reader(study, cards, terms, name, own, run) for name, own in readers.items()]
-    said: dict[tuple[int, str], list[str]] = {}
-    for own in readers.values():
-        for key, given in own.items():
-            said.setdefault(key, []).append(given.answer)
     return Reading(
         audit=identity(study.facts),
         confidence=terms.get("confidence"),
         readers=found,
-        kappa=agreement(said, None, len(readers)),
+        kappa=agreement(by_question(readers), None, len(readers)),
     )
 
 

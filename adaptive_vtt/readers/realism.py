@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
-from ..labelling.agreement import fleiss_kappa, majority
+from ..labelling.agreement import kappa_of, majority
 from ..report.people import Cell, Realism, identity
 from ..types import IDENTITY
 from ..utils.random_streams import generator
-from .answers import Answers
+from .answers import Answers, by_question
 from .cards import YES, Card, Key, yes_or_no
 
 REALISTIC, SAME = "realistic", "same"
@@ -92,10 +92,7 @@ def summarise(journal: Journal, readers: Mapping[str, Answers]) -> Realism:
     tell, and a tie, do not.
     """
     facts, found = read_facts(journal.facts()), pairs(journal)
-    said: dict[Key, list[str]] = {}
-    for own in readers.values():
-        for key, given in own.items():
-            said.setdefault(key, []).append(given.answer)
+    said = by_question(readers)
     counts: dict[tuple[str, int], dict[str, list[int]]] = {}
     for card, change in found:
         for question in (REALISTIC, SAME):
@@ -129,9 +126,7 @@ def agreement(
         for (_, name), answers in said.items()
         if question in (None, name) and len(answers) == readers
     ]
-    choices = sorted({answer for answers in shared for answer in answers})
-    table = [[answers.count(choice) for choice in choices] for answers in shared]
-    return (fleiss_kappa(table) if table else None), len(shared)
+    return kappa_of(shared), len(shared)
 
 
 def _in_turn(lists: Iterable[Sequence[T]]) -> Iterator[T]:
