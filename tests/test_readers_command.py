@@ -11,12 +11,19 @@ from typing import Any
 import pytest
 from chromium import Browser, needs_chromium
 from command_line import run
+from rich.console import Console
 
 from adaptive_vtt.cli.reader_desk import Wanted, read
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.readers import realism
-from adaptive_vtt.readers.answers import Given, to_csv
+from adaptive_vtt.readers.answers import MOST_WORDS, Given, keep, later, read_own, to_csv
+from adaptive_vtt.readers.cards import Asked, Card, yes_or_no
+from adaptive_vtt.readers.page import Desk, write_page
+from adaptive_vtt.readers.terminal import keys
+from adaptive_vtt.readers.terminal import run as run_on_terminal
+from adaptive_vtt.report.people import Cell, Realism
+from adaptive_vtt.report.realism import rows
 
 NOON = datetime(2024, 5, 31, 12, tzinfo=UTC)
 
@@ -172,3 +179,67 @@ def test_a_form_is_clicked_through(audited: Path, tmp_path: Path, kind: str):
         (tmp_path / "eve.csv").write_text(browser.value("csv()"))
         assert not browser.complaints
     assert run("label", str(audited), f"--{kind}", "--take", str(tmp_path / "eve.csv")) == 0
+
+
+WORDS = Card(2, 2, 2, (), (Asked("why", "Why?", {}), yes_or_no("c0", "Is it there?")))
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_words_are_kept_as_they_are_written_and_no_button_goes_away(tmp_path: Path):
+    """Else the click on an answer that ends the writing is lost with its button."""
+    desk = Desk([WORDS], "ann", {}, "Questions", "", "--questions")
+    write_page(tmp_path / "p.html", desk, lambda card: [], [])
+    with Browser(tmp_path / "profile") as browser:
+        browser.open((tmp_path / "p.html").as_uri())
+        browser.until("document.querySelectorAll('textarea').length")
+        browser.value("yes = document.querySelectorAll('fieldset')[1].querySelector('.choice')")
+        assert not browser.value("yes.closest('fieldset').matches(':not(.idle)')")
+        for name in ("input", "change"):
+            browser.value(
+                "words = document.querySelector('textarea'); words.value = 'a tool';"
+                f"words.dispatchEvent(new Event('{name}', {{bubbles: true}}))"
+            )
+        assert browser.value("yes.isConnected")
+        assert browser.value("yes.closest('fieldset').matches(':not(.idle)')")
+        assert ",a tool," in browser.value("csv()")
+        browser.value("yes.click()")
+        assert browser.value("at('count').textContent") == "1 of 1 answered"
+        assert not browser.complaints
+
+
+def test_more_words_than_a_file_takes_are_not_taken(tmp_path: Path):
+    lines, pressed = iter(["x" * (MOST_WORDS + 1), "a tool"]), iter("y")
+    console = Console(file=io.StringIO(), width=80)
+    desk = Desk([WORDS], "ann", {}, "", "", "")
+    run_on_terminal(
+        desk,
+        lambda card: [],
+        lambda given: keep(tmp_path, [given]),
+        lambda: next(pressed),
+        console,
+        lambda: next(lines),
+    )
+    assert [one.answer for one in read_own(tmp_path, "ann").values()] == ["a tool", "yes"]
+
+
+def test_every_answer_has_a_key_of_its_own():
+    for letters in ("tuv", "pqr", "aA"):
+        found = keys(Asked("letter", "", dict.fromkeys(letters, "")))
+        assert found == {**dict(zip("123", letters, strict=False)), "u": "unsure"}
+
+
+def test_of_two_answers_in_one_file_the_later_counts(tmp_path: Path):
+    late, early = (
+        Given(1, "c0", "ann", said, NOON.replace(hour=h)) for said, h in (("b", 9), ("a", 3))
+    )
+    keep(tmp_path, later(tmp_path, [late, early]))
+    assert read_own(tmp_path, "ann") == {late.key: late}
+
+
+def test_the_least_realistic_stand_first_and_those_nobody_judged_last():
+    shares = {"blur": (9, 10), "crop": (0, 0), "noise": (1, 10)}
+    cells = [Cell(relation=r, severity=1, realistic=s, same=(1, 1)) for r, s in shares.items()]
+    found = rows(Realism(audit="", readers={}, cells=cells, kappa={}))
+    assert [row.name for row in found] == ["noise", "blur", "crop", "all"]
+    assert found[2].realistic == "–"

@@ -101,10 +101,12 @@ class AnswerFiles(Generic[One]):
             write_text(folder / f"{person}.csv", self.to_csv(own.values()))
 
     def later(self, folder: Path, given: Iterable[One]) -> list[One]:
-        """The answers that no file of ``folder`` holds yet, or holds with an earlier time."""
+        """The answers that no file of ``folder`` holds yet, or holds with an earlier time; by time,
+        so that of two to one thing ``keep`` keeps the later."""
         stand = self.read_folder(folder)
         before = {(name, key): one.time for name, own in stand.items() for key, one in own.items()}
-        known = [(one, before.get((one.person, one.key))) for one in given]
+        ordered = sorted(given, key=lambda one: one.time)
+        known = [(one, before.get((one.person, one.key))) for one in ordered]
         return [one for one, time in known if time is None or one.time > time]
 
     def to_csv(self, given: Iterable[One]) -> str:

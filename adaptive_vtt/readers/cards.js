@@ -20,12 +20,16 @@ function forward() {
   go(to);
 }
 
-function answer(asked, value) {
-  const card = form.cards[place];
-  const wasDone = isDone(card);
+function put(card, asked, value) {
   const one = { card: card.number, question: asked.id, answer: value, time: new Date().toISOString() };
   answers.set(keyOf(one), one);
   keep();
+}
+
+function answer(asked, value) {
+  const card = form.cards[place];
+  const wasDone = isDone(card);
+  put(card, asked, value);
   if (isDone(card) && !wasDone && card.asked.every((one) => one.choices.length)) return forward(); // nothing is left to write
   show();
   const next = card.asked.indexOf(open(card));
@@ -52,11 +56,12 @@ function button(asked, value, name, key) {
   return element;
 }
 
-// Keys: a letter or digit stands for itself, y and n for yes and no, else the number; u: cannot tell
-const keyFor = ([value], index) => (/^[A-Za-z0-9]$/.test(value) ? value.toUpperCase() : { yes: "Y", no: "N" }[value] || (index < 9 ? String(index + 1) : ""));
-
+// Keys: Y and N, and letters and digits for themselves, where every answer has a key of its own; else numbers
 function choicesOf(asked) {
-  const named = asked.choices.map((choice, index) => [choice[0], choice[1], keyFor(choice, index)]);
+  const own = asked.choices.map(([value]) => ({ yes: "Y", no: "N" }[value] || value.toUpperCase()));
+  const distinct = new Set(own.filter((key) => /^[A-TV-Z0-9]$/.test(key))); // U: cannot tell
+  const keyAt = (index) => (distinct.size === own.length ? own[index] : index < 9 ? String(index + 1) : "");
+  const named = asked.choices.map(([value, name], index) => [value, name, keyAt(index)]);
   return [...named, [form.unsure, "I cannot tell", "U"]];
 }
 
@@ -64,7 +69,6 @@ function question(asked) {
   const element = document.createElement("fieldset");
   const choices = document.createElement("div");
   const card = form.cards[place];
-  element.className = asked === open(card) || card.asked.length === 1 ? "" : "idle"; // whose keys do nothing now
   choices.className = asked.choices.length === 2 ? "choices short" : "choices";
   element.append(make("legend", asked.text));
   if (!asked.choices.length) {
@@ -73,7 +77,13 @@ function question(asked) {
     words.value = said && said.answer !== form.unsure ? said.answer : "";
     words.maxLength = form.most_words;
     words.setAttribute("aria-label", asked.text);
-    words.addEventListener("change", () => words.value.trim() && answer(asked, words.value.trim()));
+    // nothing is drawn anew while somebody writes: a click that ends it would meet no button
+    words.addEventListener("input", () => {
+      if (!words.value.trim()) return;
+      put(card, asked, words.value.trim());
+      for (const button of choices.children) button.setAttribute("aria-pressed", "false");
+      showDone();
+    });
     element.append(words);
   }
   choices.append(...choicesOf(asked).map(([value, name, key]) => button(asked, value, name, key)));
@@ -81,12 +91,20 @@ function question(asked) {
   return element;
 }
 
-function show() {
+function showDone() {
   const card = form.cards[place];
   const done = form.cards.filter(isDone).length;
   showPlace(form.cards, done, "answered");
   at("rest").hidden = done === form.cards.length;
   if (!card) return;
+  [...at("asked").children].forEach((element, k) => { // idle: its keys do nothing now
+    element.classList.toggle("idle", card.asked[k] !== open(card) && card.asked.length > 1);
+  });
+}
+
+function show() {
+  const card = form.cards[place];
+  if (!card) return showDone();
   at("pictures").classList.remove("whole");
   at("pictures").replaceChildren(...card.pictures.map((name, k) => picture(name, card.titles[k])));
   at("words").textContent = card.words;
@@ -94,6 +112,7 @@ function show() {
   at("card").classList.toggle("many", card.asked.length > 2);
   at("asked").replaceChildren(...card.asked.map(question));
   at("back").disabled = place === 0;
+  showDone();
 }
 
 // -- what one can do ---------------------------------------------------------------------

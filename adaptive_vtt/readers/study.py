@@ -49,6 +49,7 @@ class Study:
         self._judge = Judge(space, self.facts.settings.answers, self.facts.rendering_seed)
         calls = journal.calls()
         self.draws = list(_answered(journal, {call.call for call in calls}))
+        self._cards: dict[int, Card] = {}  # kept: to make one, its image is made
         self._in_words = any(row.said is not None for call in calls for row in call.answers)
 
     def cards(self, count: int | None = None) -> Iterator[Card]:
@@ -57,9 +58,9 @@ class Study:
         if count is not None and count < 1:
             raise InputError(f"--sample: expected 1 or more questions, got {count}")
         for question, call in self.draws[:count]:
-            prompt = self._judge.prompt(call)
-            self._judge.forget(call)
-            yield Card(call, question, call, ("picture",), self._asked(call, prompt), prompt.words)
+            if call not in self._cards:
+                self._cards[call] = self._card(question, call)
+            yield self._cards[call]
 
     def answer(self, card: Card, own: Answers) -> Answer | None:
         """What a reader answered to a card, as a model would have; None where anything is left."""
@@ -91,6 +92,11 @@ class Study:
         if self.facts.settings.answers == "all":
             return tuple(self.space.asked)
         return (self.space.asked[self.space.asked_by[call % len(self.space.concepts)]],)
+
+    def _card(self, question: int, call: int) -> Card:
+        prompt = self._judge.prompt(call)
+        self._judge.forget(call)
+        return Card(call, question, call, ("picture",), self._asked(call, prompt), prompt.words)
 
     def _asked(self, call: int, prompt: Prompt) -> tuple[Asked, ...]:
         if self.space.oracle.concepts_are == "classes":

@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .answers import Given
+from .answers import MOST_WORDS, Given
 from .cards import NO, UNSURE, YES, Asked, Card
 from .page import Desk, Shown
 
+QUIT = "q"
 _KEYS = {YES: "y", NO: "n", UNSURE: "u"}
 
 
@@ -47,12 +48,12 @@ def run(
 
 
 def keys(asked: Asked) -> dict[str, str]:
-    """Key -> answer: letters for themselves, y and n, else numbers; u for who cannot tell."""
-    found = {}
-    for number, choice in enumerate(asked.choices, 1):
-        lettered = choice.lower() if len(choice) == 1 else str(number)
-        found[_KEYS.get(choice, lettered)] = choice
-    return found | {_KEYS[UNSURE]: UNSURE}
+    """Key -> answer: y and n, and letters and digits for themselves, where every answer has a key
+    of its own; else numbers. u for who cannot tell."""
+    signs = [_KEYS.get(choice, choice.lower()) for choice in asked.choices]
+    if len({sign for sign in signs if len(sign) == 1} - {_KEYS[UNSURE], QUIT}) < len(signs):
+        signs = [str(number) for number in range(1, len(signs) + 1)]
+    return dict(zip(signs, asked.choices, strict=True)) | {_KEYS[UNSURE]: UNSURE}
 
 
 def _answer(
@@ -64,13 +65,16 @@ def _answer(
         while True:
             by_line = not asked.choices or len(known) > 10
             pressed = line().strip() if by_line else key().lower()
-            if pressed.lower() == "q":
+            if pressed.lower() == QUIT:
                 return None
             if pressed.lower() in known:
                 return known[pressed.lower()]
-            if pressed and not asked.choices:
+            if pressed and not asked.choices and len(pressed) <= MOST_WORDS:
                 return pressed
-            console.print("  no such answer here", style="red")
+            wrong = (
+                "no such answer here" if asked.choices else f"1 to {MOST_WORDS} characters, please"
+            )
+            console.print(f"  {wrong}", style="red")
     except (KeyboardInterrupt, EOFError):
         return None
 

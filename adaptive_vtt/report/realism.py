@@ -3,6 +3,7 @@
 MedTest asks it first (RQ1), and answers with a sentence; here are shares by relation.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,11 +41,17 @@ def section(evidence: Evidence) -> Section | None:
 
 
 def rows(realism: Realism) -> list[Row]:
-    """A row per relation, the least realistic first, and one of all at the end."""
+    """A row per relation, the least realistic first, those nobody judged so last, and one of all at
+    the end."""
     relations: dict[str, list[Cell]] = {}
     for cell in realism.cells:
         relations.setdefault(cell.relation, []).append(cell)
-    found = sorted(relations.items(), key=lambda item: _rate([c.realistic for c in item[1]]))
+
+    def rank(item: tuple[str, list[Cell]]) -> float:
+        rate = _rate([cell.realistic for cell in item[1]])
+        return math.inf if rate is None else rate
+
+    found = sorted(relations.items(), key=rank)
     every = [("all", realism.cells)] if len(relations) > 1 else []
     return [_row(name, cells) for name, cells in [*found, *every]]
 
@@ -64,9 +71,10 @@ def _row(name: str, cells: Sequence[Cell]) -> Row:
     )
 
 
-def _rate(shares: Sequence[Share]) -> float:
+def _rate(shares: Sequence[Share]) -> float | None:
+    """None where nobody judged any."""
     yes, count = map(sum, zip(*shares, strict=True))
-    return yes / count if count else float("nan")
+    return yes / count if count else None
 
 
 def _interval(shares: Sequence[Share]) -> str:
