@@ -94,6 +94,12 @@ def test_one_class_each_is_told_by_its_number(tmp_path: Path) -> None:
         (MANY, [Turning()], None, r"'turning' changes what is right about sample '0'"),
         (MANY.replace(1, np.nan), [Darkening()], None, r"sample '0' of which 'a' is unknown"),
         (
+            pd.DataFrame(np.eye(2, 257, dtype=int)),
+            [Darkening()],
+            None,
+            r"expected at most 256 classes, which labels of one byte number, got 257",
+        ),
+        (
             MANY,
             [Darkening()],
             [np.full((4, 4, 1), 99, np.uint8)] * 2 + [np.full((5, 4, 1), 99, np.uint8)],

@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import run
 
+from adaptive_vtt.cli.fleet_run import Crew, _told
 from adaptive_vtt.experiments.fleet_kills import kills
 from adaptive_vtt.fleet import FLEET
 from adaptive_vtt.fleet.broker import Caps, Member, read_fleet_db
@@ -33,6 +35,22 @@ def ran(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     program = "from adaptive_vtt.cli import main; main()"
     words = [sys.executable, "-c", program, *arguments]
     return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+def test_members_that_died_before_they_were_told_are_noted_and_others_go_on() -> None:
+    nobody: Any = None
+    ended = [sys.executable, "-c", "raise SystemExit(3)"]
+    crew = Crew(nobody, Path(), (), goes_on=False)
+    with crew:
+        for name in ("a", "b"):
+            crew._running[name] = subprocess.Popen(ended, stdin=subprocess.PIPE, text=True)
+            crew._running[name].wait()
+            _told(crew._running[name], "go")
+        crew._look()
+        assert crew.died == {"a": 3, "b": 3}
+        crew._running["c"] = subprocess.Popen(ended, stdin=subprocess.PIPE, text=True)
+        crew._running["c"].wait()
+        _told(crew._running["c"], "go")
 
 
 @pytest.mark.slow

@@ -13,7 +13,8 @@ from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.oracles import TopClass
 from adaptive_vtt.relations.medmnistc import CATEGORIES, KINDS
 from adaptive_vtt.report import render
-from adaptive_vtt.report.medmnistc_beside import MODELS, PUBLISHED, RELATIVE, WHOLE
+from adaptive_vtt.report.beside import published_tables
+from adaptive_vtt.report.medmnistc_beside import RELATIVE, WHOLE
 
 CLASSES = ("a", "b", "c")
 
@@ -21,8 +22,9 @@ CLASSES = ("a", "b", "c")
 def test_every_corruption_is_of_one_category() -> None:
     members = [name for names in CATEGORIES.values() for name in names]
     assert sorted(members) == sorted(KINDS)
-    assert list(PUBLISHED) == [WHOLE, *CATEGORIES, RELATIVE]
-    assert all(len(values) == len(MODELS) and values[0] == 1 for values in PUBLISHED.values())
+    models, rows = (published_tables("medmnistc")[part] for part in ("models", "rows"))
+    assert list(rows) == [WHOLE, *CATEGORIES, RELATIVE]
+    assert all(len(values) == len(models) and values[0] == 1 for values in rows.values())
 
 
 @pytest.fixture(scope="module")

@@ -156,6 +156,10 @@ def test_another_cut_is_another_audit() -> None:
             r"dataset 'table' has no images",
         ),
         (
+            lambda: grid_regions(grid_regions(lesions(), 2), 2),
+            r"expected a dataset without metadata of these names, 'eyes, regions' has 'image'",
+        ),
+        (
             lambda: grid_regions(lesions(), 2).metadata_values("sight"),
             r"unknown metadata column 'sight'; did you mean 'site'",
         ),

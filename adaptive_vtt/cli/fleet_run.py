@@ -45,8 +45,7 @@ class Crew:
 
     def __exit__(self, *_: object) -> None:
         for process in self._running.values():
-            if process.stdin is not None:
-                process.stdin.close()  # which tells it to stop
+            _closed(process)  # which tells it to stop
         until = time.monotonic() + PATIENCE
         try:
             for process in self._running.values():
@@ -105,8 +104,7 @@ class Crew:
             if code is None:
                 continue
             del self._running[name]
-            if process.stdin is not None:
-                process.stdin.close()
+            _closed(process)
             if code:
                 self.died[name] = code
 
@@ -125,6 +123,13 @@ def _told(process: "subprocess.Popen[str]", line: str) -> None:
         with suppress(BrokenPipeError):
             process.stdin.write(line + "\n")
             process.stdin.flush()
+
+
+def _closed(process: "subprocess.Popen[str]") -> None:
+    """Closes the way to a member; what a dead one did not take is still to be written, and lost."""
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
 
 
 def died(code: int, folder: Path) -> str:

@@ -9,7 +9,7 @@ may be in any of them: that is unknown, and never asked.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -48,7 +48,7 @@ def grid_regions(
     Heights differ by a pixel at most, widths too. ``least``: a concept that covers less than this
     share (0..1) of a region, but some of it, is unknown there. All images and masks are decoded
     once. Raises InputError for images smaller than the grid, samples without images, questions in
-    words, and where no concept is known to be in any region.
+    words, metadata called IMAGE or PLACE, and where no concept is known to be in any region.
     """
     across = rows if columns is None else columns
     if min(rows, across) < 1:
@@ -105,9 +105,8 @@ class Regions(HeldTruths):
         return self.dataset.most_boxes
 
     @property
-    def asked(self) -> tuple[tuple[str, ...], list[int]]:
-        asked, places = self.dataset.asked
-        return asked, list(places)
+    def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
+        return self.dataset.asked
 
     @cached_property
     def fingerprint(self) -> str:
@@ -189,6 +188,12 @@ def _cut(
         raise InputError(f"regions: expected a least share in 0..1, got {least}")
     if not dataset.has_images:
         raise InputError(f"regions: dataset {dataset.name!r} has no images")
+    taken = {IMAGE, PLACE}.intersection(adapted_dataset(dataset).metadata_columns)
+    if taken:
+        raise InputError(
+            f"regions: {IMAGE!r} and {PLACE!r} are columns of where a region is from: expected a "
+            f"dataset without metadata of these names, {dataset.name!r} has {min(taken)!r}"
+        )
     concepts, places = dataset.concepts, range(len(dataset))
     cuts = each(lambda index: _regions(dataset.sample(index), concepts, place, least), places)
     truths = np.concatenate([cut.truths for cut in cuts])

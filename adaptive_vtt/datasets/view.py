@@ -21,6 +21,11 @@ READABLE = [
 """Which of unknown, 0 and 1 may count as a side."""
 
 
+def as_loaded(dataset: Dataset) -> Dataset:
+    """The dataset itself, where an oracle asks about its concepts in another way."""
+    return dataset.dataset if isinstance(dataset, View) else dataset
+
+
 class View(DatasetDefaults):
     """``dataset`` as an oracle sees it.
 

@@ -89,6 +89,10 @@ class Judge:
         asks = asks_of(sample, concepts)
         return Prompt(follow_up.image, concepts, *where, asks, follow_up.words)
 
+    def source(self, call: int) -> Sample:
+        """The sample that the call is about, unchanged."""
+        return self._pair(call)[0]
+
     def judged(
         self, call: int, answer: Answer | Unanswered, verdicts: Mapping[int, Value] = NONE
     ) -> tuple[AnswerRow, ...]:

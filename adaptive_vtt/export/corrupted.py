@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets.view import View
+from ..datasets.view import as_loaded
 from ..engine.settings import same_audit
 from ..errors import InputError
 from ..journal import Journal
@@ -25,6 +25,8 @@ from ..utils.files import safe_name, whole_folder
 
 FAMILY = "medmnistc/"
 KEYS = ("test_images", "test_labels")
+CLASSES = 256
+"""Most classes of an archive: its labels are bytes."""
 
 
 def export_corrupted(journal: Journal, space: QuestionSpace, out: Path | str) -> dict[str, int]:
@@ -36,9 +38,9 @@ def export_corrupted(journal: Journal, space: QuestionSpace, out: Path | str) ->
     concepts (L = C). Arrays are stored as they are, not compressed, so that readers can map them;
     one image is held in memory at a time. ``datasets.from_medmnist`` reads them back.
 
-    Raises InputError for a folder in use, more bytes than are free, images of different sizes,
-    truths that are unknown or not those of the source image, and spaces of the identity alone;
-    JournalError for a journal of another space.
+    Raises InputError for a folder in use, more bytes than are free, images of different sizes, more
+    than CLASSES classes, truths that are unknown or not those of the source image, and spaces of
+    the identity alone; JournalError for a journal of another space.
     """
     facts = read_facts(journal.facts())
     same_audit(facts, space, {})
@@ -71,11 +73,16 @@ def _by_relation(space: QuestionSpace) -> dict[str, list[int]]:
 
 
 def _labels(space: QuestionSpace) -> npt.NDArray[np.uint8]:
-    """n x L; see ``export_corrupted``."""
-    dataset = space.dataset.dataset if isinstance(space.dataset, View) else space.dataset
+    """n x L; see ``export_corrupted``. Raises InputError for more classes than bytes can number."""
+    dataset = as_loaded(space.dataset)
     places, columns = np.arange(len(dataset)), np.arange(len(dataset.concepts))
     truths = dataset.truth(places[:, None], columns)
     if truths.shape[1] > 1 and ((truths == 1).sum(axis=1) == 1).all():
+        if truths.shape[1] > CLASSES:
+            raise InputError(
+                f"corrupted: expected at most {CLASSES} classes, which labels of one byte number, "
+                f"got {truths.shape[1]}"
+            )
         return (truths == 1).argmax(axis=1)[:, None].astype(np.uint8)
     if (truths == UNKNOWN).any():
         row, column = np.argwhere(truths == UNKNOWN)[0].tolist()

@@ -15,8 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..datasets.base import Dataset
-from ..datasets.view import View
+from ..datasets.view import as_loaded
 from ..datasets.vqa.question_table import write_questions
 from ..engine.settings import same_audit
 from ..errors import InputError
@@ -138,7 +137,7 @@ def export_failures(
     numbers = space.image_of(table["question"].to_numpy())
     names = _names(space, numbers)
     with whole_folder(Path(out)) as folder:
-        written = _Folder(folder, _labelled(space).concepts)
+        written = _Folder(folder, as_loaded(space.dataset).concepts)
         for number, name in names.items():
             written.add(_failing(space, number, facts.rendering_seed, name))
         answers = table.assign(id=[names[number] for number in numbers.tolist()])
@@ -247,7 +246,7 @@ def _section(**fields: str) -> str:
 def _failing(space: QuestionSpace, number: int, seed: int, name: str) -> _Failing:
     """The follow-up of this number, with what its relation expects of it."""
     index, variant = space.numbering.image_parts(number)
-    relation, dataset = space.variants[variant].relation, _labelled(space)
+    relation, dataset = space.variants[variant].relation, as_loaded(space.dataset)
     source, follow_up = space.pair(number, seed)
     known = dataset.truth(np.array([index]), np.arange(len(dataset.concepts))).tolist()
     truth = {
@@ -270,11 +269,6 @@ def _moved(source: Sample, follow_up: FollowUp, relation: RelationDefaults) -> l
     height, width = source.require_image().shape[:2]
     masks = [(box.label, mask_of([box], height, width)) for box in source.boxes]
     return [Outline(n, relation.expect_mask(mask, follow_up), True) for n, mask in masks]
-
-
-def _labelled(space: QuestionSpace) -> Dataset:
-    """The dataset as it was loaded: an oracle may ask about its concepts in another way."""
-    return space.dataset.dataset if isinstance(space.dataset, View) else space.dataset
 
 
 def _names(space: QuestionSpace, numbers: Indices) -> dict[int, str]:

@@ -120,8 +120,7 @@ def _check(space: QuestionSpace) -> None:
 def _sample(judge: Judge, number: int, template: Template, encoding: Encoding) -> Any:
     from inspect_ai.dataset import Sample as InspectSample
 
-    prompt, index = judge.prompt(number), judge.space.numbering.parts(number)[0]
-    source = judge.space.dataset.sample(index)
+    prompt, source = judge.prompt(number), judge.source(number)
     about = {
         "sample": prompt.sample_id,
         "relation": prompt.relation,

@@ -5,16 +5,15 @@ Source: EndoBench (2025), Tables 2, 3, 5 and 6, with the lesion tasks' names cor
 about 24 to 25 % overall. The physicians answered 255 questions, without coordinates.
 """
 
-import json
 from collections.abc import Hashable, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import pandas as pd
 
 from ..datasets.vqa.taxonomy import PROMPTS, SCENES, TASKS
 from ..results import Result
+from .beside import published_tables
 
 OVERALL = "overall"
 GROUPS = ("task", "subtask", "scene", "prompt")
@@ -24,8 +23,7 @@ GROUPS = ("task", "subtask", "scene", "prompt")
 @cache
 def accuracies() -> pd.DataFrame:
     """Accuracy in 0..1, one row per model, columns as ``counts``; NaN where none is published."""
-    text = files(__package__).joinpath("data/endobench.json").read_text(encoding="utf-8")
-    table = pd.DataFrame.from_dict(json.loads(text)["accuracy"], orient="index") / 100
+    table = pd.DataFrame.from_dict(published_tables("endobench")["accuracy"], orient="index") / 100
     return table.rename(columns=_names()).reindex(columns=list(counts()))
 
 

@@ -8,22 +8,11 @@ import numpy as np
 from ..certify.derived import ALL, Figure, figures
 from ..certify.formulas import Bounds, rising, stack
 from ..relations.medmnistc import CATEGORIES
-from .beside import Row
+from .beside import Row, published_tables
 from .evidence import Evidence
 from .section import Section, fragment, span
 
 WHOLE, RELATIVE = "BE, all corruptions", "rBE, all corruptions"
-MODELS = ("AlexNet", "ResNet50", "DenseNet121", "VGG16", "ViT-B/16")
-PUBLISHED: dict[str, tuple[float, ...]] = {
-    WHOLE: (1, 1.315, 1.148, 0.930, 0.763),
-    "digital": (1, 1.77, 1.45, 1.28, 0.74),
-    "noise": (1, 1.10, 1.24, 0.87, 0.50),
-    "blur": (1, 1.23, 1.00, 0.91, 0.77),
-    "color": (1, 1.48, 1.24, 0.84, 0.80),
-    "task-specific": (1, 0.95, 0.78, 0.80, 0.71),
-    RELATIVE: (1, 1.661, 1.484, 1.140, 0.599),
-}
-"""What of the table -> its value for each of MODELS."""
 
 
 def section(evidence: Evidence) -> Section | None:
@@ -34,12 +23,18 @@ def section(evidence: Evidence) -> Section | None:
     ours = _ours(figures(evidence.facts.space, rates))
     if not ours:
         return None
+    table = published_tables("medmnistc")
     rows = [
-        Row(what, float(b.estimate), span(float(b.lower), float(b.upper)), PUBLISHED[what])
+        Row(
+            what,
+            float(b.estimate),
+            span(float(b.lower), float(b.upper)),
+            tuple(table["rows"][what]),
+        )
         for what, b in ours.items()
     ]
-    html = fragment("medmnistc_beside.html", rows=rows, models=MODELS)
-    return Section("Beside MedMNIST-C's results", "medmnistc-published", html)
+    html = fragment("medmnistc_beside.html", rows=rows, models=table["models"])
+    return Section("Beside MedMNIST-C’s results", "medmnistc-published", html)
 
 
 def _ours(found: list[Figure]) -> dict[str, Bounds]:

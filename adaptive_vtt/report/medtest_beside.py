@@ -1,13 +1,10 @@
 """MedTest: the audit's error rates beside the published ones, relation by relation."""
 
-from collections.abc import Mapping
-
 from ..types import IDENTITY
 from .beside import Row
 from .evidence import Evidence
 from .medtest_published import FAMILY, SEGMENTERS, rates
-from .section import Section, fragment, span
-from .target_status import Standing
+from .section import Section, fragment
 
 
 def section(evidence: Evidence) -> Section | None:
@@ -24,22 +21,13 @@ def section(evidence: Evidence) -> Section | None:
         return None
     html = fragment(
         "medtest_beside.html",
-        rows=[_row(each, known, models) for each, known in told if known],
+        rows=[Row.of(each.id.name, each, map(known.get, models)) for each, known in told if known],
         models=models,
         segmentation=models[0] in SEGMENTERS,
     )
-    return Section("Beside MedTest's results", "medtest-published", html)
+    return Section("Beside MedTest’s results", "medtest-published", html)
 
 
 def _all_of_medtest(evidence: Evidence) -> bool:
     relations = {relation for relation, _ in evidence.variants} - {IDENTITY}
     return bool(relations) and all(name.startswith(FAMILY) for name in relations)
-
-
-def _row(standing: Standing, known: Mapping[str, float], models: list[str]) -> Row:
-    return Row(
-        standing.id.name,
-        standing.estimate,
-        span(standing.lower, standing.upper),
-        tuple(known.get(model) for model in models),
-    )

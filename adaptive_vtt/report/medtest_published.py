@@ -5,11 +5,8 @@ Source: thesis LYU2308 (CUHK 2024): Tables 3 to 10 (segmentation), 13 and 15 (qu
 the figures are kept as printed, and compared with nothing but by eye.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.resources import files
-from typing import Any
 
 import pandas as pd
 
@@ -17,6 +14,7 @@ from ..datasets.vqa.medvqa_questions import NAMES, recognised
 from ..errors import unknown
 from ..oracles.masks import DROP, METRICS
 from ..types import ERROR, IDENTITY, TargetId
+from .beside import published_tables
 
 SETS = {"CVC-300": 60, "CVC-ClinicDB": 612, "CVC-ColonDB": 380, "Kvasir": 1000}
 """The four segmentation sets and how many images each has."""
@@ -55,7 +53,7 @@ def error_finding_rates(metric: str = "dice", threshold: float = 0.25) -> pd.Dat
         raise unknown("metric", metric, METRICS, "published EFR")
     if threshold not in THRESHOLDS:
         raise unknown("threshold", str(threshold), [str(t) for t in THRESHOLDS], "published EFR")
-    table, columns = _tables()["segmentation_EFR"], {}
+    table, columns = published_tables("medtest")["segmentation_EFR"], {}
     word = {"dice": "Dice", "iou": "IoU"}[metric]
     for model in SEGMENTERS:
         rows = table["EFR_percent"][f"{model}@{threshold:g}"]
@@ -72,7 +70,7 @@ def classification() -> pd.DataFrame:
     """Tables 17 and 18: one row per relation and "Original"; columns (model, figure), the
     figures being accuracy, cohen_kappa and f1. Averages over rows are left out. Kept: never
     write to it."""
-    tables = _tables()["classification"]
+    tables = published_tables("medtest")["classification"]
     parts = {
         model: pd.DataFrame.from_dict(tables[model], orient="index", columns=tables["columns"])
         for model in CLASSIFIERS
@@ -87,7 +85,7 @@ def answers(questions: Iterable[str] | None = None) -> pd.DataFrame:
     ``questions``: those wanted (default: all 18). Table 15 is Table 13 without the four vague
     ones, and 14 and 16 are averages of rows of the two.
     """
-    table = _tables()["vqa_gpt4v"]
+    table = published_tables("medtest")["vqa_gpt4v"]
     every = pd.DataFrame.from_dict(table["accuracy"], orient="index", columns=table["columns"])
     every = every.drop(index="Average").rename(index=recognised, columns=_NAMES)
     wanted = NAMES if questions is None else [*questions]
@@ -97,7 +95,7 @@ def answers(questions: Iterable[str] | None = None) -> pd.DataFrame:
 def retrained_segmentation(model: str) -> pd.DataFrame:
     """Tables 19 to 21: mean Dice and IoU of PraNet, SANet or SSFormer before and after training
     on perturbed images, too; one row per relation and "Original"."""
-    table = _tables()["segmentation_retraining"]
+    table = published_tables("medtest")["segmentation_retraining"]
     if model not in table["scores"]:
         raise unknown("model", model, table["scores"], "published retraining")
     name, columns = "", []
@@ -111,7 +109,7 @@ def retrained_segmentation(model: str) -> pd.DataFrame:
 
 def retrained_classification() -> pd.DataFrame:
     """Tables 22 and 23: accuracy of both classifiers before and after; rows as above."""
-    tables = _tables()["classification_retraining"]["accuracy_before_after"]
+    tables = published_tables("medtest")["classification_retraining"]["accuracy_before_after"]
     parts = {
         model: pd.DataFrame.from_dict(tables[model], orient="index", columns=["before", "after"])
         for model in CLASSIFIERS
@@ -162,10 +160,3 @@ def _relation(target: TargetId) -> str | None:
         return None
     name = ORIGINAL if target.relation == IDENTITY else target.relation.removeprefix(FAMILY)
     return name if name in _NAMES.values() else None
-
-
-@cache
-def _tables() -> dict[str, Any]:
-    text = files(__package__).joinpath("data/medtest.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found

@@ -3,7 +3,7 @@
 from .beside import Row
 from .evidence import Evidence
 from .reic_published import violation_rates
-from .section import Section, fragment, span
+from .section import Section, fragment
 from .target_status import Standing
 
 FAMILY = "reic/"
@@ -18,17 +18,12 @@ def section(evidence: Evidence) -> Section | None:
     html = fragment(
         "reic_beside.html",
         rows=[
-            Row(
-                each.id.name,
-                each.estimate,
-                span(each.lower, each.upper),
-                tuple(rates[name] for name in captioners),
-            )
+            Row.of(str(each.id.relation), each, (rates[name] for name in captioners))
             for each, rates in told
         ],
         models=captioners,
     )
-    return Section("Beside REIC's results", "reic-published", html)
+    return Section("Beside REIC’s results", "reic-published", html)
 
 
 def _rates(standing: Standing) -> dict[str, float]:

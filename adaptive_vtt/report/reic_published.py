@@ -6,14 +6,12 @@ relation, with people as judges. Its images and captioners are not ours to run: 
 kept as printed.
 """
 
-import json
 from functools import cache
-from importlib.resources import files
-from typing import Any
 
 import pandas as pd
 
 from ..errors import unknown
+from .beside import published_tables
 
 NUMBERS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")
 
@@ -26,7 +24,7 @@ def table(number: str) -> pd.DataFrame:
     """
     if number not in NUMBERS:
         raise unknown("table", number, NUMBERS, "REIC's published tables")
-    found = _tables()[number]
+    found = published_tables("reic")[number]
     return pd.DataFrame(found["rows"], columns=found["columns"])
 
 
@@ -38,10 +36,3 @@ def violation_rates(relation: str) -> dict[str, float]:
     sums = cases.groupby("captioner", sort=False)[["TP", "FN", "FP", "TN"]].sum()
     shares = (sums["TP"] + sums["FP"]) / sums.sum(axis=1)
     return {str(name): float(share) for name, share in shares.items()}
-
-
-@cache
-def _tables() -> dict[str, Any]:
-    text = files(__package__).joinpath("data/reic.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found

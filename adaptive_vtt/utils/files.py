@@ -103,6 +103,14 @@ def whole_folder(out: Path) -> Iterator[Path]:
         raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None
 
 
+def hash_files(paths: Iterable[Path]) -> str:
+    """A short hash of the names and bytes of files, in their order."""
+    digest = hashlib.blake2b(digest_size=12)
+    for path in paths:
+        digest.update(f"{path.name}\0{hash_file(path)}".encode())
+    return digest.hexdigest()
+
+
 def hash_file(path: Path) -> str:
     """A short hash of a file's bytes."""
     with path.open("rb") as file:

@@ -1,6 +1,5 @@
 """Cut-outs: objects taken from pictures, with where and how they lay in them."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,10 +12,14 @@ import numpy as np
 
 from ...errors import InputError, one_line
 from ...types import Image, Mask
+from ...utils.files import hash_files
 from ...utils.image_files import read_image
 from .scene import Floats, visible_field
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
+
+BOXES = "bboxes.json"
+"""The file of a folder that says where in each picture the object is."""
 
 EDGE = 3
 """Pixels between a cut-out and the edge of its source's view within which it is cut off."""
@@ -78,7 +81,7 @@ class Folder:
         root = Path(path)
         self._images = root if masks is not None else root / "images"
         self._masks = Path(masks) if masks is not None else root / "masks"
-        self._boxes = _read_boxes(root / "bboxes.json") if masks is None else {}
+        self._boxes = _read_boxes(root / BOXES) if masks is None else {}
         found = _files(self._masks, "masks")
         self._pairs: list[tuple[Path, Path]] = []
         for stem, image in sorted(_files(self._images, "images").items()):
@@ -105,11 +108,9 @@ class Folder:
     @cached_property
     def describe(self) -> str:
         """A hash of all files and boxes: other cut-outs make other follow-ups."""
-        digest = hashlib.blake2b(repr(sorted(self._boxes.items())).encode(), digest_size=12)
-        for pair in self._pairs:
-            for file in pair:
-                digest.update(file.name.encode() + hashlib.blake2b(file.read_bytes()).digest())
-        return f"cut-outs {digest.hexdigest()}"
+        files = [file for pair in self._pairs for file in pair]
+        boxes = [self._images.with_name(BOXES)] if self._boxes else []
+        return f"cut-outs {hash_files([*files, *boxes])}"
 
 
 @lru_cache(maxsize=64)  # a few tens of megabytes; all 590 of Kvasir-Instrument would be too many

@@ -1,11 +1,11 @@
 """The visible field from files: what a dataset knows of its black frame."""
 
-import hashlib
 from functools import cached_property
 from pathlib import Path
 
 from ...errors import InputError
 from ...types import Mask, Sample
+from ...utils.files import hash_files
 from ...utils.image_files import read_image
 from .cutouts import ENDINGS
 
@@ -47,10 +47,7 @@ class FieldFiles:
     @cached_property
     def describe(self) -> str:
         """A hash of all files: another field makes other follow-ups."""
-        digest = hashlib.blake2b(digest_size=12)
-        for file in self._files.values():
-            digest.update(file.name.encode() + hashlib.blake2b(file.read_bytes()).digest())
-        return f"field {digest.hexdigest()}"
+        return f"field {hash_files(self._files.values())}"
 
 
 def _read(file: Path) -> Mask:
