@@ -43,11 +43,11 @@ from .endpoints import (
     RELATIONS,
     bill,
     chat,
-    ended,
     frames,
     serve,
     to_its_end,
 )
+from .killed_audits import ended
 from .resilience_audits import served
 
 Row = dict[str, Any]

@@ -306,11 +306,8 @@ def found_shares(net: CellNet, tiles: Tiles, sizes: Sizes) -> dict[str, float]:
     ) as audit:
         result = audit.run()
     print(f"searched {len(tiles)} tiles with {result.calls} calls", flush=True)
-    names = [t.name for t in named_targets(space, ["relations"])]
-    relations = list(dict.fromkeys(v.relation.name for v in space.variants))
-    estimates = dict(zip(names, result.targets["estimate"].tolist(), strict=True))
-    rates = dict(zip(relations, estimates.values(), strict=True))
-    return {name: max(rate, LEAST_SHARE) for name, rate in rates.items() if name != "identity"}
+    rates = result.targets[["relation", "estimate"]].itertuples(index=False, name=None)
+    return {name: max(rate, LEAST_SHARE) for name, rate in rates if name != "identity"}
 
 
 def _retrained(nets: Nets, weights: Mapping[str, float] | None, epochs: int, seed: int) -> CellNet:

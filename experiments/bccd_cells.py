@@ -26,6 +26,7 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.formats.voc import from_voc
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.types import Box, Floats, Image, Indices, Mask, Sample
+from adaptive_vtt.utils.boxes import common
 from adaptive_vtt.utils.random_streams import generator
 
 from .phantom_classifier import Classifier
@@ -131,8 +132,8 @@ def _tile(
     top, left = row * height, column * width
     cut = image[top : top + height, left : left + width]
     small = cv2.resize(cut, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
-    frame = (left, top, left + width, top + height)
-    shares = [(box, _share(box, frame)) for box in sample.boxes]
+    frame = Box("tile", left, top, left + width, top + height)
+    shares = [(box, common(box, frame) / box.area) for box in sample.boxes]
     present, masks = [], []
     for label in CONCEPTS.values():
         mine = [(box, share) for box, share in shares if box.label == label]
@@ -144,21 +145,14 @@ def _tile(
     return small, present, red, masks
 
 
-def _share(box: Box, frame: tuple[int, int, int, int]) -> float:
-    """How much of the box lies in the frame (left, top, right, bottom), 0..1."""
-    across = min(box.right, frame[2]) - max(box.left, frame[0])
-    down = min(box.bottom, frame[3]) - max(box.top, frame[1])
-    return max(0.0, across) * max(0.0, down) / box.area
-
-
-def _ellipses(boxes: Sequence[Box], frame: tuple[int, int, int, int]) -> Mask:
+def _ellipses(boxes: Sequence[Box], frame: Box) -> Mask:
     """HEIGHT x WIDTH: the ellipses in the boxes, as far as the frame shows them."""
     mask = np.zeros((HEIGHT, WIDTH), np.uint8)
-    x, y = WIDTH / (frame[2] - frame[0]), HEIGHT / (frame[3] - frame[1])
+    x, y = WIDTH / (frame.right - frame.left), HEIGHT / (frame.bottom - frame.top)
     for box in boxes:
         middle = (
-            (box.left + box.right - 2 * frame[0]) / 2,
-            (box.top + box.bottom - 2 * frame[1]) / 2,
+            (box.left + box.right - 2 * frame.left) / 2,
+            (box.top + box.bottom - 2 * frame.top) / 2,
         )
         size = (box.right - box.left) * x, (box.bottom - box.top) * y
         cv2.ellipse(mask, ((middle[0] * x, middle[1] * y), size, 0), 1, -1)

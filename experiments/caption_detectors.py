@@ -49,7 +49,16 @@ from adaptive_vtt.utils.image_codec import png
 from adaptive_vtt.utils.random_streams import generator
 
 from .caption_truth import KINDS_OF_WORDS
-from .caption_verdicts import Bench, Remembered, by_relation, confusion, percent, verdicts
+from .caption_verdicts import (
+    Bench,
+    ImageKey,
+    Remembered,
+    by_relation,
+    confusion,
+    key_of,
+    percent,
+    verdicts,
+)
 from .photographs import VOCABULARY, photographs
 from .reic_scheme import listen, locate, scheme
 
@@ -115,10 +124,10 @@ class SeenOnce:
 
     def __init__(self, sight: Sight) -> None:
         self.sight = sight
-        self._seen: dict[tuple[tuple[int, ...], bytes], tuple[Sighting, ...]] = {}
+        self._seen: dict[ImageKey, tuple[Sighting, ...]] = {}
 
     def see(self, image: Image) -> tuple[Sighting, ...]:
-        key = image.shape, image.tobytes()
+        key = key_of(image)
         if key not in self._seen:
             self._seen[key] = self.sight.see(image)
         return self._seen[key]

@@ -21,6 +21,7 @@ from adaptive_vtt.types import Image
 from .caption_truth import KINDS_OF_WORDS, Unit, truth
 from .reic_scheme import Step, judge, listen
 
+ImageKey = tuple[tuple[int, ...], bytes]
 CAUSES = ("place named", "still to be seen", "other words", "partly in view")
 
 
@@ -29,10 +30,10 @@ class Remembered:
 
     def __init__(self, captioner: TemplateCaptioner) -> None:
         self.captioner = captioner
-        self._told: dict[tuple[tuple[int, ...], bytes], Told] = {}
+        self._told: dict[ImageKey, Told] = {}
 
     def explain(self, image: Image) -> Told:
-        key = image.shape, _digest(image)
+        key = key_of(image)
         if key not in self._told:
             self._told[key] = self.captioner.explain(image)
         return self._told[key]
@@ -150,5 +151,6 @@ def percent(share: float | None) -> float | None:
     return None if share is None else round(100 * share, 1)
 
 
-def _digest(image: Image) -> bytes:
-    return hashlib.blake2b(image.tobytes(), digest_size=16).digest()
+def key_of(image: Image) -> ImageKey:
+    """The same for the same picture."""
+    return image.shape, hashlib.blake2b(image.tobytes(), digest_size=16).digest()

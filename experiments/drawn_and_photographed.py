@@ -44,7 +44,7 @@ from adaptive_vtt.datasets.view import View
 from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.types import Box, Sample
-from adaptive_vtt.utils.boxes import mask_of
+from adaptive_vtt.utils.boxes import common, mask_of
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
@@ -91,8 +91,7 @@ class Boxed(View):
     def _boxes(self, boxes: Sequence[Box], scale: float) -> Iterator[Box]:
         for box in boxes:
             if box.label in self.names:
-                edges = (scale * edge for edge in (box.left, box.top, box.right, box.bottom))
-                yield Box(self.names[box.label], *edges)
+                yield Box(self.names[box.label], *(scale * edge for edge in box.edges))
 
 
 def measured(dataset: Dataset, seed: int) -> dict[str, Any]:
@@ -130,9 +129,7 @@ def _found(boxes: Sequence[Sequence[Box]], proposed: Dataset) -> float:
 
 def overlap(one: Box, other: Box) -> float:
     """Intersection over union, 0..1."""
-    across = min(one.right, other.right) - max(one.left, other.left)
-    down = min(one.bottom, other.bottom) - max(one.top, other.top)
-    both = max(0.0, across) * max(0.0, down)
+    both = common(one, other)
     return both / (one.area + other.area - both)
 
 

@@ -21,15 +21,14 @@ in flight, resumed until they end, and compared with an undisturbed one.
 import argparse
 import asyncio
 import json
-import os
 import signal
 import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from multiprocessing import Process, get_context
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +52,7 @@ from adaptive_vtt.types import CallMode, Unanswered
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
+from .killed_audits import ended, run_and_end
 from .resilience_audits import served
 
 Row = dict[str, Any]
@@ -345,9 +345,8 @@ def killed_audit(url: str, journal: str) -> None:
 
 
 def to_its_end(model: ModelDefaults, journal: str, **options: Any) -> None:
-    """Runs the audit of ``model`` in ``journal``, resuming it where it was begun; what it came to
-    is left beside the journal, and the process ends."""
-    with Audit(
+    """The audit of ``model`` that is killed; see ``run_and_end``."""
+    audit = Audit(
         QuestionSpace(frames(), RELATIONS),
         model,
         seed=0,
@@ -357,18 +356,8 @@ def to_its_end(model: ModelDefaults, journal: str, **options: Any) -> None:
         surrogate=False,
         journal=journal,
         **options,
-    ) as audit:
-        Path(journal + ".begun").touch()
-        result = audit.run()
-        verify(audit.journal)
-        facts = {
-            "intervals": audit.journal.facts()["intervals"],
-            "lost": audit.interrupted,
-            "cost": result.cost,
-        }
-    model.close()
-    write_text(Path(journal + ".json"), json.dumps(facts))
-    os._exit(0)
+    )
+    run_and_end(audit, journal, lambda _: {"intervals": audit.journal.facts()["intervals"]})
 
 
 def kills(quick: bool) -> list[Row]:
@@ -396,29 +385,6 @@ def kills(quick: bool) -> list[Row]:
             "answered twice": served_again,
         }
     ]
-
-
-def ended(
-    context: Any, audit: Callable[[str, str], None], url: str, path: str, waits: list[float]
-) -> Row:
-    """An audit killed ``waits`` seconds after it began to ask, each time, then left to end."""
-    count = 0
-    for wait in waits:
-        process: Process = context.Process(target=audit, args=(url, path))
-        begun = Path(path + ".begun")
-        begun.unlink(missing_ok=True)
-        process.start()
-        while process.is_alive() and not begun.exists():
-            time.sleep(0.005)
-        process.join(wait)
-        if process.is_alive():
-            os.kill(process.pid or 0, signal.SIGKILL)
-            count += 1
-        process.join()
-    process = context.Process(target=audit, args=(url, path))
-    process.start()
-    process.join()
-    return {**json.loads(Path(path + ".json").read_text()), "kills": count}
 
 
 def bill(url: str) -> dict[str, int]:

@@ -13,7 +13,7 @@ of the 4 there were at first.
 """
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -64,25 +64,46 @@ def draw(
     states: Mapping[str, Selector], concepts: Sequence[str], title: str, height: int = 1250
 ) -> go.Figure:
     """Rows are strategies, columns concepts: mean, 95 % region and observed counts."""
+
+    def traces(strategy: str, concept: str, legend: bool) -> Iterable[go.Scatter]:
+        state = states[strategy]
+        index = state.space.concepts.index(concept)
+        return _traces(state, index, COLOURS[strategy], legend=legend)
+
+    return panels([*states], concepts, traces, "answers per bin", title, height)
+
+
+def panels(
+    strategies: Sequence[str],
+    concepts: Sequence[str],
+    traces: Callable[[str, str, bool], Iterable[go.Scatter]],
+    shown: str,
+    title: str,
+    height: int = 1250,
+) -> go.Figure:
+    """A panel over the answer coordinate per strategy (rows) and concept (columns).
+
+    ``traces``: strategy, concept, whether in the legend -> what a panel has; ``shown``: of its
+    y axis.
+    """
     figure = make_subplots(
-        len(states),
+        len(strategies),
         len(concepts),
         column_titles=list(concepts),
-        row_titles=[s.replace("+", "+<br>") for s in states],
+        row_titles=[s.replace("+", "+<br>") for s in strategies],
         shared_xaxes=True,
         vertical_spacing=0.05,
         horizontal_spacing=0.07,
     )
     figure.update_annotations(selector=lambda a: a.text in concepts, yshift=16)
-    for row, (strategy, state) in enumerate(states.items(), start=1):
+    for row, strategy in enumerate(strategies, start=1):
         for column, concept in enumerate(concepts, start=1):
-            index = state.space.concepts.index(concept)
-            for trace in _traces(state, index, COLOURS[strategy], legend=row == column == 1):
+            for trace in traces(strategy, concept, row == column == 1):
                 figure.add_trace(trace, row=row, col=column)
-            quarters(figure, row, column)
+            _quarters(figure, row, column)
     figure.update_xaxes(range=[-0.01, 1.01], tickvals=[0, 0.25, 0.5, 0.75, 1])
-    figure.update_xaxes(title_text="answer coordinate a", row=len(states))
-    figure.update_yaxes(title_text="answers per bin", col=1)
+    figure.update_xaxes(title_text="answer coordinate a", row=len(strategies))
+    figure.update_yaxes(title_text=shown, col=1)
     tidy(figure, title, height=height)
     return figure
 
@@ -124,7 +145,7 @@ def _traces(state: Selector, concept: int, colour: str, *, legend: bool) -> Iter
     )
 
 
-def quarters(figure: go.Figure, row: int, column: int) -> None:
+def _quarters(figure: go.Figure, row: int, column: int) -> None:
     """Marks TN, FP, FN and TP in one panel."""
     for border in (0.25, 0.5, 0.75):
         figure.add_vline(

@@ -10,7 +10,6 @@ hold, keep the bills. Every second audit has a cap too small to certify.
 """
 
 import argparse
-import json
 import os
 import tempfile
 import time
@@ -26,7 +25,6 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.audit import Audit
-from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import phantom
 from adaptive_vtt.datasets.worded import WordedDataset
 from adaptive_vtt.demo_server import Behaviour, DemoBrain, DemoServer
@@ -35,13 +33,15 @@ from adaptive_vtt.models import Limits, ModelDefaults, Retries, Usage, Workers
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.oracles.judge_models import JudgeModel
+from adaptive_vtt.results import Result
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Ask
 from adaptive_vtt.utils.files import write_text
 
 from .batches import HALF, batched
-from .endpoints import MOST_SAID, MOST_TOKENS, PRICES, bill, chat, ended
+from .endpoints import MOST_SAID, MOST_TOKENS, PRICES, bill, chat
 from .held_models import CALLS, LOOKS, STUDENT_PRICE
+from .killed_audits import ended, run_and_end
 from .resilience_audits import served
 from .workers import MODELS, Striker
 
@@ -115,8 +115,7 @@ def paid_model(setting: Setting, url: str) -> ModelDefaults:
 
 
 def audited(setting: Setting, url: str, journal: str) -> None:
-    """The audit that is killed: goes on with what its journal holds, writes what it came to beside
-    it, and ends the process."""
+    """The audit that is killed; see ``run_and_end``."""
     os.environ[CALLS] = setting.log
     model = paid_model(setting, url)
     judge = chat(
@@ -125,7 +124,7 @@ def audited(setting: Setting, url: str, journal: str) -> None:
     oracle = MultipleChoice(judge=JudgeModel(judge, check=0.1))
     if isinstance(model, Workers) and not Path(journal).exists():
         Striker(model, 1).start()
-    with Audit(
+    audit = Audit(
         QuestionSpace(exam(), ("identity", "brightness_down", "contrast_down"), oracle=oracle),
         model,
         seed=setting.seed,
@@ -135,20 +134,18 @@ def audited(setting: Setting, url: str, journal: str) -> None:
         candidates=256,
         surrogate=False,
         journal=journal,
-    ) as audit:
-        Path(journal + ".begun").touch()
-        result = audit.run()
-        verify(audit.journal)
-        found = {
-            "cost": result.cost,
-            "calls": result.calls,
-            "judged": len(audit.journal.judging()),
-            "lost": audit.interrupted,
-            "certified": bool(result.targets["certified"].all()),
-            "capped": "was spent" in str(result.reason),
-        }
-    write_text(Path(journal + ".json"), json.dumps(found))
-    os._exit(0)
+    )
+    run_and_end(audit, journal, partial(told, audit))
+
+
+def told(audit: Audit, result: Result) -> Row:
+    """What else an audit came to."""
+    return {
+        "calls": result.calls,
+        "judged": len(audit.journal.judging()),
+        "certified": bool(result.targets["certified"].all()),
+        "capped": "was spent" in str(result.reason),
+    }
 
 
 def cap(setting: Setting) -> float:

@@ -110,9 +110,10 @@ def photographs(where: Sequence[Path] | None = None) -> BoxedDataset | None:
     """
     there = folders() if where is None else where
     files = {
-        name: next(f for folder in there if (f := folder / name).is_file())
+        name: file
         for name in PHOTOGRAPHS
-        if any((folder / name).is_file() for folder in there)
+        for folder in reversed(there)  # the first that has it goes last
+        if (file := folder / name).is_file()
     }
     if not files:
         return None

@@ -24,15 +24,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from adaptive_vtt.datasets import fashion
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.datasets.subset import Subset
 from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.experiments.figure3 import draw, quarters, run, summary
+from adaptive_vtt.experiments.figure3 import draw, panels, run, summary
 from adaptive_vtt.experiments.figure4 import ask
-from adaptive_vtt.experiments.plots import COLOURS, faint, options, show, tidy, write_page
+from adaptive_vtt.experiments.plots import COLOURS, faint, options, show, write_page
 from adaptive_vtt.models.demo.fashion_cnn import predict
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Floats
@@ -100,29 +99,12 @@ def draw_means(
     title: str,
 ) -> go.Figure:
     """Rows are strategies, columns concepts: mean over repeats, their range, and the end."""
-    rows = [strategy.replace("+", "+<br>") for strategy in curves]
-    figure = make_subplots(
-        len(curves),
-        len(concepts),
-        column_titles=list(concepts),
-        row_titles=rows,
-        shared_xaxes=True,
-        vertical_spacing=0.05,
-        horizontal_spacing=0.07,
-    )
-    figure.update_annotations(selector=lambda a: a.text in concepts, yshift=16)
-    for row, (strategy, runs) in enumerate(curves.items(), start=1):
-        for column, concept in enumerate(concepts, start=1):
-            place = dataset.concepts.index(concept)
-            first = row == column == 1
-            for trace in _traces(runs[:, place], final[place], grid, COLOURS[strategy], first):
-                figure.add_trace(trace, row=row, col=column)
-            quarters(figure, row, column)
-    figure.update_xaxes(range=[-0.01, 1.01], tickvals=[0, 0.25, 0.5, 0.75, 1])
-    figure.update_xaxes(title_text="answer coordinate a", row=len(curves))
-    figure.update_yaxes(title_text="share of answers", col=1)
-    tidy(figure, title, height=1250)
-    return figure
+
+    def traces(strategy: str, concept: str, legend: bool) -> list[go.Scatter]:
+        place = dataset.concepts.index(concept)
+        return _traces(curves[strategy][:, place], final[place], grid, COLOURS[strategy], legend)
+
+    return panels([*curves], concepts, traces, "share of answers", title)
 
 
 def _traces(

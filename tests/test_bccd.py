@@ -5,6 +5,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -148,3 +149,5 @@ def test_every_table_is_made_of_any_folder_in_that_layout(tmp_path: Path) -> Non
     assert sorted(tables) == ["bccd-audits", "bccd-intervals", "bccd-retraining", "bccd-waterfall"]
     assert "before,trained on,equal shares,by what was found" in tables["bccd-retraining"]
     assert tables["bccd-audits"].count("1/1") == 6  # three nets, two ways to audit
+    truths = pd.read_csv(tmp_path / "bccd-intervals.csv").groupby("asked")["truth"]
+    assert truths.max()["grade of red cells"] > 0  # hardly trained, it is no census of nothing

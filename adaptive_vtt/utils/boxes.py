@@ -1,4 +1,4 @@
-"""Boxes as pixels."""
+"""Boxes as pixels, and what two of them share."""
 
 from collections.abc import Sequence
 
@@ -15,3 +15,10 @@ def mask_of(boxes: Sequence[Box], height: int, width: int) -> Mask:
         right, bottom = (max(0, int(np.ceil(edge - 0.5))) for edge in (box.right, box.bottom))
         found[top:bottom, left:right] = True
     return found
+
+
+def common(one: Box, other: Box) -> float:
+    """What is in both boxes, in square pixels."""
+    across = min(one.right, other.right) - max(one.left, other.left)
+    down = min(one.bottom, other.bottom) - max(one.top, other.top)
+    return max(0.0, across) * max(0.0, down)
