@@ -142,7 +142,7 @@ def test_a_batch_on_its_way_is_waited_for_though_a_judge_may_have_been_paid_for_
     budget.pay(2.0)
     budget.judged.open = 16
     budget.judged.lose(range(16))  # killed while the judge read what an earlier batch said
-    budget.submitted(4)
+    budget.submitted(range(4))
     calls: list[Any] = [SimpleNamespace(number=n) for n in range(6)]
     assert budget.judgeable(0, 0) == 0  # 2 spent, 16 / 4 lost, 4 on their way
     assert budget.affordable(calls, 0) == calls[:4]
@@ -150,4 +150,16 @@ def test_a_batch_on_its_way_is_waited_for_though_a_judge_may_have_been_paid_for_
     assert budget.affordable(calls[4:], 4) == []
     assert budget.judgeable(4, 0) == 0
     with pytest.raises(InputError, match=r"max_cost: expected at least 11, as 2 was spent and 5 "):
-        budget.submitted(5)
+        budget.submitted(range(5))
+
+
+def test_what_is_on_its_way_comes_first_in_whatever_order_calls_wait() -> None:
+    """Versions of a source wait behind later draws, and before these once an audit goes on."""
+    budget = Budget(Voluble(), 3.0)
+    budget.submitted([5, 2])
+    calls: list[Any] = [SimpleNamespace(number=n) for n in range(6)]
+    three = [calls[n].number for n in (2, 5, 0)]
+    assert [call.number for call in budget.affordable(calls, 0)] == three
+    assert [call.number for call in budget.affordable(calls[:2], 0)] == three[2:]
+    budget.send(calls[:3])
+    assert [call.number for call in budget.affordable(calls[3:], 2)] == three[1:2]

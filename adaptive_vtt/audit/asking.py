@@ -133,12 +133,12 @@ class Audit:
         """
         self._usable()
         self._hearing.judge(wait_for=not isinstance(self.model, ConcurrentModel))
-        if len(self._queue.ready()) < n:
-            self._draw(n)
-        calls = self._affordable(n)
-        while not (calls or self._queue.under_way) and self._hearing.judge():  # sets money free
-            self._draw(n)
-            calls = self._affordable(n)
+        while True:
+            if len(self._queue.ready()) < n:
+                self._draw(n)
+            calls = self.affordable(self._queue.ready()[:n], self._queue.under_way)
+            if calls or self._queue.under_way or not self._hearing.judge():  # sets money free
+                break
         if self._budget.send(calls):
             self.journal.set_facts(**self._budget.facts())
         stuck = (self._queue.ready() or self._judging) and not (calls or self._queue.under_way)
@@ -303,9 +303,6 @@ class Audit:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _affordable(self, n: int) -> list[Call]:
-        return self.affordable(self._queue.ready()[:n], self._queue.under_way)
 
     @property
     def _paused(self) -> bool:

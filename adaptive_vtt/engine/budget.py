@@ -74,7 +74,7 @@ class Budget:
         self.drawn = 0
         self.judged = Judged() if judged is None else judged
         self._model, self._calls = model, Lost()
-        self._submitted = 0
+        self._submitted: set[int] = set()
 
     @property
     def lost(self) -> int:
@@ -89,8 +89,7 @@ class Budget:
 
     def reserved(self, calls: int) -> float:
         """What ``calls`` calls, those lost, and what a judge is asked of them, cost at most."""
-        lost = self.lost * self._most + self.judged.lost * self.judged.most
-        return calls * self.worst + lost + self.judged.open * self.judged.most
+        return calls * self.worst + self._lost + self.judged.open * self.judged.most
 
     def judgeable(self, under_way: int, sent: int) -> int | None:
         """How many more calls of the judge may be paid for beside ``under_way`` calls of the model
@@ -98,29 +97,31 @@ class Budget:
         limit = self._limit
         if limit is None or self.judged.most <= 0:
             return None
-        lost = self.lost * self._most + self.judged.lost * self.judged.most
-        left = limit + CENTS - self.spent - lost - (under_way + self._submitted) * self._most
+        calls = under_way + len(self._submitted)
+        left = limit + CENTS - self.spent - self._lost - calls * self._most
         return max(0, int(left / self.judged.most) - sent)
 
     def affordable(self, calls: Sequence[Call], under_way: int) -> list[Call]:
-        """As many of the calls as may be paid for beside those under way."""
+        """As many of the calls as may be paid for beside those under way: first what is on its way
+        in a batch, from which no money can be kept."""
         limit = self._limit
         if limit is None or self.worst <= 0:
             return list(calls)
         left = limit + CENTS - self.spent - self.reserved(under_way)
-        return list(calls[: max(self._submitted, int(left / self.worst))])
+        most = max(0, int(left / self.worst) - len(self._submitted))
+        sent = [call for call in calls if call.number in self._submitted]
+        return sent + [call for call in calls if call.number not in self._submitted][:most]
 
-    def submitted(self, calls: int) -> None:
-        """The first ``calls`` of those that wait are on their way in a batch: no money can be kept
-        from them, so they are affordable. Raises InputError for a cap below what they, what was
-        spent and what was lost may come to."""
-        self._submitted = calls
-        lost = self.lost * self._most + self.judged.lost * self.judged.most
-        least = self.spent + lost + calls * self._most
-        if self.cap is not None and calls and least > self.cap + CENTS:
+    def submitted(self, numbers: Iterable[int]) -> None:
+        """These calls wait, and are on their way in a batch. Raises InputError for a cap below what
+        they, what was spent and what was lost may come to."""
+        self._submitted = set(numbers)
+        count = len(self._submitted)
+        least = self.spent + self._lost + count * self._most
+        if self.cap is not None and count and least > self.cap + CENTS:
             raise InputError(
                 f"max_cost: expected at least {least:.10g}, as {self.spent:.10g} was spent and "
-                f"{calls} calls are on their way in a batch; got {self.cap:.10g}"
+                f"{count} calls are on their way in a batch; got {self.cap:.10g}"
             )
 
     def lose(self, numbers: Iterable[int]) -> None:
@@ -129,8 +130,9 @@ class Budget:
 
     def send(self, calls: Sequence[Call]) -> bool:
         """These calls are sent now; whether any of them was lost before."""
-        self._submitted = max(0, self._submitted - len(calls))
-        return self._calls.send(call.number for call in calls)
+        numbers = {call.number for call in calls}
+        self._submitted -= numbers
+        return self._calls.send(numbers)
 
     def facts(self) -> dict[str, Any]:
         """For the journal."""
@@ -151,6 +153,11 @@ class Budget:
     def worst(self) -> float:
         """What one call may cost at most, with what a judge is asked of its answer."""
         return self._most + self.judged.per_call * self.judged.most
+
+    @property
+    def _lost(self) -> float:
+        """What was lost may have cost so much."""
+        return self.lost * self._most + self.judged.lost * self.judged.most
 
     @property
     def _most(self) -> float:

@@ -84,7 +84,8 @@ class Leasing:
     def account(self) -> Account:
         """What the audit took so far, and what it may take next."""
         budget, queue = self._parts.budget, self._parts.queue
-        sent = max(queue.under_way, submitted(self._model, self._journal, queue.__contains__))
+        batched = submitted(self._model, self._journal, queue.__contains__)
+        sent = max(queue.under_way, len(batched))
         return Account(
             spent=budget.spent,
             committed=budget.spent + budget.reserved(sent),

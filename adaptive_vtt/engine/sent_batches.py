@@ -36,9 +36,9 @@ class JournalRecord:
         return read_facts(self._journal.facts()).batches
 
 
-def submitted(model: ModelDefaults, journal: Journal, awaits: Callable[[int], bool]) -> int:
-    """How many calls of an audit are in batches that may be answered yet."""
-    return len(JournalRecord(journal, awaits).calls()) if isinstance(model, BatchModel) else 0
+def submitted(model: ModelDefaults, journal: Journal, awaits: Callable[[int], bool]) -> set[int]:
+    """The numbers of an audit's calls in batches that may be answered yet."""
+    return JournalRecord(journal, awaits).calls() if isinstance(model, BatchModel) else set()
 
 
 def under_way(journal: Journal) -> list[BatchFacts]:
