@@ -65,17 +65,16 @@ def all_answers(
 ) -> pd.DataFrame:
     """Every answer as ``models.Recorded`` reads them, masks as their scores; NaN: none.
 
-    Source images stand there too where the oracle needs them, and answers to questions that
-    are not asked where it looks at a call as a whole. Raises InputError where masks are compared
-    with each other: those cannot be recorded as numbers.
+    Source images stand there too where the oracle needs them. Raises InputError where masks
+    are compared with each other: those cannot be recorded as numbers.
     """
-    judge, whole = Judge(space, model.answers), space.oracle.whole_call
+    judge = Judge(space, model.answers)
     table = np.full((space.total // len(space.concepts), len(space.asked)), np.nan)
     for rows in judged(judge, model, advance):
         for row in rows:
             image = space.numbering.image_of(row.question)
             _, _, concept = space.numbering.parts(row.question)
-            if row.answer is not None and (whole or row.loss is not None):
+            if row.answer is not None:
                 table[image, space.asked_by[concept]] = row.answer
     images = np.unique(space.image_of(space.nth(np.arange(space.size))))
     sample, variant = space.numbering.image_parts(images)
