@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.engine.assembly import features_used
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.surrogates import embed
@@ -66,3 +67,12 @@ def test_features_of_earlier_journals_are_taken_for_the_same() -> None:
     audit(journal, 2).run()
     journal.set_facts(features=None)
     assert not audit(journal, 3, 1).run().warnings
+
+
+def test_images_that_are_too_many_to_be_looked_at_are_not_said_to_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    space = QuestionSpace(tiny_dataset(), ["identity"])
+    for most, used in ((12, "thumbnails"), (11, "truths")):
+        monkeypatch.setattr("adaptive_vtt.engine.assembly.MOST_IMAGES", most)
+        assert features_used(space) == used

@@ -1,6 +1,5 @@
 """A fresh belief, put together from what an audit was asked for."""
 
-import hashlib
 from functools import partial
 from typing import Any
 
@@ -14,13 +13,14 @@ from ..models.local import self_taught
 from ..models.local.self_taught import SelfTaught
 from ..space import QuestionSpace
 from ..surrogates import REGISTRY, LossSurrogate, Named, named, sample_features
-from ..surrogates.features import REFERENCE, FollowUpFeatures, same_truths
+from ..surrogates.features import MOST_IMAGES, REFERENCE, FollowUpFeatures, same_truths
 from ..types import CallMode
 from ..utils.random_streams import generator
 from .belief import Belief
 from .carried import Carried
 from .proxies import Proxies
 from .renderings import Renderings
+from .tensors import hashed
 
 QUESTION_GP = "question-gp"
 """The surrogate of losses, where none is named."""
@@ -140,12 +140,12 @@ def surrogate_in_journal(certify: Certify) -> bool | str:
 
 def features_used(space: QuestionSpace) -> str:
     """What tells a surrogate which source images are alike, for the journal: a hash of the features
-    that the dataset brings, "thumbnails", or "truths" alone where there are no images."""
+    that the dataset brings, "thumbnails", or "truths" alone where images are not looked at."""
     given = space.dataset.features
     if given is not None:
-        table = np.ascontiguousarray(given, np.float64)
-        return f"given, {hashlib.blake2b(table.tobytes(), digest_size=8).hexdigest()}"
-    return "thumbnails" if space.dataset.has_images else "truths"
+        return f"given, {hashed(np.asarray(given, np.float64))[:16]}"
+    looks = space.dataset.has_images and len(space.dataset) <= MOST_IMAGES
+    return "thumbnails" if looks else "truths"
 
 
 def features_changed(space: QuestionSpace, facts: Facts) -> dict[str, bool]:
