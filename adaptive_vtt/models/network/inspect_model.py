@@ -27,10 +27,10 @@ from .endpoint import Endpoint
 from .image_encoding import Encoding
 from .key_signs import names_secret, texts_of_options, written_out
 from .keys import Key, from_environment, scrubbed
-from .openai_chat import ALTERNATIVES, heard, refused
+from .openai_chat import ALTERNATIVES, heard, refused, ways_of
 from .prices import Usage
 from .prompt_templates import TEMPLATES, Template
-from .ways import Ways, kind
+from .ways import Ways
 from .wire import lost
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class InspectModel(Chat, Endpoint):
         super().__init__(
             template=template,
             encoding=encoding,
-            ways=Ways(_ways(yes_from, answers)),
+            ways=Ways(ways_of(WAYS, yes_from, answers)),
             host=f"Inspect's {model.partition('/')[0]}",
             answers=answers,
             bound=Usage(max_input_tokens, max_tokens),
@@ -252,13 +252,6 @@ def _model(model: str, base_url: str | None, key: Key | None, provider: Mapping[
     if hasattr(client, "max_retries"):
         client.max_retries = 0
     return made
-
-
-def _ways(yes_from: WordsFrom, answers: str) -> list[str]:
-    if answers == "all" and yes_from == "logprobs":
-        raise InputError("model.yes_from: 'logprobs' needs one question per call, answers = 'one'")
-    asked = [way for way in WAYS if yes_from in ("auto", kind(way))]
-    return [way for way in asked if answers == "one" or way == WORDS]
 
 
 def _keys_around() -> list[Key]:

@@ -86,7 +86,7 @@ class OpenAIProtocol(Chat):
         super().__init__(
             template=template,
             encoding=encoding,
-            ways=Ways(_ways(yes_from, answers)),
+            ways=Ways(ways_of(WAYS, yes_from, answers)),
             host=host,
             answers=answers,
             bound=Usage(max_input_tokens, max_tokens),
@@ -172,10 +172,11 @@ def _client(base_url: str | None, key: str, options: Mapping[str, Any]) -> Any:
     )
 
 
-def _ways(yes_from: YesFrom, answers: str) -> list[str]:
+def ways_of(ways: Sequence[str], yes_from: YesFrom, answers: str) -> list[str]:
+    """Those of the ways that are wanted, and can be had. Raises InputError where there are none."""
     if answers == "all" and yes_from == "logprobs":
         raise InputError("model.yes_from: 'logprobs' needs one question per call, answers = 'one'")
-    asked = [way for way in WAYS if yes_from in ("auto", kind(way))]
+    asked = [way for way in ways if yes_from in ("auto", kind(way))]
     return [way for way in asked if answers == "one" or way not in ALTERNATIVES]
 
 
