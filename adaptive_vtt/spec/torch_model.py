@@ -81,8 +81,8 @@ class TorchSection(ModelSection, Worked):
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
         """The network; folder and weights start at ``base``."""
-        given: dict[str, Any] = self.own("source", *_PREPROCESSING)
+        given = self.own("source")
+        told = {name: given.pop(name) for name in _PREPROCESSING if name in given}
         given |= {name: base / given[name] for name in ("path", "weights") if name in given}
-        told = self.own(*(name for name in type(self).model_fields if name not in _PREPROCESSING))
         made = REGISTRY.get(self.kind)
         return made(self.source, **given, preprocessing=told, **self.named())

@@ -132,22 +132,20 @@ def from_hub(chosen: Chosen) -> Loaded:
     return Loaded(module, chosen.by_hand(), chosen.classes)
 
 
-_TAKEN: Mapping[str, tuple[str, ...]] = {
-    "timm": ("architecture", "path", "weights"),
-    "torchvision": ("architecture", "weights", "preset"),
-    "segmentation-models": ("architecture", "path", "weights", "preset"),
-    "hub": ("architecture", "path", "weights", "preset"),
-    "monai": ("path", "weights"),
+_FIELDS = ("architecture", "path", "weights", "preset")
+_SOURCES: Mapping[str, tuple[Callable[[Chosen], Loaded], tuple[str, ...]]] = {
+    "timm": (from_timm, ("architecture", "path", "weights")),
+    "torchvision": (from_torchvision, ("architecture", "weights", "preset")),
+    "segmentation-models": (from_segmentation_models, _FIELDS),
+    "hub": (from_hub, _FIELDS),
+    "monai": (from_monai, ("path", "weights")),
 }
-"""Which of the fields that are not for all sources each takes."""
+"""What loads each, and which of the fields that are not for all sources it takes."""
 
 
-def _check(chosen: Chosen) -> None:
+def _check(chosen: Chosen, taken: Sequence[str]) -> None:
     """Raises InputError for a field that would be without effect."""
-    if chosen.source not in _TAKEN:
-        raise unknown("source", chosen.source, _TAKEN, "model.source")
-    taken = _TAKEN[chosen.source]
-    for name in ("architecture", "path", "weights", "preset"):
+    for name in _FIELDS:
         if getattr(chosen, name) is not None and name not in taken:
             raise InputError(
                 f"model.{name}: expected none for source = {chosen.source!r}, which takes "
@@ -163,13 +161,8 @@ def _check(chosen: Chosen) -> None:
 
 def load(chosen: Chosen) -> Loaded:
     """The network. Raises InputError where there is none, or where it cannot be used."""
-    _check(chosen)
-
-    sources: dict[str, Callable[[Chosen], Loaded]] = {
-        "timm": from_timm,
-        "torchvision": from_torchvision,
-        "segmentation-models": from_segmentation_models,
-        "hub": from_hub,
-        "monai": from_monai,
-    }
-    return sources[chosen.source](chosen)
+    if chosen.source not in _SOURCES:
+        raise unknown("source", chosen.source, _SOURCES, "model.source")
+    read, taken = _SOURCES[chosen.source]
+    _check(chosen, taken)
+    return read(chosen)
