@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import AvttError, ModelError, one_line
+from ..errors import AvttError, InputError, ModelError, one_line
 from ..types import Answer, Both, Image, Prompt, Unanswered, Value
 from ..utils.other_code import place_of
 from . import advice
@@ -18,6 +18,13 @@ from .base import ModelUnderTest, adapted_model
 def name_of(model: ModelUnderTest) -> str:
     """The model's own name, or its class."""
     return str(adapted_model(model).name or type(model).__name__)
+
+
+def image_of(prompt: Prompt, who: str) -> Image:
+    """The prompt's image; raises InputError where it has none and ``who``, a model, looks at it."""
+    if prompt.image is None:
+        raise InputError(f"{who}: expected an image, sample {prompt.sample_id!r} has none")
+    return prompt.image
 
 
 def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:

@@ -16,6 +16,7 @@ from ...errors import InputError, one_line, unknown
 from ...types import Answer, Image, Prompt, Unanswered
 from ...utils.extras import pip_install
 from ..base import ModelDefaults
+from ..checking import image_of
 from .parameters import hash_of
 
 if TYPE_CHECKING:
@@ -208,14 +209,7 @@ def pictures(prompts: Sequence[Prompt], who: str) -> list[Any]:
     """
     from PIL import Image as Pillow
 
-    found = []
-    for prompt in prompts:
-        if prompt.image is None:
-            raise InputError(
-                f"model {who!r}: expected an image, sample {prompt.sample_id!r} has none"
-            )
-        found.append(Pillow.fromarray(_rgb(prompt.image)))
-    return found
+    return [Pillow.fromarray(_rgb(image_of(prompt, f"model {who!r}"))) for prompt in prompts]
 
 
 def _rgb(image: Image) -> Image:

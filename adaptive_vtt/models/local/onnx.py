@@ -12,6 +12,7 @@ from ...errors import InputError, one_line, unknown
 from ...types import Answer, CallMode, Prompt, Unanswered
 from ...utils.extras import pip_install
 from ..base import ModelDefaults
+from ..checking import image_of
 from .tensors import Activation, InputShape, Outputs, Preprocessing
 
 TYPES: dict[str, npt.DTypeLike] = {
@@ -76,11 +77,8 @@ class OnnxModel(ModelDefaults):
         return answers
 
     def _tensor(self, prompt: Prompt) -> npt.NDArray[Any]:
-        if prompt.image is None:
-            raise InputError(
-                f"model {self.name!r}: expected an image, sample {prompt.sample_id!r} has none"
-            )
-        return self._preprocessing.apply(prompt.image, self._shape, dtype=self._dtype)
+        image = image_of(prompt, f"model {self.name!r}")
+        return self._preprocessing.apply(image, self._shape, dtype=self._dtype)
 
     def _run(self, tensors: npt.NDArray[Any]) -> npt.NDArray[Any]:
         count = len(tensors)

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError, ModelError, listed, one_line
-from ...types import Answer, Image, Mask, Prompt, Unanswered
+from ...types import Answer, Mask, Prompt, Unanswered
 from ..base import ModelDefaults
+from ..checking import image_of
 from .classes import Classes, ClassNames
 from .parameters import hash_of
 from .tensors import Activation, activated
@@ -81,7 +82,7 @@ class TorchNetwork(ModelDefaults):
         return hash_of(self._module)
 
     def _tensor(self, prompt: Prompt) -> "torch.Tensor":
-        return self._prepare(_image_of(prompt, self.name))
+        return self._prepare(image_of(prompt, f"model {self.name!r}"))
 
     def _said(self, images: "torch.Tensor") -> "torch.Tensor":
         """The output n x C or n x C x h x w. Raises ModelError for others."""
@@ -131,7 +132,7 @@ class TorchNetwork(ModelDefaults):
             row = activated(_array(said)[None], self._activation)[0]
             of = (self._classes.likely(row, c, self._activation) for c in prompt.concepts)
             return Answer(tuple(of))
-        maps = self._maps(said, _image_of(prompt, self.name).shape[:2])
+        maps = self._maps(said, image_of(prompt, self.name).shape[:2])
         return Answer(tuple(self._mask(maps, concept) for concept in prompt.concepts))
 
     def _maps(self, said: "torch.Tensor", size: Sequence[int]) -> npt.NDArray[Any]:
@@ -174,12 +175,6 @@ def torch_network(
     )
     title = name or architecture or (path.name if path else source)
     return TorchNetwork(load(chosen), title, **how)
-
-
-def _image_of(prompt: Prompt, who: str) -> Image:
-    if prompt.image is None:
-        raise InputError(f"model {who!r}: expected an image, sample {prompt.sample_id!r} has none")
-    return prompt.image
 
 
 def _array(tensor: "torch.Tensor") -> npt.NDArray[Any]:

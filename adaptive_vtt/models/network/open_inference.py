@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ...errors import InputError, unknown
 from ...types import Prompt
+from ..checking import image_of
 from ..local.tensors import Activation, InputShape, Outputs, Preprocessing
 from .attempts import MALFORMED, Reply, Trouble
 from .http import HttpEndpoint
@@ -72,15 +73,12 @@ class OpenInference(HttpEndpoint):
 
     def prepare(self, prompt: Prompt) -> tuple[bytes, dict[str, str]]:
         """The body, and the headers that describe it."""
-        if prompt.image is None:
-            raise InputError(
-                f"{self._who}: expected an image, sample {prompt.sample_id!r} has none"
-            )
+        image = image_of(prompt, self._who)
         tensors, dtype = self._tensors, TYPES[self._tensors.datatype]
         outputs: list[dict[str, Any]] = [{"name": tensors.output}]
         tensor: dict[str, Any] = {"name": tensors.name, "datatype": tensors.datatype}
         if tensors.binary:
-            array = self._preprocessing.apply(prompt.image, tensors.shape, dtype=dtype)
+            array = self._preprocessing.apply(image, tensors.shape, dtype=dtype)
             little = np.dtype(dtype).newbyteorder("<")
             data = array.astype(little, copy=False).tobytes()
             tensor |= {"shape": [1, *array.shape], "parameters": {"binary_data_size": len(data)}}
@@ -90,7 +88,7 @@ class OpenInference(HttpEndpoint):
             length = {"inference_header_content_length": str(len(described))}
             return described + data, kind | length
         written = self._written(tensors.shape.channels or prompt.image.shape[2], dtype)
-        array = self._preprocessing.apply(prompt.image, tensors.shape, written)
+        array = self._preprocessing.apply(image, tensors.shape, written)
         head = json.dumps({"outputs": outputs, "inputs": [tensor | {"shape": [1, *array.shape]}]})
         numbers = array.tobytes().rstrip(b", ")
         body = head.removesuffix("}]}").encode() + b', "data": [' + numbers + b"]}]}"
