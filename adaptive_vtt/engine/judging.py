@@ -135,13 +135,14 @@ class Judging:
 
     def _fresh(self) -> list[tuple[int, int]]:
         """The questions to ask next: one of those in the same words, as its reply serves all."""
-        words = {place: hash_of(self._open[place[0]].asked[place[1]]) for place in self._sent}
-        under_way, fresh = set(words.values()), []
-        for place in ((call, q) for call, one in self._open.items() for q in one.left):
-            digest = hash_of(self._open[place[0]].asked[place[1]])
-            if place not in self._sent and digest not in under_way:
-                under_way.add(digest)
-                fresh.append(place)
+        under_way = {self._open[call].asked[question] for call, question in self._sent}
+        fresh = []
+        for call, one in self._open.items():
+            for question in one.left:
+                text = one.asked[question]
+                if (call, question) not in self._sent and text not in under_way:
+                    under_way.add(text)
+                    fresh.append((call, question))
         return fresh
 
     def replies(self, *, every: bool = False, wait_for: bool = True) -> list[Reply]:
