@@ -26,11 +26,10 @@ from .chat import WORDS, Chat, Heard, lacks
 from .chat_replies import in_words, names_in, schema_of, stated, stated_in, words_in
 from .endpoint import Endpoint
 from .http import host_of
-from .image_encoding import Encoding
 from .key_signs import texts_of_options, texts_of_query, written_out
 from .keys import Key, from_environment
-from .prices import Usage, whole
-from .prompt_templates import TEMPLATES, Template
+from .prices import whole
+from .prompt_templates import Template
 from .ways import Ways
 from .wire import MAX_REPLY_BYTES, client_options, lost_in, parsed, words_of
 
@@ -48,11 +47,10 @@ class AnthropicProtocol(Chat):
     """``model`` at Anthropic, or at ``base_url``, through the anthropic library.
 
     ``key``: the environment variable that holds the key. ``answers``: one question per call, or
-    "all" of an image in one numbered list. ``template``: the words of a prompt. ``yes_from``: see
-    the module. ``max_tokens`` bounds the reply, ``max_input_tokens`` text and image: a bound for
-    the money, since no protocol enforces it. ``wire``: what bounds the bodies that come back, from
-    `client_options`. ``options`` go into the request as they are. Raises InputError for a key that
-    is not set. Needs anthropic (the extra ``anthropic``).
+    "all" of an image in one numbered list. ``yes_from``: see the module. ``wire``: what bounds the
+    bodies that come back, from `client_options`. ``options`` go into the request as they are.
+    ``chat`` are the options of `Chat`. Raises InputError for a key that is not set. Needs anthropic
+    (the extra ``anthropic``).
     """
 
     def __init__(
@@ -61,29 +59,24 @@ class AnthropicProtocol(Chat):
         *,
         base_url: str = ADDRESS,
         key: str = "ANTHROPIC_API_KEY",
-        template: Template = TEMPLATES["zero-shot"],
         answers: CallMode = "one",
         yes_from: Stating = "auto",
-        encoding: Encoding | None = None,
         max_tokens: int = 512,
-        max_input_tokens: int = 4096,
         wire: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
         keys: Sequence[Key] = (),
-        **paid: Any,
+        **chat: Any,
     ) -> None:
         secret = from_environment(key, "model.key")
         found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url)])
-        paid.setdefault("name", model)
         super().__init__(
-            template=template,
-            encoding=encoding,
+            model,
             ways=Ways(WAYS if yes_from == "auto" else (yes_from,)),
             host=host_of(base_url),
             answers=answers,
-            bound=Usage(max_input_tokens, max_tokens),
+            max_tokens=max_tokens,
             keys=[secret, *keys, *found],
-            **paid,
+            **chat,
         )
         address = base_url.rstrip("/").removesuffix("/v1")  # the library adds it
         self._client = _client(address, secret, wire or client_options(MAX_REPLY_BYTES))

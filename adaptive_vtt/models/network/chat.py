@@ -11,7 +11,7 @@ from .chat_replies import in_words
 from .image_encoding import Encoding
 from .paid import Paid
 from .prices import Usage
-from .prompt_templates import Template
+from .prompt_templates import TEMPLATES, Template
 from .ways import Ways, kind
 
 WORDS = "words"
@@ -35,15 +35,28 @@ class Heard(NamedTuple):
 
 
 class Chat(Paid):
-    """A chat model; ``paid`` are the options of `Paid`."""
+    """A chat model; ``paid`` are the options of `Paid`.
+
+    ``ways``: to P(yes). ``template``: the words of a prompt. ``max_tokens`` bounds the reply,
+    ``max_input_tokens`` text and image: a bound for the money, since no provider enforces it.
+    """
 
     _options: dict[str, Any]
     """What goes into every request as it is."""
 
     def __init__(
-        self, *, template: Template, encoding: Encoding | None, ways: Ways, **paid: Any
+        self,
+        model: str,
+        *,
+        ways: Ways,
+        template: Template = TEMPLATES["zero-shot"],
+        encoding: Encoding | None = None,
+        max_tokens: int = 512,
+        max_input_tokens: int = 4096,
+        **paid: Any,
     ) -> None:
-        super().__init__(**paid)
+        paid.setdefault("name", model)
+        super().__init__(bound=Usage(max_input_tokens, max_tokens), **paid)
         self.template, self._encoding, self._ways = template, encoding or Encoding(), ways
         self.hard_answers = ways.now == WORDS
 

@@ -29,7 +29,7 @@ from .key_signs import names_secret, texts_of_options, written_out
 from .keys import Key, from_environment, scrubbed
 from .openai_chat import ALTERNATIVES, heard, refused, ways_of
 from .prices import Usage
-from .prompt_templates import TEMPLATES, Template
+from .prompt_templates import Template
 from .ways import Ways
 from .wire import lost
 
@@ -68,16 +68,16 @@ _CONNECTIONS = ("httpx", "httpcore")
 
 
 class InspectModel(Chat, Endpoint):
-    """``model`` as Inspect names it, PROVIDER/NAME; the other options are those of `Endpoint`.
+    """``model`` as Inspect names it, PROVIDER/NAME; ``chat`` are the options of `Chat` and
+    `Endpoint`.
 
     ``base_url``: another address than the provider's; ``key``: the environment variable that holds
     the key, if not the one that Inspect's provider reads. ``answers``: one question per call, or
-    "all" of an image in one numbered list. ``template``: the words of a prompt. ``max_tokens``
-    bounds the reply, thoughts included, ``max_input_tokens`` text and image: a bound for the money,
-    since no provider enforces it. ``options`` are fields of Inspect's GenerateConfig (default:
-    temperature = 0), ``provider`` arguments of its provider. Raises InputError where Inspect knows
-    no such model or finds no key, and for options that are set here. Needs inspect-ai (the extra
-    ``inspect``), and the library that Inspect needs for the provider.
+    "all" of an image in one numbered list. ``max_tokens`` bounds the reply, thoughts included.
+    ``options`` are fields of Inspect's GenerateConfig (default: temperature = 0), ``provider``
+    arguments of its provider. Raises InputError where Inspect knows no such model or finds no key,
+    and for options that are set here. Needs inspect-ai (the extra ``inspect``), and the library
+    that Inspect needs for the provider.
     """
 
     def __init__(
@@ -86,30 +86,25 @@ class InspectModel(Chat, Endpoint):
         *,
         base_url: str | None = None,
         key: str | None = None,
-        template: Template = TEMPLATES["zero-shot"],
         answers: CallMode = "one",
         yes_from: WordsFrom = "auto",
-        encoding: Encoding | None = None,
         detail: Detail = "auto",
         max_tokens: int = 512,
-        max_input_tokens: int = 4096,
         options: Mapping[str, Any] | None = None,
         provider: Mapping[str, Any] | None = None,
         keys: Sequence[Key] = (),
-        **paid: Any,
+        **chat: Any,
     ) -> None:
         secret = None if key is None else from_environment(key, "model.key")
         found = written_out([*texts_of_options(options or {}), *texts_of_options(provider or {})])
-        paid.setdefault("name", model)
         super().__init__(
-            template=template,
-            encoding=encoding,
+            model,
             ways=Ways(ways_of(WAYS, yes_from, answers)),
             host=f"Inspect's {model.partition('/')[0]}",
             answers=answers,
-            bound=Usage(max_input_tokens, max_tokens),
+            max_tokens=max_tokens,
             keys=[*([] if secret is None else [secret]), *keys, *found, *_keys_around()],
-            **paid,
+            **chat,
         )
         self._detail = detail
         self._options = {"temperature": 0} if options is None else dict(options)

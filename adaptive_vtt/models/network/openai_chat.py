@@ -27,11 +27,10 @@ from .chat import WORDS, Chat, Heard, lacks
 from .chat_replies import are_weighed, names_in, p_yes, schema_of, stated_in, words_in
 from .endpoint import Endpoint
 from .http import host_of
-from .image_encoding import Encoding
 from .key_signs import texts_of_options, texts_of_query, written_out
 from .keys import Key, from_environment
 from .prices import Usage
-from .prompt_templates import TEMPLATES, Template
+from .prompt_templates import Template
 from .ways import Ways, kind
 from .wire import MAX_REPLY_BYTES, client_options, lost_in, parsed, words_of
 
@@ -50,11 +49,9 @@ class OpenAIProtocol(Chat):
 
     ``key``: the environment variable that holds the key (default: OPENAI_API_KEY at OpenAI,
     none elsewhere). ``answers``: one question per call, or "all" of an image in one numbered
-    list. ``template``: the words of a prompt. ``max_tokens`` bounds the reply,
-    ``max_input_tokens`` text and image: a bound for the money, since no protocol enforces it.
-    ``wire``: what bounds the bodies that come back, from `client_options`.
-    ``options`` go into the request as they are (default: temperature = 0). Raises InputError
-    for a key that is not set. Needs openai (the extra ``openai``).
+    list. ``wire``: what bounds the bodies that come back, from `client_options`.
+    ``options`` go into the request as they are (default: temperature = 0). ``chat`` are the options
+    of `Chat`. Raises InputError for a key that is not set. Needs openai (the extra ``openai``).
     """
 
     def __init__(
@@ -63,17 +60,14 @@ class OpenAIProtocol(Chat):
         *,
         base_url: str | None = None,
         key: str | None = None,
-        template: Template = TEMPLATES["zero-shot"],
         answers: CallMode = "one",
         yes_from: YesFrom = "auto",
-        encoding: Encoding | None = None,
         detail: Literal["auto", "low", "high"] | None = None,
         max_tokens: int = 512,
-        max_input_tokens: int = 4096,
         wire: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
         keys: Sequence[Key] = (),
-        **paid: Any,
+        **chat: Any,
     ) -> None:
         host = "api.openai.com" if base_url is None else host_of(base_url)
         if key is None and base_url is None:
@@ -82,16 +76,14 @@ class OpenAIProtocol(Chat):
         found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url or "")])
         shown = "none" if secret is None else secret.reveal()
         self._client = _client(base_url, shown, wire or client_options(MAX_REPLY_BYTES))
-        paid.setdefault("name", model)
         super().__init__(
-            template=template,
-            encoding=encoding,
+            model,
             ways=Ways(ways_of(WAYS, yes_from, answers)),
             host=host,
             answers=answers,
-            bound=Usage(max_input_tokens, max_tokens),
+            max_tokens=max_tokens,
             keys=[*([] if secret is None else [secret]), *keys, *found],
-            **paid,
+            **chat,
         )
         self._model, self._detail = model, detail
         # OpenAI's newer models refuse the older name; other servers may ignore the newer one.
