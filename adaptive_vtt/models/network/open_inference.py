@@ -87,7 +87,7 @@ class OpenInference(HttpEndpoint):
             kind = {"content_type": "application/octet-stream"}
             length = {"inference_header_content_length": str(len(described))}
             return described + data, kind | length
-        written = self._written(tensors.shape.channels or prompt.image.shape[2], dtype)
+        written = self._written(tensors.shape.channels or image.shape[2], dtype)
         array = self._preprocessing.apply(image, tensors.shape, written)
         head = json.dumps({"outputs": outputs, "inputs": [tensor | {"shape": [1, *array.shape]}]})
         numbers = array.tobytes().rstrip(b", ")
