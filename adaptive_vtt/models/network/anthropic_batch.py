@@ -9,16 +9,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from ...errors import InputError
 from ...types import Prompt
 from .anthropic_messages import WAYS, AnthropicProtocol, worded
 from .attempts import Reply, Trouble
-from .batches import GONE, MAX_FILE_BYTES, UNLISTED, BatchEndpoint, Job
-from .chat import WORDS, parted
-from .chat_replies import in_words
+from .batches import GONE, MAX_FILE_BYTES, UNLISTED, Job
+from .chat import parted
+from .chat_batch import NO_LIST, ChatBatch, known
 from .exchanges import checked_id
 from .prices import whole
-from .wire import client_options, parsed
+from .wire import client_options
 
 MOST_BYTES = 256_000_000
 """The longest batch that Anthropic takes."""
@@ -27,11 +26,10 @@ _RAW = {"X-Stainless-Raw-Response": "raw"}
 """What makes the library give a reply as it came."""
 _PAGE = 20
 _HOUR = 3600  # seconds by which two clocks may differ
-_NO_LIST = ("http 404", "http 405", "http 501")
 _ENDED = {"errored": "batch error", "canceled": "batch cancelled", "expired": "batch expired"}
 
 
-class AnthropicBatch(AnthropicProtocol, BatchEndpoint):
+class AnthropicBatch(AnthropicProtocol, ChatBatch):
     """Messages in batches; the options are those of `AnthropicProtocol` and `BatchEndpoint`.
 
     ``max_file_bytes``: longer results are not read, and count as billed.
@@ -41,22 +39,13 @@ class AnthropicBatch(AnthropicProtocol, BatchEndpoint):
         super().__init__(model, wire=client_options(max_file_bytes, "max_file_bytes"), **options)
         self._options, self._apart = parted(self._options)
 
-    @property
-    def form(self) -> str:
-        return self._ways.now
-
-    def request(self, prompt: Prompt, form: str) -> dict[str, Any]:
-        return worded(WORDS if in_words(prompt) else form, self.prepare(prompt), prompt)
+    def worded(self, way: str, prompt: Prompt) -> dict[str, Any]:
+        return worded(way, self.prepare(prompt), prompt)
 
     async def upload(self, requests: Mapping[str, Any]) -> list[dict[str, Any]]:
         listed = [{"custom_id": name, "params": params} for name, params in requests.items()]
         size = len(json.dumps({"requests": listed}))
-        if size > MOST_BYTES:
-            raise InputError(
-                f"model {self.name!r}: expected batches of at most {MOST_BYTES:,} bytes, got "
-                f"{size:,} for {len(requests)} calls; lower batch_size, or send "
-                "image_format = 'jpeg'"
-            )
+        self._check_size(size, MOST_BYTES, requests)
         return listed
 
     async def create(self, key: str, uploaded: list[dict[str, Any]]) -> str:
@@ -68,7 +57,7 @@ class AnthropicBatch(AnthropicProtocol, BatchEndpoint):
         try:
             page = await self._said(self._service.list(limit=_PAGE, **self._apart))
         except Trouble as trouble:
-            raise Trouble(UNLISTED) if trouble.kind in _NO_LIST else trouble from None
+            raise Trouble(UNLISTED) if trouble.kind in NO_LIST else trouble from None
         late = [one for one in page["data"] if _seconds(one["created_at"]) > since - _HOUR]
         unread = page.get("has_more") and len(late) == len(page["data"])
         for one in late:
@@ -106,12 +95,7 @@ class AnthropicBatch(AnthropicProtocol, BatchEndpoint):
         told = result["result"]
         if told["type"] in _ENDED:
             raise _undone(told["type"], told.get("error"))
-        if form not in WAYS:
-            raise ValueError(f"expected a way to P(yes), got {form[:40]!r}")
-        return self._reply(told["message"], prompt, form)
-
-    def falls_back(self, form: str, trouble: Trouble, prompt: Prompt) -> bool:
-        return self._refuses(WORDS if in_words(prompt) else form, trouble)
+        return self._reply(told["message"], prompt, known(form, WAYS))
 
     @property
     def _service(self) -> Any:
@@ -122,12 +106,6 @@ class AnthropicBatch(AnthropicProtocol, BatchEndpoint):
         options = {"headers": headers, "params": self._apart.get("extra_query", {})}
         path = f"{_BATCHES}/{name}/results"
         return await self._body(self._client.get(path, cast_to=object, options=options))
-
-    async def _said(self, exchange: Any) -> dict[str, Any]:
-        said = parsed(await self._body(exchange))
-        if not isinstance(said, dict):
-            raise TypeError(f"expected a JSON object, got {type(said).__name__}")
-        return said
 
     async def _body(self, exchange: Any) -> bytes:
         try:

@@ -8,16 +8,16 @@ import json
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
-from ...errors import InputError
 from ...types import Prompt
 from .attempts import Reply, Trouble
-from .batches import MAX_FILE_BYTES, UNLISTED, BatchEndpoint, Job
+from .batches import MAX_FILE_BYTES, UNLISTED, Job
 from .chat import WORDS, parted
+from .chat_batch import NO_LIST, ChatBatch, known
 from .chat_replies import in_words
 from .exchanges import checked_id
 from .openai_chat import WAYS, OpenAIProtocol, refusal, refused, worded
 from .prices import whole
-from .wire import client_options, lost_in, parsed, words_of
+from .wire import client_options, lost_in, words_of
 
 MARK = "adaptive_vtt"
 """The batch's metadata of this name is our key."""
@@ -28,10 +28,9 @@ _PAGE, _PAGES = 100, 50
 _DAY = 86_400  # seconds by which two clocks may differ
 _ENDED = ("completed", "expired", "cancelled")
 _RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
-_NO_LIST = ("http 404", "http 405", "http 501")
 
 
-class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
+class OpenAIBatch(OpenAIProtocol, ChatBatch):
     """Chat completions in batches; the options are those of `OpenAIProtocol` and `BatchEndpoint`.
 
     ``max_file_bytes``: a longer file of results is not read, and counts as billed.
@@ -41,12 +40,8 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
         super().__init__(model, wire=client_options(max_file_bytes, "max_file_bytes"), **options)
         self._options, self._apart = parted(self._options)
 
-    @property
-    def form(self) -> str:
-        return self._ways.now
-
-    def request(self, prompt: Prompt, form: str) -> dict[str, Any]:
-        return worded(WORDS if in_words(prompt) else form, self.prepare(prompt), prompt)
+    def worded(self, way: str, prompt: Prompt) -> dict[str, Any]:
+        return worded(way, self.prepare(prompt), prompt)
 
     async def upload(self, requests: Mapping[str, Any]) -> str:
         lines = (
@@ -54,12 +49,7 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
             for name, body in requests.items()
         )
         data = "\n".join(lines).encode()
-        if len(data) > MOST_BYTES:
-            raise InputError(
-                f"model {self.name!r}: expected batches of at most {MOST_BYTES:,} bytes, got "
-                f"{len(data):,} for {len(requests)} calls; lower batch_size, or send "
-                "image_format = 'jpeg'"
-            )
+        self._check_size(len(data), MOST_BYTES, requests)
         files = self._client.files.with_raw_response
         made = files.create(file=("batch.jsonl", data), purpose="batch", **self._apart)
         return checked_id((await self._said(made)).get("id"))
@@ -82,7 +72,7 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
                     self._client.batches.with_raw_response.list(limit=_PAGE, **after, **self._apart)
                 )
             except Trouble as trouble:
-                raise Trouble(UNLISTED) if trouble.kind in _NO_LIST else trouble from None
+                raise Trouble(UNLISTED) if trouble.kind in NO_LIST else trouble from None
             found = [one for one in page["data"] if (one.get("metadata") or {}).get(MARK) == key]
             if found:
                 return checked_id(found[0]["id"])
@@ -120,18 +110,8 @@ class OpenAIBatch(OpenAIProtocol, BatchEndpoint):
             told = body.get("error") if isinstance(body, dict) else None
             code = told.get("code") if isinstance(told, dict) else None
             return refusal(status, code, words_of(json.dumps(body).encode()), {})
-        if form not in WAYS:
-            raise ValueError(f"expected a way to P(yes), got {form[:40]!r}")
-        return self._reply(body, prompt, WORDS if in_words(prompt) else form)
-
-    def falls_back(self, form: str, trouble: Trouble, prompt: Prompt) -> bool:
-        return self._refuses(WORDS if in_words(prompt) else form, trouble)
-
-    async def _said(self, exchange: Awaitable[Any]) -> dict[str, Any]:
-        said = parsed(await self._body(exchange))
-        if not isinstance(said, dict):
-            raise TypeError(f"expected a JSON object, got {type(said).__name__}")
-        return said
+        way = known(form, WAYS)
+        return self._reply(body, prompt, WORDS if in_words(prompt) else way)
 
     async def _body(self, exchange: Awaitable[Any]) -> bytes:
         import openai
