@@ -248,3 +248,7 @@ def test_a_judge_that_is_described_is_named(tmp_path: Path) -> None:
         made = read_facts({**raw, "settings": {**raw["settings"], "oracle": oracle}})
         assert made.protocol.judge == "gpt-x"
         assert any("the judge 'gpt-x'" in said for said in differences(made))
+    for damaged in ("gpt-x", ["gpt-x"]):
+        oracle = {**raw["settings"]["oracle"], "judge": damaged}
+        with pytest.raises(JournalError, match=r"judge' is damaged: .* got .*gpt-x"):
+            read_facts({**raw, "settings": {**raw["settings"], "oracle": oracle}})

@@ -47,5 +47,5 @@ def protocol_of(raw: Mapping[str, Any]) -> Any:
 
 
 def _judge(said: Any) -> Any:
-    """What a judge is called, of what describes it."""
-    return None if said is None else said.get("name") or said.get("model")
+    """What a judge is called, of what describes it; what describes none is refused as it is."""
+    return said.get("name") or said.get("model") if isinstance(said, dict) else said
