@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from command_line import run
 
-from adaptive_vtt.cli.label_desk import _pictures
+from adaptive_vtt.cli.label_desk import pictures_of
 from adaptive_vtt.cli.run_checks import check
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import JournalError
@@ -83,7 +83,7 @@ def test_reading_a_run_folder_runs_nothing_of_it(
         run(name, str(out), *options)  # that they end well is the business of other tests
         assert not mark.exists(), command
     journal = SQLiteJournal(out / "journal.db")
-    _pictures(journal)  # what 'label' shows, which an audit without captions has nothing of
+    pictures_of(journal)  # what 'label' shows, which an audit without captions has nothing of
     journal.close()
     assert not mark.exists()
 
