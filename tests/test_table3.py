@@ -18,6 +18,7 @@ from adaptive_vtt.experiments.augmentations import (
     rand_augment,
 )
 from adaptive_vtt.relations import medmnistc
+from adaptive_vtt.report.beside import published_tables
 
 RNG = np.random.default_rng(0)
 
@@ -105,7 +106,7 @@ def test_photographs_are_trained_on_or_tested(tmp_path: Path) -> None:
 
 def test_gains_are_over_none_and_p_is_wilcoxons() -> None:
     rows = [
-        {"task": "t", "augmentation": how, "seed": 0, "corruption": f"c{k}", "AUC": v, "bACC": v}
+        {"task": "BCCD", "augmentation": how, "seed": 0, "corruption": f"c{k}", "AUC": v, "bACC": v}
         for how, more in (("none", 0), ("MixUp", 1), (table3.FOLDS, 3))
         for k in range(6)
         for v in [50.0 + k + more * (1 + k / 10)]
@@ -118,8 +119,19 @@ def test_gains_are_over_none_and_p_is_wilcoxons() -> None:
     assert table.loc[table3.FOLDS, "AUC gain"] == pytest.approx(3.75)
     assert table.loc["none", "AUC clean"] == 90
     assert table.loc["MixUp", "AUC p"] == pytest.approx(2 / 2**6)  # six of six the same way
+    assert table.loc["MixUp", ["paper: set", "paper: mean"]].tolist() == [0.2, 2.7]
     over = table3.over_tasks(frame).set_index(["metric", "over"])
     assert over.loc[("AUC", "MixUp"), "gain"] == pytest.approx(2.5)
+
+
+def test_the_published_means_are_those_of_the_published_rows() -> None:
+    stored = published_tables("medmnistc")["table3"]
+    assert set(stored["datasets"]) == set(medmnistc.flags())
+    assert list(stored["rows"]) == list(stored["means"])
+    for how, row in stored["rows"].items():
+        assert len(row) == 12
+        mean = np.mean([gain for gain in row if gain is not None])
+        assert stored["means"][how] == pytest.approx(mean, abs=0.051)
 
 
 def test_without_data_it_says_where_to_get_it(
@@ -137,7 +149,7 @@ def test_a_network_learns_and_is_scored() -> None:
     kinds = np.arange(128) % 2
     images = RNG.integers(0, 100, (128, 28, 28, 1), dtype=np.uint8)
     images += (kinds * 120).astype(np.uint8)[:, None, None, None]
-    task = table3.Task("t", "bloodmnist", images, kinds, images[:40], kinds[:40])
+    task = table3.Task("t", images, kinds, images[:40], kinds[:40])
     one, other = (table3.trained(task, table3.How(batch=mixup), 20, 0) for _ in range(2))
     assert min(table3.scores(one, task.tested, task.wanted)) > 95
     for a, b in zip(one.parameters(), other.parameters(), strict=True):
