@@ -10,7 +10,8 @@ own), and those that the table is about. Dice, IoU, accuracy, kappa and F1 are o
 follow-up per frame and relation, its severity drawn evenly; error rates are certified by an
 audit over all severities: an error is a Dice that drops by more than a quarter, or a wrong
 class. Frames whose source scores 0 widen the intervals of the segmenter, as they cannot be
-judged. "average" includes the original frames, as in the thesis.
+judged. "average" includes the original frames, as in the thesis. Columns "paper: ..." are the
+thesis's, before and after: means over its models and, of segmenters, its two sets.
 """
 
 import argparse
@@ -44,12 +45,21 @@ from adaptive_vtt.experiments.train_phantom import (
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
 from adaptive_vtt.relations import RelationDefaults, resolve
+from adaptive_vtt.report.medtest_published import (
+    CLASSIFIERS,
+    FAMILY,
+    ORIGINAL,
+    retrained_classification,
+    retrained_segmentation,
+)
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
 SEARCHED, TABLED = 600, 700
 """Seeds of the frames that shares come from, and of those that the table is about."""
+RETRAINED = ("PraNet", "SANet", "SSFormer")
+"""The thesis's segmenters that were retrained."""
 RATE = 1e-3
 LEAST_SHARE = 0.01
 """A relation without any errors keeps this weight."""
@@ -212,6 +222,25 @@ def compared(task: Task, sizes: Sizes, seed: int = 0) -> pd.DataFrame:
     return table.rename(index=lambda name: "original" if name == "identity" else name)
 
 
+def published(task: str) -> pd.DataFrame:
+    """The thesis's scores before and after retraining; rows as in ``compared``."""
+    if task == "classification":
+        scores = {"accuracy": retrained_classification()[[*CLASSIFIERS]]}
+    else:
+        every = pd.concat([retrained_segmentation(model) for model in RETRAINED], axis=1)
+        metrics = every.columns.get_level_values(0).str.split().str[-1]
+        scores = {metric: every.loc[:, metrics == metric] for metric in ("Dice", "IoU")}
+    means = {
+        f"paper: {metric} {when}": pd.DataFrame(table.xs(when, axis=1, level=1)).mean(axis=1)
+        for metric, table in scores.items()
+        for when in ("before", "after")
+    }
+    found = pd.DataFrame(means)
+    found.loc["average"] = found.mean()
+    names = {ORIGINAL: "original", "average": "average"}
+    return found.round(3).rename(index=lambda n: names.get(n, f"{FAMILY}{n}"))
+
+
 def _versions(task: Task, dataset: Dataset, seed: int) -> Iterator[tuple[str, Pairs]]:
     """The frames as they are, as "identity", and one follow-up of each per relation."""
     yield "identity", [_pair(dataset.sample(k)) for k in range(len(dataset))]
@@ -252,6 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.only not in (None, name):
             continue
         frame = compared(task, QUICK if options.quick else WHOLE, options.seed)
+        frame = frame.join(published(name))
         print(f"\n{name}\n{frame.to_string()}\n", flush=True)
         write_text(options.out / f"retraining-{name}.csv", frame.to_csv(index_label="relation"))
 
