@@ -115,13 +115,13 @@ class Nets:
 @dataclass(frozen=True)
 class Bench:
     """A space to replay audits on, its model's answers, what to certify, the truth (K,), and the
-    audits that were ``done``."""
+    audits of it that were ``done``, which no copy with other answers inherits."""
 
     space: QuestionSpace
     answers: pd.DataFrame
     targets: tuple[str, ...]
     truth: Floats
-    done: dict[Any, list[dict[str, Any]]] = field(default_factory=dict)
+    done: dict[Any, list[dict[str, Any]]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(
@@ -255,7 +255,7 @@ def waterfall(bench: Bench, half_width: float, seeds: int) -> pd.DataFrame:
         rows.append(_step(change, each.runs(strategy, half_width, seeds, **options), rows))
     if installed():
         bench.space.dataset.features = embed(bench.space.dataset, device="cpu")
-        runs = replace(bench, done={}).runs(ADAPTIVE, half_width, seeds)
+        runs = replace(bench).runs(ADAPTIVE, half_width, seeds)
         rows.append(_step("+ EfficientNet-Lite0 instead of thumbnails", runs, rows))
         bench.space.dataset.features = None
     return pd.DataFrame(rows)

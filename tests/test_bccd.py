@@ -1,6 +1,7 @@
 """The experiment on photographs of blood: what is read of a folder, and that it runs on any."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
+from adaptive_vtt import QuestionSpace
 from adaptive_vtt.experiments import bccd
 from adaptive_vtt.experiments.bccd_cells import (
     GRADES,
@@ -121,6 +123,14 @@ def test_the_nets_answer_for_all_concepts_and_grades(two: Tiles) -> None:
     said = CellNet()(torch.zeros(2, 3, 96, 96))
     assert said.shape == (2, 2 + len(GRADES))
     assert cell_targets(two, (0.0, 1.0)).shape == (8, 3)
+
+
+def test_other_answers_are_audited_anew(two: Tiles) -> None:
+    """What was done with some answers is not taken for what others would have led to."""
+    space = QuestionSpace(two.presence())
+    bench = bccd.Bench(space, pd.DataFrame(), ("overall",), np.zeros(1))
+    bench.done["certify"] = []
+    assert not replace(bench, answers=pd.DataFrame()).done
 
 
 def test_without_data_it_says_what_is_skipped_and_where_to_get_it(
