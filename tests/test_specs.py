@@ -16,6 +16,7 @@ from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.vqa.question_building import choose, write_tsv
 from adaptive_vtt.demo_server import DemoBrain, DemoServer
 from adaptive_vtt.demo_server.caption_brain import CaptionBrain
+from adaptive_vtt.errors import AvttError
 from adaptive_vtt.models import TemplateCaptioner
 from adaptive_vtt.spec import read_spec
 from adaptive_vtt.spec.building import build_space
@@ -311,7 +312,7 @@ def test_every_spec_is_valid_listed_and_has_a_goal(name: str) -> None:
         (
             "masks.toml",
             ('path = "Kvasir-SEG"', 'path = "Kvasir"'),
-            "expected folders of images and masks",
+            "is no folder; did you mean 'Kvasir-SEG'",
         ),
         (
             "masks.toml",
@@ -338,3 +339,14 @@ def test_mistakes_in_a_spec_get_one_sentence(
     assert run("audit", str(spec), "--out", str(tmp_path / "run")) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert sentence in line
+
+
+@pytest.mark.parametrize("spec", sorted(SPECS.glob("*.toml")), ids=lambda spec: spec.stem)
+def test_a_spec_whose_data_are_not_there_says_what_to_do(spec: Path, tmp_path: Path) -> None:
+    """Most people try a spec before they have put anything beside it."""
+    try:
+        build_space(read_spec(copied(spec.name, tmp_path)), tmp_path)
+    except AvttError as error:
+        said = str(error)
+        assert "Errno" not in said
+        assert re.search(r"; put it there, or name another$|pip install", said), said

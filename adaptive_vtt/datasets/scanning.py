@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from ..errors import InputError, unknown
-from ..utils.files import near_file
+from ..utils.files import instead
 from ..utils.image_files import read_image
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
@@ -24,7 +24,7 @@ R = TypeVar("R")
 def image_files(folder: Path) -> list[Path]:
     """The image files right in ``folder``, 2 before 10; raises InputError where it is none."""
     if not folder.is_dir():
-        raise InputError(f"{str(folder)!r} is no folder of images{near_file(folder)}")
+        raise InputError(f"{str(folder)!r} is no folder of images{instead(folder)}")
     found = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
     return sorted((path for path in found if _is_shown(path)), key=natural)
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, one_line
+from ..errors import InputError
 from ..models import Recorded
+from ..utils.files import why_unread
 from ..utils.tables import check_width, restored
 
 if TYPE_CHECKING:
@@ -27,4 +28,5 @@ def answers_table(path: Path) -> "pd.DataFrame":
         text = [c for c in written if c in table and not pd.api.types.is_numeric_dtype(table[c])]
         return table.drop(columns=text)
     except (OSError, ValueError, pd.errors.ParserError) as error:
-        raise InputError(f"{path}: cannot read recorded answers: {one_line(error)}") from None
+        why = why_unread(path, error)
+        raise InputError(f"{path}: cannot read recorded answers: {why}") from None

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TextIO
 
-from ..errors import InputError
+from ..errors import InputError, one_line
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -56,9 +56,25 @@ def near_file(path: Path) -> str:
     """Another file of that folder and ending that may have been meant, or ""."""
     if path.exists():
         return ""
-    beside = [file.name for file in path.parent.glob(f"*{path.suffix}")]
+    there = path.parent.glob(f"*{path.suffix}")
+    beside = [file.name for file in there if file.suffix == path.suffix]
     near = get_close_matches(path.name, beside, n=1, cutoff=0.3)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def why_unread(path: Path, error: BaseException) -> str:
+    """Why ``path`` could not be read, and what to do where it is not there, for a sentence that
+    names it."""
+    if not isinstance(error, OSError):
+        return one_line(error)
+    return f"{error.strerror or one_line(error)}{instead(path)}"
+
+
+def instead(path: Path) -> str:
+    """What to do about a file or folder that is not there, "" where it is."""
+    if path.exists():
+        return ""
+    return near_file(path) or "; put it there, or name another"
 
 
 def file_names(names: Iterable[str]) -> list[str]:

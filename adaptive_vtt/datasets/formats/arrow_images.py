@@ -13,9 +13,10 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError, one_line
+from ...errors import InputError
 from ...types import Image, Mask
 from ...utils.extras import pip_install
+from ...utils.files import why_unread
 from ...utils.image_files import as_mask, read_image
 from ...utils.image_headers import declared_size
 
@@ -158,7 +159,7 @@ def opened_arrow(path: Path) -> Any:
         except pyarrow.ArrowInvalid:  # the other of the two layouts
             return pyarrow.ipc.open_file(source).read_all()
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot read a table: {one_line(error)}") from None
+        raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
 
 
 @lru_cache(maxsize=64)
@@ -173,7 +174,7 @@ def parquet_file(path: Path) -> Any:
     try:
         return parquet.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot read a table: {one_line(error)}") from None
+        raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
 
 
 def imported(module: str, path: Path) -> Any:

@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...errors import InputError, one_line
+from ...errors import InputError
 from ...types import Box
+from ...utils.files import why_unread
 from ..boxed import BoxedDataset, Picture, from_pictures, show, within
 from ..scanning import Broken, Folder, choose, unreadable
 from .coco_masks import Outlines
@@ -101,7 +102,9 @@ def _content(path: Path, outlines: bool) -> dict[str, list[Any]]:
         with path.open(encoding="utf-8") as file:
             found = json.load(file, object_hook=None if outlines else bare)
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot read annotations as JSON: {one_line(error)}") from None
+        raise InputError(
+            f"{path}: cannot read annotations as JSON: {why_unread(path, error)}"
+        ) from None
     for part in PARTS:
         if not isinstance(found, dict) or not isinstance(found.get(part), list):
             raise InputError(f"{path}: expected lists {', '.join(PARTS)}, found no list {part!r}")

@@ -19,7 +19,7 @@ import pandas as pd
 
 from ...errors import InputError, one_line, unknown
 from ...types import UNKNOWN, Ask
-from ...utils.files import near_file
+from ...utils.files import instead
 from ...utils.image_files import MASK_THRESHOLD
 from ...utils.tables import check_columns
 from ..labels import one_per_class
@@ -241,7 +241,7 @@ def _splits(path: Path) -> dict[str, list[Path]]:
     if path.is_file():
         return {"": [path]}
     if not path.is_dir():
-        raise InputError(f"{path}: is neither a file nor a folder{near_file(path)}")
+        raise InputError(f"{path}: is neither a file nor a folder{instead(path)}")
     if (path / "dataset_dict.json").is_file():
         names = _told(path / "dataset_dict.json", "splits")
         return {name: _shards(_inside(path, name)) for name in names}

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...errors import InputError, one_line, unknown
 from ...types import Image
+from ...utils.files import why_unread
 from ...utils.image_files import MAX_PIXELS
 from ...utils.image_headers import declared_size
 from ...utils.tables import MOST_HEADER, check_columns, check_width
@@ -111,7 +112,7 @@ def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Ro
                     if row is not None:
                         yield row
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot read a table: {one_line(error)}") from None
+        raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
 
 
 def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Row]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from ...errors import InputError
+from ...utils.files import instead
 from ...utils.image_files import read_mask
 from ..scanning import Broken, each, image_files, unreadable
 from ..table import TableDataset, from_table
@@ -68,6 +69,8 @@ def from_isic(
 def _folder(top: Path, given: Path | str | None, pattern: str, what: str) -> Path:
     if given is not None:
         return top / given
+    if not top.is_dir():
+        raise InputError(f"{top}: is no folder{instead(top)}")
     found = sorted(path for path in top.glob(pattern) if path.is_dir())
     if len(found) != 1:
         names = ", ".join(repr(path.name) for path in found) or "none"

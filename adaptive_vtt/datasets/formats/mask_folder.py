@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from ...errors import InputError
+from ...utils.files import instead
 from ...utils.image_files import read_mask, read_size
 from ..scanning import Broken, choose, each, image_files, unreadable
 from ..table import TableDataset, from_table, same_size
@@ -88,11 +89,15 @@ def _folders(root: Path, images: Path | str | None, masks: Path | str | None) ->
         raise InputError(f"{root}: expected both images= and masks= or neither, got {given}= alone")
     if images is not None and masks is not None:
         return root / images, root / masks
+    if not root.is_dir():
+        raise InputError(f"{root}: is no folder{instead(root)}")
     for image_name, mask_name in LAYOUTS:
         if (root / image_name).is_dir() and (root / mask_name).is_dir():
             return root / image_name, root / mask_name
     layouts = ", ".join(f"{i!r} and {m!r}" for i, m in LAYOUTS)
-    raise InputError(f"{root}: expected folders of images and masks, one of {layouts}; found none")
+    raise InputError(
+        f"{root}: expected folders of images and masks, one of {layouts}; found none{instead(root)}"
+    )
 
 
 def _pairs(image_folder: Path, mask_folder: Path) -> list[_Pair]:

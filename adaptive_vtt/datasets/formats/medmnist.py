@@ -15,6 +15,7 @@ import pandas as pd
 
 from ...errors import InputError
 from ...types import UNKNOWN, Truths
+from ...utils.files import instead
 from ...utils.image_files import MAX_PIXELS
 from ..scanning import choose
 from ..table import TableDataset
@@ -119,7 +120,7 @@ def _find(path: Path, flag: str | None, size: int | None) -> tuple[Path, str]:
     if path.is_dir():
         path = path / (f"{name}.npz" if size in (None, 28) else f"{name}_{size}.npz")
     if not path.is_file():
-        raise InputError(f"medmnist: the file {str(path)!r} does not exist")
+        raise InputError(f"medmnist: the file {str(path)!r} does not exist{instead(path)}")
     return path, name
 
 

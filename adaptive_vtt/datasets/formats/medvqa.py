@@ -13,8 +13,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, one_line, unknown
+from ...errors import InputError, unknown
 from ...types import UNKNOWN, Ask
+from ...utils.files import why_unread
 from ..scanning import ENDINGS, Broken, Folder, choose, unreadable
 from ..vqa.medvqa_questions import NAMES, QUESTIONS, recognised
 from ..worded import WordedDataset
@@ -75,7 +76,7 @@ def _entries(path: Path) -> dict[str, list[dict[str, Any]]]:
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot read answers: {one_line(error)}") from None
+        raise InputError(f"{path}: cannot read answers: {why_unread(path, error)}") from None
     found: dict[str, list[dict[str, Any]]] = {}
     for place, entry in enumerate(table if isinstance(table, list) else [table]):
         labels = entry.get("Labels") if isinstance(entry, dict) else None

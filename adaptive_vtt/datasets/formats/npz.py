@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError, one_line
+from ...utils.files import why_unread
 
 MOST_BYTES = 2 * 2**30
 """Bytes to which a compressed array may unpack, unless more is allowed; a larger one is refused."""
@@ -127,7 +128,7 @@ def require(path: Path, keys: Sequence[str]) -> None:
             if not {f"{key}.npy" for key in keys} <= set(archive.namelist()):
                 raise missing(path, keys, archive)
     except (OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: cannot read an .npz file: {one_line(error)}") from None
+        raise InputError(f"{path}: cannot read an .npz file: {why_unread(path, error)}") from None
 
 
 def _content_start(path: Path, info: zipfile.ZipInfo) -> int:

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, one_line, unknown
+from ...errors import InputError, unknown
 from ...utils.extras import pip_install
-from ...utils.files import near_file
+from ...utils.files import why_unread
 from ...utils.tables import MOST_HEADER, check_columns, check_width, restored
 from ..labels import one_per_class
 from ..scanning import Broken, Folder, unreadable
@@ -133,7 +133,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
             keep_default_na=False,
         )
     except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        said = one_line(error) + near_file(path)
+        said = why_unread(path, error)
         if path.suffix.lower() in SPREADSHEETS:
             said += "; save the spreadsheet as CSV"
         raise InputError(f"{path}: cannot read a table of labels: {said}") from None
@@ -167,7 +167,9 @@ def _read_parquet(path: Path) -> pd.DataFrame:
             f"{path}: reading Parquet needs pyarrow: {pip_install('parquet')}"
         ) from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot read a table of labels: {one_line(error)}") from None
+        raise InputError(
+            f"{path}: cannot read a table of labels: {why_unread(path, error)}"
+        ) from None
     table = table.rename(columns=str)
     # text and empty cells, as from a CSV, so that both kinds of table mean the same
     return table.map(_text)

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...errors import InputError, one_line, unknown
 from ...types import UNKNOWN, Box
+from ...utils.files import instead
 from ..boxed import BoxedDataset, Picture, from_pictures, show, within
 from ..scanning import Broken, Folder, choose, natural, unreadable
 from .image_rows import Reading
@@ -65,7 +66,7 @@ def _listed(top: Path, split: str | None) -> list[str]:
     folder, lists = top / "Annotations", top / "ImageSets" / "Main"
     if split is None:
         if not folder.is_dir():
-            raise InputError(f"{str(folder)!r} is no folder of annotations")
+            raise InputError(f"{str(folder)!r} is no folder of annotations{instead(folder)}")
         return [path.stem for path in sorted(folder.glob("*.xml"), key=natural)]
     path = lists / f"{split}.txt"
     if not path.is_file():

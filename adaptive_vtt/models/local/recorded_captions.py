@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.base import Dataset
-from ...errors import InputError, one_line
+from ...errors import InputError
 from ...relations.base import Variant
 from ...types import IDENTITY, Answer, CallMode, Prompt, Unanswered
+from ...utils.files import why_unread
 from ...utils.tables import check_width, original
 from ..base import ModelDefaults
 
@@ -83,7 +84,9 @@ class RecordedCaptions(ModelDefaults):
                 table = pd.read_csv(file, dtype=str, keep_default_na=False)
                 table["sample"] = table["sample"].map(original)  # captions are words as they are
         except (OSError, ValueError, pd.errors.ParserError) as error:
-            raise InputError(f"{file}: cannot read recorded captions: {one_line(error)}") from None
+            raise InputError(
+                f"{file}: cannot read recorded captions: {why_unread(file, error)}"
+            ) from None
         return cls(table, name=name or file.stem, where=str(file))
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
