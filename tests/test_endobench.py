@@ -31,7 +31,7 @@ from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.report import render
 from adaptive_vtt.report.beside import published_tables
 from adaptive_vtt.report.endobench_physicians import baseline, clopper_pearson
-from adaptive_vtt.report.endobench_published import accuracies, compare, counts
+from adaptive_vtt.report.endobench_published import accuracies, column_of, compare, counts
 from adaptive_vtt.report.section import percent
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Ask
@@ -286,6 +286,8 @@ def test_image_level_accuracies_are_what_the_tasks_left_add_up_to() -> None:
     np.testing.assert_allclose(whole["image-level"].drop("Physician", errors="ignore"), expected)
     assert round(100 * table.loc["Gemini-2.5-Pro", "image-level"], 2) == 47.98
     assert np.isnan(table.loc["Physician", "image-level"])  # they had other questions
+    assert column_of("granularity", "image-level") == "image-level"
+    assert column_of("prompt", "image-level") == ""  # has Region Selection's questions, too
 
 
 # -- physicians -------------------------------------------------------------------------
