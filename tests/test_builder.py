@@ -14,6 +14,7 @@ from adaptive_vtt.datasets.vqa.boxes import distractors, shared
 from adaptive_vtt.datasets.vqa.question_building import Built, build, choose, write_tsv
 from adaptive_vtt.datasets.vqa.question_making import MANY
 from adaptive_vtt.datasets.vqa.selection import k_centre
+from adaptive_vtt.datasets.vqa.taxonomy import GRANULARITIES
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations.visual_prompts import COLOURS, regions
 from adaptive_vtt.types import Sample
@@ -151,6 +152,10 @@ def test_what_is_written_can_be_read(built: list[Built], tmp_path: Path) -> None
     assert len(dataset) == len(built)
     prompts = dict.fromkeys(dataset.metadata_values("prompt").tolist())
     assert set(prompts) == {"image-level", "box", "contour", "multi", "coordinate"}
+    levels = dataset.metadata_values("granularity")
+    assert set(levels.tolist()) == set(GRANULARITIES)  # our words of several regions are told apart
+    selected = dataset.metadata_values("task") == "Region Selection"
+    assert set(levels[selected].tolist()) == {"multi-box"}
     for k in (0, len(built) // 2, len(built) - 1):
         sample, one = dataset.sample(k), built[k]
         (task,) = sample.truth

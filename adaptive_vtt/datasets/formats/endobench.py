@@ -21,13 +21,16 @@ import pandas as pd
 from ...errors import InputError, unknown
 from ...types import UNKNOWN, Ask, Image
 from ..scanning import Broken, choose
-from ..vqa.taxonomy import TASKS, category_of, named, task_names, visual_prompt
+from ..vqa.taxonomy import TASKS, category_of, granularity, named, task_names, visual_prompt
 from ..worded import WordedDataset
 from .image_rows import Reading, Row, Stored, parquet_rows, tsv_rows
 
 NEEDED = ("index", "question", "task", "answer")
-GROUPS = ("category", "task", "subtask", "scene", "dataset", "prompt", "options")
-"""The metadata: ``options`` is how many there are, ``prompt`` the visual prompt."""
+GROUPS = ("category", "task", "subtask", "scene", "dataset", "prompt", "granularity", "options")
+"""The metadata: ``options`` is how many there are, ``prompt`` how a question points at a region,
+``granularity`` what is drawn into its image (both: ``taxonomy``)."""
+SHOWN = ("category", "task", "subtask", "scene", "prompt")
+"""Those that the question GP is told by value."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,7 @@ def _question(row: Row, seen: set[str]) -> _Question:
         named(cells.get("scene", "")),
         cells.get("dataset", ""),
         visual_prompt(task, subtask),
+        granularity(task, subtask, cells["question"]),
         count,
     )
     return _Question(
@@ -168,9 +172,8 @@ def _tasks_in(rows: Sequence[_Question]) -> list[str]:
 
 
 def _features(metadata: pd.DataFrame) -> npt.NDArray[np.float64]:
-    """n x d: one column per value of each group, and 1 - 1 / options, the error of guessing."""
-    groups = metadata[[g for g in GROUPS if g not in ("options", "dataset")]]
-    shown = pd.get_dummies(groups, dtype=float).to_numpy()
+    """n x d: one column per value of each of SHOWN, and 1 - 1 / options, the error of guessing."""
+    shown = pd.get_dummies(metadata[list(SHOWN)], dtype=float).to_numpy()
     return np.column_stack([shown, 1 - 1 / metadata["options"].to_numpy(float)])
 
 

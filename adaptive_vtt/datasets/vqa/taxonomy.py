@@ -122,11 +122,26 @@ PROMPTS: Mapping[str, str] = MappingProxyType(
 )
 """The visual prompts of Region Recognition, and the subtask each is.
 
-The text names five granularities: image-level, box, contour, multi-box and multi-contour. The
-table of results has four columns instead, these subtasks: "Mul" is multi-box and multi-contour
-together, "Coor" draws nothing (image-level by what is seen), and image-level has no column, as it
-is all other tasks; Region Selection, which draws four boxes, is a task of its own.
+These are the four columns of Table 3: how a question points at the region that it is about.
 """
+
+GRANULARITIES: Mapping[str, int | None] = MappingProxyType(
+    {IMAGE_LEVEL: 5521, "box": 433, "contour": 182, "multi-box": None, "multi-contour": None}
+)
+"""The five levels that the text names, and how many questions each has (None: not published).
+
+They tell what is drawn into the image, the columns of Table 3 how a question points; of the
+figure by five levels (Figure 8) no numbers are printed. "Box" and "Cont" are levels. "Mul" is
+either of the two of several regions, which the words of its questions tell apart. "Coor" draws
+nothing, so its questions are image-level. Region Selection, a task of its own that Table 3 does
+not have, draws four boxes: multi-box. So multi-box and multi-contour have 433 + 263 questions
+together, and image-level has all but these, Box and Cont: 6,832 - 433 - 182 - 263 - 433.
+"""
+SEVERAL = "multi-region"
+"""The granularity of a question about several regions that names neither boxes nor contours."""
+_SAYS_BOX = re.compile(r"\b(box(es|ed)?|rectang\w+|squares?)\b")
+_SAYS_CONTOUR = re.compile(r"\b(contour\w*|outlines?)\b")
+"""Not "outlined": a region can be outlined by a rectangle."""
 
 _OTHERWISE = MappingProxyType(
     {
@@ -177,6 +192,18 @@ def visual_prompt(task: str, subtask: str) -> str:
             if prompt in subtask.lower():
                 return prompt
     return IMAGE_LEVEL
+
+
+def granularity(task: str, subtask: str, question: str) -> str:
+    """What is drawn into a question's image: one of GRANULARITIES, or SEVERAL."""
+    if task == "Region Selection":
+        return "multi-box"
+    prompt = visual_prompt(task, subtask)
+    if prompt == "multi":
+        said = question.lower()
+        boxes, contours = bool(_SAYS_BOX.search(said)), bool(_SAYS_CONTOUR.search(said))
+        return SEVERAL if boxes == contours else "multi-box" if boxes else "multi-contour"
+    return prompt if prompt in GRANULARITIES else IMAGE_LEVEL
 
 
 def category_of(task: str) -> str:
