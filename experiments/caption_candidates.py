@@ -1,19 +1,20 @@
 """What it changes that an audit's candidates are fixed before the caption, the paper's after it.
 
 REIC locates what the caption names and then chooses follow-ups; an audit here chooses them from
-what the detector found, before anything is asked (``relations/reic.py``). Both are judged alike,
-by what the caption names. docs/papers.md says when candidates after the caption would be valid.
+what the detector found, or from what a caption recorded beforehand names where a box bears that
+name, before anything is asked (``relations/reic.py``). All are judged alike, by what the caption
+names. docs/papers.md says when candidates after the caption would be valid.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
+from adaptive_vtt.captions.recorded import RecordedNaming
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
-from adaptive_vtt.relations.reic import KINDS, Reduced
+from adaptive_vtt.relations.reic import KINDS, Naming, Reduced
 
 from .caption_verdicts import Bench
 from .reic_scheme import Step, judge
@@ -26,27 +27,42 @@ def before_and_after(
 ) -> pd.DataFrame:
     """What follow-ups do to the objects named, and how many break a rule; a row per relation and
     way. ``steps``: of the paper's scheme, on the same boxes."""
+    said = {detected.sample_id(step.sample): str(step.heard.answer) for step in steps}
+    recorded = RecordedNaming(said, oracle.reader, oracle.same)
     ways = {
         "before the caption": list(presumed(bench, detected, oracle, steps)),
+        "by recorded captions": list(presumed(bench, detected, oracle, steps, recorded)),
         "after the caption": steps,
     }
-    return pd.DataFrame(
-        [
+    return together(
+        pd.DataFrame(
             {"relation": kind, "candidates": way, **_counts(found, kind)}
             for kind in KINDS
             for way, found in ways.items()
-        ]
+        )
     )
 
 
+def together(counted: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``before_and_after``, of several seeds, added up by relation and way."""
+    counts = [*STATUSES, "follow-ups", "violations"]
+    found = counted.groupby(["relation", "candidates"], sort=False)[counts].sum().reset_index()
+    share = 100 * found["violations"] / found["follow-ups"].where(found["follow-ups"] > 0)
+    return found.assign(**{"per cent": share.round(1)})
+
+
 def presumed(
-    bench: Bench, detected: Dataset, oracle: ReducedCaptions, steps: Iterable[Step]
+    bench: Bench,
+    detected: Dataset,
+    oracle: ReducedCaptions,
+    steps: Iterable[Step],
+    naming: Naming | None = None,
 ) -> Iterator[Step]:
-    """For each step the candidate of the same image, relation and rank that an audit has; none
-    where it has fewer."""
+    """For each step the candidate of the same image, relation and rank that an audit has (with
+    ``naming``, where there is any); none where it has fewer."""
     for step in steps:
         sample = detected.sample(step.sample)
-        every = Reduced(step.kind).candidates(sample)
+        every = Reduced(step.kind, naming=naming).candidates(sample)
         if step.rank <= len(every):
             reduction = every[step.rank - 1]
             caption = bench.captioner.caption(reduction.image(sample.require_image()))
@@ -54,13 +70,11 @@ def presumed(
             yield replace(step, reduction=reduction, caption=caption, outcome=outcome)
 
 
-def _counts(steps: list[Step], kind: str) -> dict[str, Any]:
+def _counts(steps: list[Step], kind: str) -> dict[str, int]:
     own = [step for step in steps if step.kind == kind]
     status = [each["status"] for step in own for each in step.objects]
-    broken = sum(bool(step.violations) for step in own)
     return {
         **{each: status.count(each) for each in STATUSES},
         "follow-ups": len(own),
-        "violations": broken,
-        "per cent": round(100 * broken / len(own), 1) if own else None,
+        "violations": sum(bool(step.violations) for step in own),
     }

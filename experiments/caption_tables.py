@@ -20,6 +20,9 @@ The paper is Metamorphic Testing of Image Captioning Systems via Image-Level Red
 - Candidates before and after the caption: see ``caption_candidates.py``.
 - Table VIII: seconds on one thread, see ``caption_seconds.py``.
 
+Tables I and VI and the candidates count ``--seeds`` seeds together, the others are of the first;
+``--cheap`` leaves those out.
+
 Columns "paper: ..." have the least and the most of the paper's captioners and sets of photographs.
 
 Words are compared by number, last words and, where ``--wordnet`` or $WNSEARCHDIR names its
@@ -29,6 +32,8 @@ folder, by WordNet; vectors count where they are installed.
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import cv2
@@ -47,7 +52,7 @@ from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.parts import describe_part
 
-from .caption_candidates import before_and_after
+from .caption_candidates import before_and_after, together
 from .caption_detectors import add_detector, drawn, real_detector
 from .caption_rivals import table_2
 from .caption_seconds import seconds
@@ -56,6 +61,9 @@ from .reic_beside import beside
 from .reic_scheme import Step, distinct, scheme
 
 TYPES = "Table VI: true positives by type"
+CANDIDATES = "Candidates before and after the caption"
+OMISSION = 0.1
+"""Share of the things in a picture that its captions leave out, unless another is given."""
 
 # -- what is audited -------------------------------------------------------------------
 
@@ -193,35 +201,73 @@ def table_4(settings: dict[str, list[Step]], same: Same) -> pd.DataFrame:
 # -- the run ---------------------------------------------------------------------------
 
 
-def tables(
-    count: int, timed: int, same: Same, seed: int, real: Described | None = None
-) -> dict[str, pd.DataFrame]:
-    """All of them, by title."""
-    dataset = scenes(count, seed=seed)
-    bench = Bench(dataset, Remembered(TemplateCaptioner(seed=seed)))
-    oracle = ReducedCaptions(language.reader(), same)
-    settings = {
-        "REIC": list(scheme(dataset, bench.captioner, oracle, seed=seed)),
-        "Setting-1": list(scheme(dataset, bench.captioner, oracle, by_ambiguity=False, seed=seed)),
-        "Setting-2": list(scheme(dataset, bench.captioner, oracle, by_diversity=False, seed=seed)),
-    }
-    steps = settings["REIC"]
-    frame = verdicts(steps, bench.truths(steps))
+@dataclass(frozen=True)
+class Run:
+    """REIC's scheme on the scenes and the captioner of one seed, with exact boxes."""
+
+    dataset: Dataset
+    bench: Bench
+    oracle: ReducedCaptions
+    seed: int
+
+    @classmethod
+    def of(cls, count: int, same: Same, seed: int, omission: float = OMISSION) -> "Run":
+        dataset = scenes(count, seed=seed)
+        bench = Bench(dataset, Remembered(TemplateCaptioner(seed=seed, omission=omission)))
+        return cls(dataset, bench, ReducedCaptions(language.reader(), same), seed)
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """All follow-ups that REIC asks about."""
+        return self.without()
+
+    def without(self, **score: bool) -> list[Step]:
+        """Those without a score: by_ambiguity=False or by_diversity=False."""
+        captioner = self.bench.captioner
+        return list(scheme(self.dataset, captioner, self.oracle, seed=self.seed, **score))
+
+    @cached_property
+    def verdicts(self) -> pd.DataFrame:
+        """What is reported and what is wrong, with cases that no other seed has."""
+        found = verdicts(self.steps, self.bench.truths(self.steps))
+        return found.assign(case=f"seed {self.seed}: " + found["case"])
+
+    def candidates(self) -> pd.DataFrame:
+        """Candidates before and after the caption."""
+        return before_and_after(self.bench, self.dataset, self.oracle, self.steps)
+
+
+def cheap_tables(runs: Sequence[Run]) -> dict[str, pd.DataFrame]:
+    """Tables I and VI, and candidates before and after the caption: counts of all runs."""
+    frame = pd.concat([run.verdicts for run in runs])
     types = {title: table.reset_index() for title, table in table_6(frame).items()}
     types[TYPES] = beside("VI", types[TYPES])
+    return {
+        "Table I: verdicts, exact boxes": beside("I", table_1(frame)),
+        **types,
+        CANDIDATES: together(pd.concat([run.candidates() for run in runs])),
+    }
+
+
+def costly_tables(run: Run, timed: int, real: Described | None = None) -> dict[str, pd.DataFrame]:
+    """The others, of one run. ``timed``: images whose seconds are taken; ``real``: a detector."""
+    dataset, bench, same, seed = run.dataset, run.bench, run.oracle.same, run.seed
+    settings = {
+        "REIC": run.steps,
+        "Setting-1": run.without(by_ambiguity=False),
+        "Setting-2": run.without(by_diversity=False),
+    }
     ambiguous, alike = (
         table_3(_only(settings, "Setting-1")),
         table_4(_only(settings, "Setting-2"), same),
     )
     parts = table_5(bench, drawn(dataset, seed, real), same, seed)
+    others = table_2(bench, run.verdicts, run.steps, same, seed)
     return {
-        "Table I: verdicts, exact boxes": beside("I", table_1(frame)),
-        "Table II: other methods": beside("II", table_2(bench, frame, steps, same, seed)),
-        **types,
+        "Table II: other methods": beside("II", others),
         "Table III: without the ambiguity score": beside("III", ambiguous),
         "Table IV: without the diversity score": beside("IV", alike),
         "Table V: without each part": beside("V", parts),
-        "Candidates before and after the caption": before_and_after(bench, dataset, oracle, steps),
         "Table VIII: seconds": seconds(timed, same, seed),
     }
 
@@ -234,7 +280,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenes", type=int, default=300)
     parser.add_argument("--quick", action="store_true", help="few scenes")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=1,
+        help="count so many seeds together in Tables I, VI and candidates (1)",
+    )
+    parser.add_argument("--cheap", action="store_true", help="the tables that count all seeds")
+    parser.add_argument(
+        "--omission", type=float, default=OMISSION, help="share of things that captions leave out"
+    )
     parser.add_argument("--wordnet", type=Path, help="the folder of WordNet's database")
     add_detector(parser)
     parser.add_argument("--json", type=Path, help="also write the tables to this file")
@@ -243,8 +299,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     same = language.same(wordnet=options.wordnet)
     print(f"words: {describe_part(same)}")
     count, timed = (2, 1) if options.quick else (options.scenes, 20)
-    real = real_detector(options)
-    found = tables(count, timed, same, options.seed, real)
+    runs = [
+        Run.of(count, same, options.seed + place, options.omission)
+        for place in range(options.seeds)
+    ]
+    found = cheap_tables(runs)
+    if not options.cheap:
+        found |= costly_tables(runs[0], timed, real_detector(options))
     for title, frame in found.items():
         print(f"\n{title}\n{frame.astype(object).fillna('').to_string(index=False)}", flush=True)
     if options.json:

@@ -2,11 +2,13 @@
 
 from types import MappingProxyType
 
+import pandas as pd
 import pytest
 
 from adaptive_vtt.captions import language
+from adaptive_vtt.captions.recorded import RecordedNaming
 from adaptive_vtt.datasets.synthetic.scenes import scenes
-from adaptive_vtt.experiments.caption_candidates import before_and_after, presumed
+from adaptive_vtt.experiments.caption_candidates import before_and_after, presumed, together
 from adaptive_vtt.experiments.caption_rivals import Pair, edited, faults, table_2
 from adaptive_vtt.experiments.caption_verdicts import Bench, Remembered, verdicts
 from adaptive_vtt.experiments.reic_scheme import scheme
@@ -75,8 +77,23 @@ def test_candidates_before_the_caption_are_those_of_an_audit() -> None:
         assert other.reduction == Reduced("crop").reduction(sample, step.rank)
         assert (other.sample, other.rank, other.heard) == (step.sample, step.rank, step.heard)
     rows = before_and_after(of, SCENES, oracle, steps)
-    assert rows["follow-ups"].tolist()[:2] == [len(steps)] * 2
-    assert rows["violations"].tolist()[:2] == [
+    before, recorded, after = (rows[rows["relation"] == "crop"].iloc[k] for k in range(3))
+    assert before["follow-ups"] == recorded["follow-ups"] == after["follow-ups"] == len(steps)
+    assert [before["violations"], after["violations"]] == [
         sum(bool(each.violations) for each in found) for found in (made, steps)
     ]
-    assert rows["per cent"].isna().sum() == 4  # no stretch, no rotation
+    assert rows["per cent"].isna().sum() == 6  # no stretch, no rotation
+    twice = together(pd.concat([rows, rows]))
+    assert twice["violations"].tolist() == (2 * rows["violations"]).tolist()
+    assert twice["per cent"].equals(rows["per cent"])
+
+
+def test_recorded_captions_whose_things_are_all_boxed_choose_as_the_paper_does() -> None:
+    """Rotations of a captioner whose every name a box bears: REIC's own, one by one."""
+    of, oracle = bench(omission=0.4), ReducedCaptions()
+    steps = [step for step in scheme(SCENES, of.captioner, oracle) if step.kind == "rotate"]
+    said = {SCENES.sample_id(step.sample): str(step.heard.answer) for step in steps}
+    made = presumed(of, SCENES, oracle, steps, RecordedNaming(said))
+    assert [step.reduction for step in made] == [step.reduction for step in steps]
+    others = presumed(of, SCENES, oracle, steps)
+    assert [step.reduction for step in others] != [step.reduction for step in steps]

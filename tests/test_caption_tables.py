@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from adaptive_vtt.captions import language
 from adaptive_vtt.datasets.synthetic.scenery.vocabulary import TAKEN_FOR, WORDS
 from adaptive_vtt.datasets.synthetic.scenes import scenes
 from adaptive_vtt.datasets.table import TableDataset
@@ -381,6 +382,19 @@ def test_a_watch_takes_off_the_models_time(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 # -- the run ---------------------------------------------------------------------------
+
+
+def test_seeds_are_counted_together() -> None:
+    same = language.same()
+    runs = [caption_tables.Run.of(1, same, seed) for seed in (0, 1)]
+    both, *each = (caption_tables.cheap_tables(of) for of in (runs, runs[:1], runs[1:]))
+    for title, columns in (
+        ("Table I: verdicts, exact boxes", ["TP", "FN", "FP", "TN"]),
+        (caption_tables.TYPES, list(KINDS)),
+        (caption_tables.CANDIDATES, ["retained", "disappeared", "follow-ups"]),
+    ):
+        summed = sum(found[title][columns].to_numpy() for found in each)
+        assert both[title][columns].to_numpy().tolist() == np.asarray(summed).tolist()
 
 
 @pytest.mark.slow

@@ -97,6 +97,7 @@ _EXAMPLES: dict[str, Any] = {
     "audit.budget": 500,
     "audit.seed": 1,
     "calls_per_minute": 60.0,
+    "captions": "captions.csv",
     "class_column": "diagnosis",
     "class_names": {"polyp": "LABEL_1"},
     "command": "./my-model",

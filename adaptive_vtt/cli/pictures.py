@@ -11,6 +11,10 @@ def pictures(
         Path, typer.Argument(help="Whose questions: nothing is asked.", metavar="SPEC.toml")
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder to write into; new, or empty.")],
+    sources: Annotated[
+        bool,
+        typer.Option("--sources", help="Only the images as they are: for captions in \\[space]."),
+    ] = False,
 ) -> None:
     """Write every picture an audit may ask about, with a table for a model's answers.
 
@@ -23,11 +27,12 @@ def pictures(
     from ..spec import read_spec
     from ..spec.building import build_space
 
-    space = build_space(read_spec(spec), spec.parent)
+    read = read_spec(spec)
+    if sources:  # captions of these may be what space.captions is to name
+        read = read.model_copy(update={"space": read.space.model_copy(update={"captions": None})})
+    space = build_space(read, spec.parent)
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("writing pictures", total=count_pictures(space))
-        written = write_pictures(space, out, lambda: bar.advance(task))
-    typer.echo(
-        f"wrote {out}: {written} pictures; fill in {out / TABLE}, and name it as model.answers "
-        "with kind = 'recorded'"
-    )
+        task = bar.add_task("writing pictures", total=count_pictures(space, sources=sources))
+        written = write_pictures(space, out, lambda: bar.advance(task), sources=sources)
+    use = "space.captions" if sources else "model.answers with kind = 'recorded'"
+    typer.echo(f"wrote {out}: {written} pictures; fill in {out / TABLE}, and name it as {use}")

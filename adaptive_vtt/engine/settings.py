@@ -111,9 +111,11 @@ def _other_audit(facts: Facts, space: QuestionSpace, settings: Mapping[str, Any]
     """What makes it another audit, in words."""
     then = facts.space
     if then.fingerprint != space.fingerprint:
+        alike = (then.dataset, then.size) == (space.dataset.name, space.size)
+        changed = ": other images, truths, boxes, or options of relations" if alike else ""
         return (
             f"journal: belongs to another space: {then.dataset!r} with {then.size} "
-            f"questions, not {space.dataset.name!r} with {space.size}"
+            f"questions, not {space.dataset.name!r} with {space.size}{changed}"
         )
     for name, value in settings.items():
         before, now = facts.begun_with.get(name), without_ids(value)

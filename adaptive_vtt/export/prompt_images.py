@@ -24,33 +24,39 @@ Shown = tuple[str, str, int, Image, str]
 """Sample, relation, severity, picture, and what is said of it beside the questions."""
 
 
-def count_pictures(space: QuestionSpace) -> int:
+def count_pictures(space: QuestionSpace, *, sources: bool = False) -> int:
     """Number of pictures, at most: the follow-ups, and, where the oracle asks about sources, the
-    source images and their versions."""
+    source images and their versions. ``sources``: of the source images alone."""
     oracle = space.oracle
+    if sources:
+        return len(space.dataset)
     if not oracle.needs_source:
         return space.images
     return space.images + (1 + oracle.most_versions(space.dataset)) * len(space.dataset)
 
 
 def write_pictures(
-    space: QuestionSpace, out: Path, advance: Callable[[], object] = lambda: None
+    space: QuestionSpace,
+    out: Path,
+    advance: Callable[[], object] = lambda: None,
+    *,
+    sources: bool = False,
 ) -> int:
     """Writes every picture into ``out``/images, and ``out``/answers.csv with a row for each:
     sample, relation, severity, file, words (what is to be said of it beside the questions, where
     anything is), and an empty column per concept. How many were written.
 
-    ``out`` must be new, or empty; it is there whole or
+    ``sources``: the source images alone. ``out`` must be new, or empty; it is there whole or
     not at all. Raises InputError for more than MOST pictures, and samples without images.
     """
     if not space.dataset.has_images:
         raise InputError(f"pictures: dataset {space.dataset.name!r} has no images")
-    if count_pictures(space) > MOST:
-        raise InputError(f"pictures: expected at most {MOST}, got {count_pictures(space)}")
+    if (count := count_pictures(space, sources=sources)) > MOST:
+        raise InputError(f"pictures: expected at most {MOST}, got {count}")
     rows: list[tuple[str, str, int]] = []
     words: list[str] = []
     with whole_folder(out) as folder:
-        for sample, relation, severity, image, said in _every(space):
+        for sample, relation, severity, image, said in (_sources if sources else _every)(space):
             rows.append((sample, relation, severity))
             words.append(said)
             write_bytes(folder / "images" / f"{len(rows)}.png", png(image))
@@ -63,6 +69,13 @@ def write_pictures(
         table = table.assign(**dict.fromkeys(space.asked, ""))
         write_text(folder / TABLE, csv_text(table))
     return len(rows)
+
+
+def _sources(space: QuestionSpace) -> Iterator[Shown]:
+    for index in range(len(space.dataset)):
+        sample = space.dataset.sample(index)
+        if sample.image is not None:
+            yield sample.id, IDENTITY, 0, sample.image, ""
 
 
 def _every(space: QuestionSpace) -> Iterator[Shown]:

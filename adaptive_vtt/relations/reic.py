@@ -2,19 +2,21 @@
 
 Source: Metamorphic Testing of Image Captioning Systems via Image-Level Reduction (TSE 2024),
 sections IV-C and IV-D. All candidates of an image are enumerated, and of these the best few
-by REIC's own scores are kept, best first, with what a detector found standing in for the
-objects of a caption: so the follow-ups of an image are known before anything is asked, and
-severities 1 to 3 are those that REIC would ask about if the caption named what was detected.
+by REIC's own scores are kept, best first. The objects that scores count must be known before
+anything is asked: they are those that a caption recorded beforehand names, where there are such
+captions (``Naming``), and else all that a detector found, so that severities 1 to 3 are those that
+REIC would ask about if the caption named what was detected.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
 from ..errors import InputError
-from ..types import CAPTION, Box, FollowUp, Mask, Sample
+from ..types import CAPTION, Box, FollowUp, Sample
 from ..utils.boxes import mask_of
 from ..utils.random_streams import generator
 from .base import LabelPreserving, RelationDefaults
@@ -43,24 +45,43 @@ FOLLOW_UPS = 12
 60."""
 
 
+Objects = tuple[tuple[Box, ...], ...]
+"""The boxes of each object of an image."""
+
+
+class Naming(Protocol):
+    """What was said of images before the audit; the same whatever is asked in it."""
+
+    @property
+    def describe(self) -> str:
+        """What was said, and how it is read: by a hash that differs where either does."""
+
+    def objects(self, sample_id: str, boxes: Sequence[Box]) -> Objects:
+        """Those of a sample's boxes that bear the name of an object, for each object that was
+        named; objects without any are left out."""
+
+
 @dataclass(frozen=True)
 class Reduced(LabelPreserving):
-    """One kind of reduction. ``by_ambiguity`` and ``by_diversity``: see captions.select.
+    """One kind of reduction. ``by_ambiguity`` and ``by_diversity``: see reic_selection.select.
 
-    ``details`` of a follow-up: the ``reduction`` itself.
+    ``naming``: says the objects that follow-ups are chosen by; without it, and for images of which
+    it names nothing that a box bears, these are all that was detected. ``details`` of a
+    follow-up: the ``reduction`` itself.
     """
 
     kind: str
     follow_ups: int = FOLLOW_UPS
     by_ambiguity: bool = True
     by_diversity: bool = True
+    naming: Naming | None = field(default=None, repr=False)
 
     reduces = True  # what is in view of the source stays; see oracles.ReducedCaptions
 
     @property
     def describe(self) -> str:
         """The options, on which the follow-ups depend."""
-        return repr(self)
+        return repr(self) if self.naming is None else f"{self!r} by {self.naming.describe}"
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -86,6 +107,11 @@ class Reduced(LabelPreserving):
         height, width = sample.image.shape[:2]
         return _chosen(self, sample.id, height, width, sample.boxes)
 
+    def objects(self, sample_id: str, boxes: Sequence[Box]) -> Objects:
+        """What the follow-ups of a sample are chosen by."""
+        named = () if self.naming is None else self.naming.objects(sample_id, boxes)
+        return named or detected(boxes)
+
     def reduction(self, sample: Sample, severity: int) -> Crop | Stretch | Rotate:
         """That of a severity: the last one there is where there are fewer, and the source
         itself where it is too small to be reduced, by a pixel or two."""
@@ -107,10 +133,12 @@ def _chosen(
     relation: Reduced, sample_id: str, height: int, width: int, boxes: tuple[Box, ...]
 ) -> Reductions:
     rng = generator(0, f"reic {relation.kind} {sample_id}")
-    every = enumerated(relation.kind, height, width, boxes, rng)
+    objects = relation.objects(sample_id, boxes)
+    counted = [box for box in boxes if any(box in own for own in objects)]
+    every = enumerated(relation.kind, height, width, counted, rng)
     if not every:  # too small to be reduced
         return (Crop(0, 0, width, height),)
-    masks = presumed(boxes, height, width)
+    masks = [mask for own in objects if (mask := mask_of(own, height, width)).any()]
     shares = visible_shares(masks, every) if masks else np.zeros((0, len(every)))
     places = select(
         ambiguity(counts(shares)),
@@ -135,16 +163,21 @@ def enumerated(
     return stretches(height, width, rng) if kind == "stretch" else rotations()
 
 
-def presumed(boxes: Sequence[Box], height: int, width: int) -> list[Mask]:
-    """The masks (H x W) of what was detected: one per label, or per box without one."""
-    labels = dict.fromkeys(b.label or f"box {k}" for k, b in enumerate(boxes))
-    groups = [[b for k, b in enumerate(boxes) if (b.label or f"box {k}") == n] for n in labels]
-    masks = (mask_of(group, height, width) for group in groups)
-    return [mask for mask in masks if mask.any()]
+def detected(boxes: Sequence[Box]) -> Objects:
+    """What was detected: an object per label, and per box without one."""
+    labels = [box.label or f"box {place}" for place, box in enumerate(boxes)]
+    return tuple(
+        tuple(box for box, label in zip(boxes, labels, strict=True) if label == own)
+        for own in dict.fromkeys(labels)
+    )
 
 
 def relations(
-    *, follow_ups: int = FOLLOW_UPS, by_ambiguity: bool = True, by_diversity: bool = True
+    *,
+    follow_ups: int = FOLLOW_UPS,
+    by_ambiguity: bool = True,
+    by_diversity: bool = True,
+    naming: Naming | None = None,
 ) -> list[RelationDefaults]:
     """All three; raises InputError for a number of follow-ups that there cannot be."""
     if not 1 <= follow_ups <= len(rotations()):
@@ -152,4 +185,4 @@ def relations(
             f"reic: expected 1 to {len(rotations())} follow-ups per image and relation, got "
             f"{follow_ups}"
         )
-    return [Reduced(kind, follow_ups, by_ambiguity, by_diversity) for kind in KINDS]
+    return [Reduced(kind, follow_ups, by_ambiguity, by_diversity, naming) for kind in KINDS]

@@ -79,6 +79,11 @@ class SpaceSpec(Section):
     by_diversity: bool | None = Field(
         None, description="reic: prefer candidates that show different parts (true)"
     )
+    captions: str | None = Field(
+        None,
+        description="reic: captions of the images, recorded beforehand, CSV or JSON with sample "
+        "and caption: candidates are chosen by what these name (default: all that is detected)",
+    )
     choices: int | None = Field(
         None, description="rome: objects of an image to remove, one at a time (3)", ge=1
     )

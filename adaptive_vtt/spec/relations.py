@@ -9,7 +9,7 @@ from ..relations import RelationDefaults, make, resolve, transformed
 from .audit import MedTestSpec, SpaceSpec
 
 _OPTIONS = {
-    "reic": ("follow_ups", "by_ambiguity", "by_diversity"),
+    "reic": ("follow_ups", "by_ambiguity", "by_diversity", "captions"),
     "rome": ("choices",),
     "metaic": ("cut_outs",),
 }
@@ -37,7 +37,7 @@ def build_relations(section: SpaceSpec, dataset: Dataset, base: Path) -> list[Re
             continue
         fields = {field: options.pop(field) for field in _OPTIONS.get(name, ()) if field in options}
         given = {**fields, **(section.options or {}).get(name, {})}
-        found += make(name, _with_cut_outs(given, dataset) if name == "metaic" else given, base)
+        found += make(name, _completed(name, given, dataset, base), base)
     found += [transformed(**each.given(), base=base) for each in section.transforms or ()]
     for name in sorted(options):
         raise InputError(f"space.{name}: none of relations {section.relations} has this option")
@@ -46,6 +46,25 @@ def build_relations(section: SpaceSpec, dataset: Dataset, base: Path) -> list[Re
             f"space.options: expected some of relations {section.relations}, got {name!r}"
         )
     return resolve(found)
+
+
+def _completed(name: str, options: dict[str, Any], dataset: Dataset, base: Path) -> dict[str, Any]:
+    """The options of a relation, with what the dataset and files say in place of their names."""
+    if name == "metaic":
+        return _with_cut_outs(options, dataset)
+    return _with_naming(options, dataset, base) if name == "reic" else options
+
+
+def _with_naming(options: dict[str, Any], dataset: Dataset, base: Path) -> dict[str, Any]:
+    """REIC's options, with the objects that captions in a file name."""
+    if "captions" not in options:
+        return options
+    from ..captions.recorded import RecordedNaming
+    from ..models.local.recorded_captions import source_captions
+
+    samples = [dataset.sample_id(index) for index in range(len(dataset))]
+    captions = source_captions(base / options.pop("captions"), samples)
+    return {**options, "naming": RecordedNaming(captions)}
 
 
 def _with_cut_outs(options: dict[str, Any], dataset: Dataset) -> dict[str, Any]:

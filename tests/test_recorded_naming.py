@@ -1,0 +1,259 @@
+"""REIC's follow-ups by captions that were recorded beforehand: fixed before anything is asked."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import cv2
+import numpy as np
+import pandas as pd
+import pytest
+from captioned import SCENES, faulty
+from command_line import run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adaptive_vtt import QuestionSpace, Versus
+from adaptive_vtt.captions.recorded import RecordedNaming
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles import ReducedCaptions
+from adaptive_vtt.relations import reic
+from adaptive_vtt.types import Box, Image, Sample
+
+DOG, CAT = Box("dog", 5, 5, 25, 25), Box("cat", 10, 0, 120, 60)
+"""On 80 x 120 pixels: a small one, and one that takes up 69 % of them."""
+
+
+def sample(*boxes: Box, name: str = "a") -> Sample:
+    return Sample(name, np.zeros((80, 120, 3), np.uint8), {}, boxes=boxes)
+
+
+def by(caption: str, kind: str = "crop") -> reic.Reduced:
+    return reic.Reduced(kind, naming=RecordedNaming({"a": caption}))
+
+
+# -- which objects count ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", reic.KINDS)
+def test_follow_ups_are_those_of_an_image_that_holds_what_is_named_alone(kind: str) -> None:
+    found = by("There are two dogs in the street.", kind).candidates(sample(DOG, CAT))
+    assert found == reic.Reduced(kind).candidates(sample(DOG))
+    assert found != reic.Reduced(kind).candidates(sample(DOG, CAT))
+
+
+def test_crops_have_to_be_larger_than_what_is_named() -> None:
+    for caption, least in (("A dog.", 0.5), ("A cat.", 0.6875)):
+        areas = [
+            (crop.right - crop.left) * (crop.bottom - crop.top)
+            for crop in by(caption).candidates(sample(DOG, CAT))
+        ]
+        assert min(areas) >= least * 80 * 120
+    assert by("A cat.").candidates(sample(DOG, CAT)) == reic.Reduced("crop").candidates(sample(CAT))
+
+
+@pytest.mark.parametrize("caption", ["A tree by a lake.", "It is not clear what to see here."])
+def test_where_no_box_bears_a_name_all_that_was_detected_counts(caption: str) -> None:
+    assert by(caption).candidates(sample(DOG, CAT)) == reic.Reduced("crop").candidates(
+        sample(DOG, CAT)
+    )
+
+
+def test_words_are_compared_as_they_are_told_to() -> None:
+    literal = RecordedNaming({"a": "Two dogs and a cat."}, same=lambda one, other: one == other)
+    assert literal.objects("a", (DOG, CAT)) == ((CAT,),)
+    assert RecordedNaming({"a": "Two dogs and a cat."}).objects("a", (DOG, CAT)) == ((DOG,), (CAT,))
+
+
+def test_a_sample_without_a_caption_is_refused() -> None:
+    with pytest.raises(InputError, match="expected a recorded caption of 'b', got none"):
+        by("A dog.").candidates(sample(DOG, name="b"))
+
+
+# -- fixed before the first draw -------------------------------------------------------
+
+SAID = {SCENES.sample_id(k): faulty().caption(SCENES.sample(k).require_image()) for k in range(12)}
+
+
+def space(said: dict[str, str] | None = None) -> QuestionSpace:
+    naming = None if said is None else RecordedNaming(said)
+    return QuestionSpace(
+        SCENES, reic.relations(follow_ups=3, naming=naming), oracle=ReducedCaptions(occlusion=False)
+    )
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(0, 12 * 9 - 1), min_size=1, max_size=6), st.randoms())
+def test_follow_ups_are_a_function_of_captions_sample_and_severity(
+    asked: list[int], random: Random
+) -> None:
+    """Whatever else is asked about, in whatever order, and however the captions are ordered."""
+
+    def followed(numbers: list[int], said: dict[str, str]) -> dict[int, str]:
+        reic._chosen.cache_clear()
+        of = space(said)
+        return {number: str(of.follow_up(number).details["reduction"]) for number in numbers}
+
+    shuffled, mixed = random.sample(asked, len(asked)), random.sample(list(SAID.items()), 12)
+    assert followed(asked, SAID) == followed(shuffled, dict(mixed))
+
+
+def test_other_captions_are_another_space_and_no_captions_the_old_one() -> None:
+    first, *_ = SAID
+    said, other = space(SAID).fingerprint, space({**SAID, first: "A dog."}).fingerprint
+    assert said == space(dict(reversed(SAID.items()))).fingerprint
+    assert len({said, other, space().fingerprint}) == 3
+    assert reic.Reduced("crop").describe == (
+        "Reduced(kind='crop', follow_ups=12, by_ambiguity=True, by_diversity=True)"
+    )
+
+
+def test_two_captioners_are_compared_on_the_same_follow_ups() -> None:
+    """Those by what was recorded, perhaps of a third: both are shown the same pictures."""
+
+    def captioner(seed: int, shown: set[bytes]) -> Callable[[list[Image]], list[str]]:
+        def captions(images: list[Image]) -> list[str]:
+            shown.update(str(image.shape).encode() + image.tobytes() for image in images)
+            return [faulty(seed=seed).caption(image) for image in images]
+
+        return captions
+
+    shown: tuple[set[bytes], set[bytes]] = (set(), set())
+    models = [captioner(seed, into) for seed, into in enumerate(shown)]
+    Versus(space(SAID), *models, budget=60, seed=1).run()
+    assert shown[0] == shown[1]
+    assert len(shown[0]) > 20
+
+
+# -- from a specification --------------------------------------------------------------
+
+SPEC = """
+[dataset]
+kind = "scenes"
+count = 4
+[model]
+target = "model.py:captions"
+[space]
+relations = ["reic"]
+follow_ups = 2
+captions = "plain/answers.csv"
+[oracle]
+kind = "captions"
+occlusion = false
+[audit]
+budget = 20
+"""
+MODEL = """
+from adaptive_vtt.models import TemplateCaptioner
+told = TemplateCaptioner(seed=1, omission=0.3)
+def captions(images):
+    return [told.caption(image) for image in images]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A specification, and the captions that its [space] names, recorded."""
+    (tmp_path / "SPEC.toml").write_text(SPEC)
+    (tmp_path / "model.py").write_text(MODEL)
+    plain = tmp_path / "plain"
+    assert run("pictures", str(tmp_path / "SPEC.toml"), "--sources", "--out", str(plain)) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "4 pictures" in said
+    assert "name it as space.captions" in said
+    table = pd.read_csv(plain / "answers.csv", dtype=str)
+    assert set(table["relation"]) == {"identity"}
+    images = [cv2.imread(str(plain / "images" / name))[:, :, ::-1] for name in table["file"]]
+    table["caption"] = [faulty(seed=2).caption(np.ascontiguousarray(image)) for image in images]
+    table.to_csv(plain / "answers.csv", index=False)
+    return tmp_path
+
+
+def test_an_audit_runs_is_verified_and_resumed_with_these_captions_alone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec, out = str(folder / "SPEC.toml"), str(folder / "r")
+    assert run("audit", spec, "--out", out, "--half-width", "0.01", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["calls"] == 20
+    assert {target["target"] for target in found["targets"]} >= {"relation reic/crop: error"}
+    assert run("verify", out) == 0
+    assert run("resume", out, "--budget", "24") == 0
+    table = folder / "plain" / "answers.csv"
+    table.write_text(table.read_text().replace("A ", "An old ", 1))
+    capsys.readouterr()
+    assert run("resume", out, "--budget", "28") == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "belongs to another space" in told
+    assert "with 24: other images, truths, boxes, or options of relations" in told
+
+
+def test_a_table_of_two_columns_and_one_of_all_pictures_say_the_same(folder: Path) -> None:
+    from adaptive_vtt.models.local.recorded_captions import source_captions
+
+    table = pd.read_csv(folder / "plain" / "answers.csv", dtype=str)
+    short, long = folder / "short.csv", folder / "long.json"
+    table[["sample", "caption"]].to_csv(short, index=False)
+    others = table.assign(relation="reic/crop", severity=1, caption="")
+    long.write_text(pd.concat([others, table]).to_json(orient="records"))
+    samples = list(table["sample"])
+    assert source_captions(short, samples) == source_captions(long, samples)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("sample,", "image,", "expected the columns sample, caption, got no 'sample'"),
+        (",caption\n", ",words\n", "expected the columns sample, caption, got no 'caption'"),
+        (
+            "scene-0-00002,identity",
+            "scene-0-00002,reic/crop",
+            "expected a row with a caption of sample 'scene-0-00002', got none; 1 of 4 samples "
+            "have none",
+        ),
+        (
+            "scene-0-00002,identity",
+            "nowhere,identity",
+            "row 3, sample: expected one of the dataset's 4 samples, got 'nowhere'",
+        ),
+        (
+            "scene-0-00002,identity",
+            "scene-0-00001,identity",
+            "row 3, sample: 'scene-0-00001' stands twice",
+        ),
+    ],
+)
+def test_faulty_captions_are_refused_in_a_sentence(
+    folder: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, sentence: str
+) -> None:
+    table = folder / "plain" / "answers.csv"
+    assert old in table.read_text()
+    table.write_text(table.read_text().replace(old, new, 1))
+    refused(folder, capsys, sentence)
+
+
+def test_an_unfilled_row_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pd.read_csv(folder / "plain" / "answers.csv", dtype=str)
+    table.loc[1, "caption"] = " "
+    table.to_csv(folder / "plain" / "answers.csv", index=False)
+    refused(folder, capsys, "row 2, caption: expected a caption of sample 'scene-0-00001', got non")
+
+
+def test_captions_without_their_relation_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = folder / "SPEC.toml"
+    spec.write_text(spec.read_text().replace('["reic"]', '["reduction"]').replace("follow", "#"))
+    assert run("audit", str(spec), "--out", str(folder / "r")) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "space.captions: none of relations ['reduction'] has this option" in told
+
+
+def refused(folder: Path, capsys: pytest.CaptureFixture[str], sentence: str) -> None:
+    capsys.readouterr()
+    assert run("audit", str(folder / "SPEC.toml"), "--out", str(folder / "r")) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert sentence in told
+    assert "answers.csv" in told
+    assert not (folder / "r" / "journal.db").exists()
