@@ -43,6 +43,16 @@ class Darkening(LabelPreserving):
         return image - np.uint8(10 * severity) - rng.integers(0, 5, (1, 1, 1), dtype=np.uint8)
 
 
+class Odd(Darkening):
+    """One of the relations whose names differ in what file names cannot hold."""
+
+    name = "ODD/dark: ening"
+
+
+class Odder(Darkening):
+    name = "odd/dark? ening"
+
+
 class Turning(LabelPreserving):
     name, severities = "turning", (1,)
 
@@ -91,6 +101,12 @@ def test_one_class_each_is_told_by_its_number(tmp_path: Path) -> None:
     ("labels", "relations", "images", "message"),
     [
         (MANY, ["identity"], None, r"expected a relation beside identity, found none"),
+        (
+            MANY,
+            [Odd(), Odder()],
+            None,
+            r"got 'ODD/dark: ening' and 'odd/dark\? ening', both odd/dark-ening\.npz; leave one",
+        ),
         (MANY, [Turning()], None, r"'turning' changes what is right about sample '0'"),
         (MANY.replace(1, np.nan), [Darkening()], None, r"sample '0' of which 'a' is unknown"),
         (

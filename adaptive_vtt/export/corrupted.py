@@ -8,7 +8,7 @@ first, then all at severity 2, and so on.
 import io
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -39,24 +39,25 @@ def export_corrupted(journal: Journal, space: QuestionSpace, out: Path | str) ->
     one image is held in memory at a time. ``datasets.from_medmnist`` reads them back.
 
     Raises InputError for a folder in use, more bytes than are free, images of different sizes, more
-    than CLASSES classes, truths that are unknown or not those of the source image, and spaces of
-    the identity alone; JournalError for a journal of another space.
+    than CLASSES classes, truths that are unknown or not those of the source image, relations whose
+    archives would have one name, and spaces of the identity alone; JournalError for a journal of
+    another space.
     """
     facts = read_facts(journal.facts())
     same_audit(facts, space, {})
     relations = _by_relation(space)
+    files = _files(relations)
     labels, shape = _labels(space), _shape(space)
     variants = sum(map(len, relations.values()))
     _refuse_no_room(Path(out), variants * len(labels) * int(np.prod(shape)))
     written = {}
     with whole_folder(Path(out)) as folder:
         for name, places in relations.items():
-            path = folder.joinpath(*map(safe_name, name.removeprefix(FAMILY).split("/")))
-            path = path.with_name(f"{path.name}.npz")
+            path = folder / files[name]
             path.parent.mkdir(parents=True, exist_ok=True)
             images = _images(space, places, facts.rendering_seed, shape)
             _write(path, images, shape, np.tile(labels, (len(places), 1)))
-            written[path.relative_to(folder).as_posix()] = len(places) * len(labels)
+            written[files[name]] = len(places) * len(labels)
     return written
 
 
@@ -70,6 +71,23 @@ def _by_relation(space: QuestionSpace) -> dict[str, list[int]]:
         raise InputError("corrupted: expected a relation beside identity, found none")
     severity = [variant.severity for variant in space.variants]
     return {name: sorted(places, key=severity.__getitem__) for name, places in found.items()}
+
+
+def _files(relations: Iterable[str]) -> dict[str, str]:
+    """Relation -> its archive, with "/" between folder and file. Raises InputError for two with one
+    archive, whatever a file system makes of case."""
+    found: dict[str, str] = {}
+    taken: dict[str, str] = {}
+    for name in relations:
+        parts = name.removeprefix(FAMILY).split("/")
+        found[name] = f"{'/'.join(map(safe_name, parts))}.npz"
+        other = taken.setdefault(found[name].lower(), name)
+        if other != name:
+            raise InputError(
+                f"corrupted: expected relations whose archives have names of their own, got "
+                f"{other!r} and {name!r}, both {found[name]}; leave one of them out"
+            )
+    return found
 
 
 def _labels(space: QuestionSpace) -> npt.NDArray[np.uint8]:
