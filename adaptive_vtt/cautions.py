@@ -60,8 +60,9 @@ def cautions(
         found.append(_judged_anew(facts.rejudged))
     if facts.model_changed:
         found.append(
-            "the model's file or parameters changed since the audit began; a certificate is about "
-            "one model, so begin a new audit unless the change cannot alter any answer"
+            "the model's file, parameters or preprocessing changed since the audit began; a "
+            "certificate is about one model, so begin a new audit unless the change cannot alter "
+            "any answer"
         )
     found += _resumed_otherwise(facts)
     if emptied := _names(targets, "emptied"):

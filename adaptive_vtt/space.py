@@ -278,11 +278,14 @@ class QuestionSpace:
         ``seed``: the space's own, unless another is given, as for a journal of an earlier
         version (``Facts.rendering_seed``).
         """
-        sample, variant = self.numbering.image_parts(image)
-        chosen = self.variants[variant]
-        source = self.dataset.sample(sample)
+        source = self.dataset.sample(self.numbering.image_parts(image)[0])
+        return source, self.made_of(source, image, seed)
+
+    def made_of(self, source: Sample, image: int, seed: int | None = None) -> FollowUp:
+        """The follow-up of this number, made of its ``source`` sample; ``seed`` as in ``pair``."""
+        chosen = self.variants[self.numbering.image_parts(image)[1]]
         rng = generator(self.seed if seed is None else seed, "follow-up", image)
-        return source, chosen.relation.apply(source, chosen.severity, rng)
+        return chosen.relation.apply(source, chosen.severity, rng)
 
     @cached_property
     def fingerprint(self) -> str:

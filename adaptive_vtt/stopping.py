@@ -319,6 +319,15 @@ def contradicted(state: State) -> str | None:
     return f"the model's answers changed during the audit: nothing is left for {targets}"
 
 
+def check_rule(rule: object, where: str) -> None:
+    """Raises InputError for what is no StoppingRule."""
+    if isinstance(rule, type) or not callable(getattr(rule, "reached", None)):
+        raise InputError(
+            f"{where}: expected a stopping rule, an object with a method reached, such as "
+            f"stopping.WallClock(60), got {rule!r}"
+        )
+
+
 def check_half_width(half_width: float, where: str = "half_width") -> None:
     """Raises InputError for one that no interval has, or that all have before any question."""
     if not 0 < half_width < WIDEST:

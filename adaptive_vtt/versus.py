@@ -41,7 +41,7 @@ from .models.pair import Halves, Pair, pair
 from .oracles.paired import Paired
 from .results import Result
 from .space import QuestionSpace
-from .stopping import FirstOf, StoppingRule
+from .stopping import FirstOf, StoppingRule, check_rule
 from .surrogates import Named
 from .surrogates.difference_gp import DifferenceGP
 from .types import Floats, Indices
@@ -129,6 +129,7 @@ class Versus:
         options.setdefault("targets", ("overall",))
         certify, self.sampling, self.limits = grouped(options, None, None, None)
         if until is not None:
+            check_rule(until, "until")
             both = (until,) if self.limits.stop is None else (until, self.limits.stop)
             self.limits = replace(self.limits, stop=FirstOf(both))
         self.space, self.margin, self._stops = space, margin, until is None

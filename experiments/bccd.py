@@ -113,7 +113,7 @@ class Nets:
 
 
 @dataclass(frozen=True)
-class Bench:
+class Replayed:
     """A space to replay audits on, its model's answers, what to certify, the truth (K,), and the
     audits of it that were ``done``, which no copy with other answers inherits."""
 
@@ -132,7 +132,7 @@ class Bench:
         targets: tuple[str, ...],
         severities: Sequence[int],
         relations: Sequence[str] = RELATIONS,
-    ) -> "Bench":
+    ) -> "Replayed":
         """Everything asked once."""
         space = QuestionSpace(dataset, relations, severities=severities, oracle=oracle)
         answers = all_answers(space, PythonModel(says))
@@ -162,18 +162,18 @@ class Bench:
         return self.done[key]
 
 
-def benches(nets: Nets, sizes: Sizes) -> dict[str, Bench]:
+def benches(nets: Nets, sizes: Sizes) -> dict[str, Replayed]:
     """Presence, grades and masks, on the photographs that nothing was trained on."""
     tiles, levels = nets.audited, sizes.severities
     return {
-        "cells present": Bench.of(
+        "cells present": Replayed.of(
             tiles.presence(),
             partial(presence_of, nets.cells),
             Correctness(),
             ("concepts", "relations"),
             levels,
         ),
-        "grade of red cells": Bench.of(
+        "grade of red cells": Replayed.of(
             tiles.graded(nets.limits),
             partial(grades_of, nets.cells),
             Ordinal(),
@@ -181,7 +181,7 @@ def benches(nets: Nets, sizes: Sizes) -> dict[str, Bench]:
             levels,
             RELATIONS[:2],  # a part of a tile may show fewer cells
         ),
-        "white cells segmented": Bench.of(
+        "white cells segmented": Replayed.of(
             tiles.white(),
             partial(predict_with, nets.masks),
             MaskDrop("dice", (0.25,)),
@@ -192,7 +192,7 @@ def benches(nets: Nets, sizes: Sizes) -> dict[str, Bench]:
     }
 
 
-def audits(made: Mapping[str, Bench], half_width: float, seeds: int) -> pd.DataFrame:
+def audits(made: Mapping[str, Replayed], half_width: float, seeds: int) -> pd.DataFrame:
     """One row per question asked of the nets: calls, uniform and adaptive."""
     rows = []
     for name, bench in made.items():
@@ -215,7 +215,7 @@ def _told(how: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
     return {how: round(calls, 1), f"{how} covered": f"{held}/{len(runs)}"}
 
 
-def intervals(made: Mapping[str, Bench], half_width: float) -> pd.DataFrame:
+def intervals(made: Mapping[str, Replayed], half_width: float) -> pd.DataFrame:
     """What one adaptive audit of each certifies, beside the truth: in per cent."""
     rows = []
     for name, bench in made.items():
@@ -235,7 +235,7 @@ def intervals(made: Mapping[str, Bench], half_width: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def waterfall(bench: Bench, half_width: float, seeds: int) -> pd.DataFrame:
+def waterfall(bench: Replayed, half_width: float, seeds: int) -> pd.DataFrame:
     """One row per change, each with those before it, of audits of presence.
 
     Hard answers are P(yes) rounded to 0 and 1: the same losses, and no margins to learn from.
@@ -243,7 +243,7 @@ def waterfall(bench: Bench, half_width: float, seeds: int) -> pd.DataFrame:
     answers = bench.answers.copy()
     answers[list(CONCEPTS)] = (answers[list(CONCEPTS)] >= 0.5).astype(float)
     hard = replace(bench, answers=answers)
-    steps: list[tuple[str, Bench, str, dict[str, Any]]] = [
+    steps: list[tuple[str, Replayed, str, dict[str, Any]]] = [
         ("uniform", bench, UNIFORM, {}),
         ("+ law by stakes, no predictions", bench, ADAPTIVE, {"surrogate": False}),
         ("+ question GP, from hard answers", hard, ADAPTIVE, {"self_taught": False}),

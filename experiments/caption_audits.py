@@ -54,14 +54,14 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Bench:
+class Captioning:
     """Scenes with exact boxes, and the captioner they are shown to."""
 
     scenes: Scenes
     captioner: TemplateCaptioner
 
     @classmethod
-    def of(cls, count: int, seed: int) -> "Bench":
+    def of(cls, count: int, seed: int) -> "Captioning":
         return cls(scenes(count, seed=seed), TemplateCaptioner(seed=seed))
 
     def space(self) -> QuestionSpace:
@@ -119,7 +119,7 @@ def distinct_violations(count: int, captions: int, seeds: int) -> pd.DataFrame:
     """Distinct violations within ``captions`` captions; a row per seed and way."""
     rows = []
     for seed in range(seeds):
-        bench = Bench.of(count, seed)
+        bench = Captioning.of(count, seed)
         ways = {"REIC's scheme": bench.by_scheme(captions, seed)}
         for strategy in ("random", "reic", "distinct-violations"):
             ways[strategy] = bench.by_audit(strategy, captions, seed)
@@ -135,7 +135,7 @@ def certifying(count: int, half_width: float, seeds: int) -> pd.DataFrame:
     """Captions until all three rates are certified; a row per seed and strategy."""
     rows = []
     for seed in range(seeds):
-        bench = Bench.of(count, seed)
+        bench = Captioning.of(count, seed)
         space = bench.space()
         questions, losses = all_losses(space, bench.captioner)
         rates = means(space, named_targets(space, ["relations"], None), questions, losses)

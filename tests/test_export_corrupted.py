@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from command_line import run
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets import from_medmnist, from_table
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.export import corrupted
 from adaptive_vtt.export.corrupted import export_corrupted
 from adaptive_vtt.models.local.python import PythonModel
 from adaptive_vtt.relations import FollowUp, LabelPreserving
@@ -41,6 +43,16 @@ class Darkening(LabelPreserving):
 
     def transform(self, image: Any, severity: int, rng: np.random.Generator) -> Any:
         return image - np.uint8(10 * severity) - rng.integers(0, 5, (1, 1, 1), dtype=np.uint8)
+
+
+class Odd(Darkening):
+    """One of the relations whose names differ in what file names cannot hold."""
+
+    name = "ODD/dark: ening"
+
+
+class Odder(Darkening):
+    name = "odd/dark? ening"
 
 
 class Turning(LabelPreserving):
@@ -80,6 +92,24 @@ def test_severities_follow_each_other_and_images_keep_their_order(tmp_path: Path
             assert np.array_equal(images[3 * (severity - 1) + index], image[:, :, 0])
 
 
+@pytest.mark.parametrize(("kept", "decoded"), [(2**20, 1), (2 * 20, 2)])
+def test_sources_are_decoded_once_as_far_as_memory_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int, decoded: int
+) -> None:
+    monkeypatch.setattr(corrupted, "KEPT_BYTES", kept)
+    journal, space = audited(MANY, [Darkening()])  # 3 images of 20 bytes at 2 severities
+    seen: Counter[int] = Counter()
+    sample = space.dataset.sample
+    monkeypatch.setattr(space.dataset, "sample", lambda k: seen.update([k]) or sample(k))
+    export_corrupted(journal, space, tmp_path / "out")
+    assert seen == {0: 2, 1: 1, 2: decoded}  # the first once more, for its size
+    monkeypatch.undo()
+    export_corrupted(journal, space, tmp_path / "again")
+    files = [tmp_path / out / "odd" / "darkening.npz" for out in ("out", "again")]
+    with np.load(files[0]) as one, np.load(files[1]) as other:
+        assert np.array_equal(one["test_images"], other["test_images"])
+
+
 def test_one_class_each_is_told_by_its_number(tmp_path: Path) -> None:
     labels = pd.DataFrame({"a": [1, 0, np.nan], "b": [np.nan, 0, 1], "c": [0, 1, 0]})
     export_corrupted(*audited(labels, [Darkening()]), tmp_path / "out")
@@ -91,6 +121,12 @@ def test_one_class_each_is_told_by_its_number(tmp_path: Path) -> None:
     ("labels", "relations", "images", "message"),
     [
         (MANY, ["identity"], None, r"expected a relation beside identity, found none"),
+        (
+            MANY,
+            [Odd(), Odder()],
+            None,
+            r"got 'ODD/dark: ening' and 'odd/dark\? ening', both odd/dark-ening\.npz; leave one",
+        ),
         (MANY, [Turning()], None, r"'turning' changes what is right about sample '0'"),
         (MANY.replace(1, np.nan), [Darkening()], None, r"sample '0' of which 'a' is unknown"),
         (

@@ -35,9 +35,16 @@ class Later(Reader):
         future.set_result(self.ask([prompt])[0])
 
 
-def heard(judge: Any, **options: Any) -> Any:
+class Same(Voluble):
+    """Says the same of everything, in words that no rule reads."""
+
+    def reply(self, sample: str) -> str:
+        return "I cannot say, but it looks like a crater."
+
+
+def heard(judge: Any, model: Any = None, **options: Any) -> Any:
     """An audit that heard 40 answers at once."""
-    made = audit(JudgeModel(judge), Voluble(), max_cost=400.0, batch=40, **options)
+    made = audit(JudgeModel(judge), model or Voluble(), max_cost=400.0, batch=40, **options)
     calls = made.ask(40)
     made.tell_all([(call.number, made.model.ask([call.prompt])[0]) for call in calls])
     return made
@@ -124,11 +131,30 @@ def test_money_kept_for_a_judge_that_has_not_spoken_does_not_end_the_audit() -> 
     verify(made.journal)
 
 
-def test_the_same_words_are_asked_once_also_when_they_come_together() -> None:
-    class Same(Voluble):
-        def reply(self, given: Any) -> str:
-            return "I cannot say, but it looks like a crater."
+def test_a_reply_that_is_known_takes_no_money_and_needs_none() -> None:
+    judge = Later()
+    made = heard(judge, Same())
+    judging, budget = made._judging, made._budget
+    assert len(judge.sent) == 1
+    assert budget.judged.open == 40  # a judge that fails is asked again, so that each may cost
+    judge.answer(0)
+    judging.keep(judging.replies(wait_for=False), made.journal, 0.0)
+    assert budget.judged.open == 0
+    assert budget.reserved(0) == 0
+    judging.lose()
+    assert budget.judged.lost == 0  # nothing of them was sent, or is to be
+    spent = budget.spent
+    budget.pay(budget.cap - spent)
+    assert judging.send(made.journal) == 39
+    replies = judging.replies()
+    assert len(replies) == 39
+    judging.keep(replies, made.journal, 0.0)
+    assert len(judging.complete(0.0)) == 40
+    assert budget.spent == budget.cap
+    assert len(judge.sent) == 1
 
+
+def test_the_same_words_are_asked_once_also_when_they_come_together() -> None:
     asked = []
     for batch in (1, 20):
         judge = Reader()

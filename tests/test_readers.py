@@ -270,6 +270,7 @@ def test_questions_come_in_the_order_of_the_draws_and_end_at_the_first_gap():
     study = Study(journal, space())
     cards = list(study.cards())
     assert [c.call for c in cards] == [d.call for d in journal.draws()]
+    assert study.known() == known(cards)
     assert len(list(study.cards(5))) == 5
     own = answers(cards, 0.9)
     own[cards[4].all[0]] = said(*cards[4].all[0], "unsure")
@@ -403,6 +404,7 @@ def test_options_are_letters_and_the_published_readers_stand_beside(tmp_path: Pa
     card = next(study.cards())
     one = card.asked[0]
     assert list(one.choices) == list("ABCD")
+    assert study.known() == known(list(study.cards()))
     for letter in "ABCD":
         answer = study.answer(card, by_key([said(card.number, one.id, letter)]))
         assert answer is not None

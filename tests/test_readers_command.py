@@ -13,7 +13,9 @@ from chromium import Browser, needs_chromium
 from command_line import run
 from rich.console import Console
 
+from adaptive_vtt import QuestionSpace
 from adaptive_vtt.cli.reader_desk import Wanted, read
+from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.readers import realism
@@ -109,6 +111,20 @@ def test_questions_are_answered_certified_and_compared(
     assert run("verify", str(audited / "readers" / "bob" / "versus")) == 0
     assert "People beside the model" in (audited / "report.html").read_text(encoding="utf-8")
     assert (audited / "readers" / "bob" / "report.html").is_file()
+
+
+@pytest.mark.parametrize("kind", ["--realism", "--questions"])
+def test_answers_are_taken_without_making_a_picture(
+    audited: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    assert run("label", str(audited), kind, "--reader", "fay", "--html") == 0
+    folder = "realism" if kind == "--realism" else "readers"
+    file = audited.parent / "fay.csv"
+    file.write_text(filled(content(audited / folder / "fay.html"), "fay"))
+    for owner, name in ((QuestionSpace, "pair"), (TableDataset, "sample")):
+        monkeypatch.setattr(owner, name, lambda *_: pytest.fail("a picture was made"))
+    assert run("label", str(audited), kind, "--take", str(file)) == 0
+    assert "answers by fay" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,13 @@ def table(dataset: Regions) -> Any:
     return dataset.truth(places[0][:, None], places[1])
 
 
+def test_what_is_asked_of_regions_is_known_without_an_image(monkeypatch: pytest.MonkeyPatch):
+    eyes = lesions()
+    parts = grid_regions(eyes, 2)
+    monkeypatch.setattr(eyes, "sample", lambda index: pytest.fail("an image was decoded"))
+    assert {tuple(parts.asks(index)) for index in range(len(parts))} == {()}
+
+
 def test_regions_of_a_grid_show_what_reaches_into_them() -> None:
     dataset = grid_regions(lesions(), 2, 3)
     assert len(dataset) == 18

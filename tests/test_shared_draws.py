@@ -214,7 +214,7 @@ def test_a_model_whose_content_changed_goes_on_with_a_warning():
     Audit(pool(), model(losses), **options).run()
     result = Audit(pool(), model(1 - losses), **{**options, "budget": 9}).run()
     assert result.calls == 9
-    assert "file or parameters changed since the audit began" in result.warnings[0]
+    assert "file, parameters or preprocessing changed since the audit began" in result.warnings[0]
 
 
 def test_an_audit_cannot_be_its_own_prior(tmp_path):

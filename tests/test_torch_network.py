@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import tiny_networks as tiny
 import torch
+from command_line import run
 from test_specs import copied, kvasir, targets
 from torch_networks import PLAIN, QUICK, SHOWN, prompts, said, verified
 
 from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.models.local.parameters import hash_of
 from adaptive_vtt.models.local.presets import IMAGENET, Preset
 from adaptive_vtt.models.local.torch_network import torch_network
 from adaptive_vtt.types import Prompt
@@ -44,14 +46,6 @@ def test_a_polyp_segmenter_gives_the_mask_of_the_output_that_is_named(tmp_path: 
     with pytest.raises(InputError, match=r"of its outputs to read, as it gives 4 outputs, of shap"):
         network(tmp_path, "segmenter", classes=["polyp"]).ask(prompts("polyp"))
     assert said(first, prompts("polyp"))[2].shape == (64, 64)
-    with pytest.raises(InputError, match=r"expected a segmenter without crop"):
-        network(
-            tmp_path,
-            "segmenter",
-            classes=["polyp"],
-            output=0,
-            preprocessing={**PLAIN, "crop": [32, 32]},
-        ).ask(prompts("polyp"))
 
 
 def test_a_classifier_gives_probabilities_of_the_classes_that_concepts_are(tmp_path: Path) -> None:
@@ -71,15 +65,72 @@ def test_a_classifier_gives_probabilities_of_the_classes_that_concepts_are(tmp_p
     given["options"] = {"classes": 3, "kind": "named"}
     by_name = network(tmp_path, "classifier", **given, output="logits")
     assert said(by_name, prompts("a")) == pytest.approx(found[:, 0].tolist())
-    assert (
-        by_name.content()
-        == model.content()
-        != network(
-            tmp_path, "classifier", options={"classes": 3}, classes=["a", "b", "c"]
-        ).content()
-    )
     with pytest.raises(InputError, match=r"gives outputs by name, 'features', 'logits'; 'x' is no"):
         network(tmp_path, "classifier", **given, output="x").ask(prompts("a"))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "match"),
+    [
+        (
+            "segmenter",
+            {"output": 0, "preprocessing": {**PLAIN, "crop": [32, 32]}},
+            r"expected a segmenter without crop, as its maps must cover the image; say size = ",
+        ),
+        ("segmenter", {"preprocessing": {**PLAIN, "size": [32, 32]}}, r"as it gives 4 outputs, of"),
+        (
+            "classifier",
+            {"classes": ["a", "b", "c"], "preprocessing": {**PLAIN, "size": [8, 8]}},
+            r"expected an output of shape \(1, 3\).*got \(1, 2\)",
+        ),
+        (
+            "segmenter",
+            {"output": 0, "preprocessing": {**PLAIN, "size": [2, 3]}},
+            r"takes inputs of \(2, 3\), as size and crop in \[model\] make them, got RuntimeError",
+        ),
+        ("segmenter", {"output": 0, "activation": "softmax"}, r"'sigmoid' or 'none' for a single"),
+    ],
+)
+def test_what_cannot_answer_is_refused_when_it_is_built(
+    tmp_path: Path, name: str, given: Any, match: str
+) -> None:
+    with pytest.raises(InputError, match=match):
+        network(tmp_path, name, **{"classes": ["polyp"], **given})
+
+
+def test_a_concept_without_a_class_is_refused_before_the_audit_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kvasir(tmp_path)
+    tiny.saved(tiny.of_hub(tmp_path / "PraNet", "segmenter"), tmp_path / "PraNet.pth")
+    named = ('classes = ["polyp"]', 'classes = ["lesion"]')
+    spec = copied("polyp_segmenter.toml", tmp_path, of=named)
+    assert run("audit", str(spec), "--out", str(tmp_path / "run")) == 2
+    assert "unknown class 'polyp'" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "journal.db").exists()
+
+
+def test_other_parameters_buffers_preprocessing_or_names_are_another_model(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"classes": ["a", "b"], "options": {"classes": 2}}
+    torch.manual_seed(1)
+    given["weights"] = tiny.saved(tiny.of_hub(tmp_path, "classifier", 2), tmp_path / "w.pt")
+    same, again = (network(tmp_path, "classifier", **given) for _ in range(2))
+    assert same.content() == again.content()
+    same.ask(prompts("a"))
+    others: list[dict[str, Any]] = [
+        {"weights": tiny.saved(tiny.of_hub(tmp_path, "classifier", 2), tmp_path / "v.pt")},
+        {"preprocessing": {"mean": [0.5], "std": [1.0]}},
+        {"preprocessing": {**PLAIN, "size": 32}},
+        {"classes": ["b", "a"]},
+        {"class_names": {"a": "b"}},
+        {"activation": "sigmoid"},
+    ]
+    found = [network(tmp_path, "classifier", **{**given, **other}).content() for other in others]
+    assert len({same.content(), *found}) == 1 + len(others)
+    normed = torch.nn.BatchNorm2d(3)
+    before = hash_of(normed)
+    normed.running_mean += 0.5  # no parameter
+    assert hash_of(normed) != before
 
 
 def test_what_the_hub_lacks_is_named(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """``avtt label --realism`` and ``--questions``: people judge pictures, or answer as models do."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from ..journal.files import JOURNAL
 from ..labelling.item_pictures import Picture, Pictures
 from ..readers import realism
 from ..readers.answers import FILES, check_known, keep, read_folder, read_own
-from ..readers.cards import Card, known
+from ..readers.cards import Asked, Card, Key, known
 from ..readers.certified import FOLDER, read_by_all
 from ..readers.page import Desk, write_page
 from ..readers.study import Study
@@ -83,12 +83,12 @@ def read(directory: Path, wanted: Wanted, *, realism: bool, questions: bool) -> 
 
 def _about_realism(directory: Path, journal: Journal, wanted: Wanted) -> None:
     """Pairs of source and follow-up: are they realistic, is the diagnosis the same?"""
-    folder, cards = directory / REALISM, [card for card, _ in realism.pairs(journal)]
+    folder, asked = directory / REALISM, known([card for card, _ in realism.pairs(journal)])
     if wanted.summary:
-        found = realism.summarise(journal, _checked(folder, cards))
+        found = realism.summarise(journal, _checked(folder, asked))
         _told(found, directory, wanted, _print_realism)
     elif wanted.take is not None:
-        _take(wanted.take, folder, cards)
+        _take(wanted.take, folder, asked)
     else:
         reader = _named(wanted)
         count = None if wanted.everything else wanted.sample
@@ -109,12 +109,12 @@ def _about_questions(directory: Path, journal: Journal, wanted: Wanted) -> None:
     space, spec = built_space(journal)
     study = Study(journal, space)
     if wanted.summary:
-        given = _checked(folder, list(study.cards()))
+        given = _checked(folder, study.known())
         typer.echo(f"certifying the answers of {', '.join(given)} ...", err=True)
         found = read_by_all(study, _terms(study, spec), given, directory)
         _told(found, directory, wanted, _print_reading)
     elif wanted.take is not None:
-        _take(wanted.take, folder, list(study.cards()))
+        _take(wanted.take, folder, study.known())
     else:
         reader, cards = _named(wanted), list(study.cards(wanted.sample))
         shown = _Shown(Pictures(journal, space, fine=True), follow_up_alone=True)
@@ -162,16 +162,15 @@ def _ask(
     run(desk, shown, lambda given: keep(folder, [given]), key, Console(highlight=False), input)
 
 
-def _take(path: Path, folder: Path, cards: Sequence[Card]) -> None:
-    asked = known(cards)
+def _take(path: Path, folder: Path, asked: Mapping[Key, Asked]) -> None:
     take_file(FILES, path, folder, "answers", lambda given: check_known(given, asked, str(path)))
 
 
-def _checked(folder: Path, cards: Sequence[Card]) -> Any:
+def _checked(folder: Path, asked: Mapping[Key, Asked]) -> Any:
     """All readers' answers. Raises InputError where nobody answered yet."""
     given = read_folder(folder)
     for reader, own in given.items():
-        check_known(own.values(), known(cards), str(folder / f"{reader}.csv"))
+        check_known(own.values(), asked, str(folder / f"{reader}.csv"))
     if not any(given.values()):
         raise InputError(f"{folder}: expected answers of readers, got none; --html makes a form")
     return given

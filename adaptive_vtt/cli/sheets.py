@@ -93,20 +93,21 @@ class Sheet:
 
     def html(self) -> str:
         """A page with everything inside, for any width, light and dark."""
-        from jinja2 import Environment, StrictUndefined
+        from ..utils.html_templates import templates_of
 
-        environment = Environment(
-            autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-        )
         groups = [(name, list(rows)) for name, rows in groupby(self.rows, lambda r: r.family)]
-        return environment.from_string(PAGE.read_text(encoding="utf-8")).render(
-            source=Cell(0, self._outlined()),
-            name=self.source.id,
-            size=self._size(),
-            masks=len(self.source.masks),
-            seed=self.seed,
-            groups=groups,
-            count=len(self.rows),
+        return (
+            templates_of(PAGE.parent)
+            .get_template(PAGE.name)
+            .render(
+                source=Cell(0, self._outlined()),
+                name=self.source.id,
+                size=self._size(),
+                masks=len(self.source.masks),
+                seed=self.seed,
+                groups=groups,
+                count=len(self.rows),
+            )
         )
 
     def _size(self) -> str:

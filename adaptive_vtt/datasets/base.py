@@ -1,12 +1,12 @@
 """What the engine needs to know of a dataset: samples, concepts, and exact counts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from ..types import Floats, Indices, Sample, Truths
+from ..types import Ask, Floats, Indices, Sample, Truths
 from ..utils.adapting import Completed
 
 
@@ -90,6 +90,9 @@ class CompleteDataset(Dataset, Protocol):
         """(n,): how long the words of each pair's question are, its options included; 0 where
         there are none."""
 
+    def asks(self, index: int) -> Mapping[str, Ask]:
+        """``Sample.asks`` of the sample at ``index``, best without decoding anything."""
+
 
 class DatasetDefaults:
     """What most datasets have alike; ``CompleteDataset`` says what it means."""
@@ -119,6 +122,9 @@ class DatasetDefaults:
 
     def characters(self, samples: Indices, concepts: Indices) -> Floats:
         return np.zeros(len(samples))
+
+    def asks(self, index: int) -> Mapping[str, Ask]:
+        return cast(Dataset, self).sample(index).asks
 
     def __len__(self) -> int:
         raise TypeError(f"{type(self).__name__} defines no __len__")

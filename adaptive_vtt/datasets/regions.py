@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, unknown
-from ..types import UNKNOWN, Box, Floats, Indices, Mask, Sample, Truths
+from ..types import UNKNOWN, Ask, Box, Floats, Indices, Mask, Sample, Truths
 from ..utils.boxes import mask_of
 from .base import CompleteDataset, Dataset, adapted_dataset
 from .held_truths import HeldTruths
@@ -137,6 +137,9 @@ class Regions(HeldTruths):
             ),
             boxes=tuple(_clipped(source.boxes, left, top, right, bottom)),
         )
+
+    def asks(self, index: int) -> Mapping[str, Ask]:
+        return self.dataset.asks(int(self.sources[index]))
 
     def sample_id(self, index: int) -> str:
         left, top, right, bottom = self.rectangles[index].tolist()

@@ -1,13 +1,13 @@
 """Some samples of a dataset."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from ..types import Floats, Indices, Sample
+from ..types import Ask, Floats, Indices, Sample
 from .base import CompleteDataset, Dataset, adapted_dataset
 from .held_truths import HeldTruths
 
@@ -58,6 +58,9 @@ class Subset(HeldTruths):
 
     def sample(self, index: int) -> Sample:
         return self.dataset.sample(int(self.kept[index]))
+
+    def asks(self, index: int) -> Mapping[str, Ask]:
+        return self.dataset.asks(int(self.kept[index]))
 
     def sample_id(self, index: int) -> str:
         return self.dataset.sample_id(int(self.kept[index]))

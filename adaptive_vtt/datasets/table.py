@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..errors import InputError, unknown
-from ..types import UNKNOWN, Floats, Image, Indices, Mask, Sample, Truths
+from ..types import UNKNOWN, Ask, Floats, Image, Indices, Mask, Sample, Truths
 from ..utils.image_files import as_image, as_mask, pixels_declared, read_image, read_mask
 from .held_truths import HeldTruths
 from .labels import Labels, as_labels
@@ -95,6 +95,9 @@ class TableDataset(HeldTruths):
 
     def sample_id(self, index: int) -> str:
         return self._ids[index]
+
+    def asks(self, index: int) -> Mapping[str, Ask]:
+        return {}
 
     @property
     def metadata_columns(self) -> tuple[str, ...]:

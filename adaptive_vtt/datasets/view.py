@@ -1,7 +1,7 @@
 """The same samples under other concepts: repeated, or with their truths read in another way."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..types import UNKNOWN, Floats, Indices, Sample, Truths
+from ..types import UNKNOWN, Ask, Floats, Indices, Sample, Truths
 from .base import Dataset, DatasetDefaults, adapted_dataset
 
 READABLE = [
@@ -102,6 +102,9 @@ class View(DatasetDefaults):
         truth = self.truth(np.array([index]), np.arange(len(self.concepts)))
         known = {c: int(t) for c, t in zip(self.concepts, truth, strict=True) if t != UNKNOWN}
         return replace(found, truth=known)  # masks keep the dataset's names
+
+    def asks(self, index: int) -> Mapping[str, Ask]:
+        return self.dataset.asks(index)
 
     def sample_id(self, index: int) -> str:
         return self.dataset.sample_id(index)

@@ -58,5 +58,8 @@ class WordedDataset(TableDataset):
         said = repr((super().fingerprint, self._asks, self._answers))
         return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
 
+    def asks(self, index: int) -> Mapping[str, Ask]:
+        return self._asks[index]
+
     def sample(self, index: int) -> Sample:
         return replace(super().sample(index), asks=self._asks[index], answers=self._answers[index])

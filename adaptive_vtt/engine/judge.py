@@ -86,7 +86,7 @@ class Judge:
         mine = self.space.asked[self.space.asked_by[place]]
         concepts = (mine,) if self.answers == "one" else self.space.asked
         where = (question.sample_id, question.relation, question.severity)
-        asks = asks_of(sample, concepts)
+        asks = asks_of(sample.id, sample.asks, concepts)
         return Prompt(follow_up.image, concepts, *where, asks, follow_up.words)
 
     def source(self, call: int) -> Sample:

@@ -121,7 +121,7 @@ class Judging:
     # -- what the judge is asked and says ----------------------------------------------
 
     def send(self, journal: Journal) -> int:
-        """Asks what may be asked now; gives how many questions the judge is being asked."""
+        """Asks what may be asked now; gives how many replies there are to take or to wait for."""
         if self._by is None or not self._open:
             return 0
         fresh = self._fresh()
@@ -131,14 +131,27 @@ class Judging:
             journal.set_facts(**self._budget.facts())
         for place in fresh:
             self._sent[place] = self._asked(*place)
-        return len(self._sent)
+        return len(self._sent) + len(self._told())
+
+    def _told(self) -> list[Reply]:
+        """Replies that are known, as the same was asked before: they cost nothing."""
+        return [
+            Reply(call, question, Answer((known,)))
+            for call, one in self._open.items()
+            for question in one.left
+            if (known := self._known.get(hash_of(one.asked[question]))) is not None
+        ]
+
+    def _to_pay(self, one: _Open) -> list[int]:
+        """The questions of which the judge has not spoken, nor of the same words."""
+        return [q for q in one.left if hash_of(one.asked[q]) not in self._known]
 
     def _fresh(self) -> list[tuple[int, int]]:
         """The questions to ask next: one of those in the same words, as its reply serves all."""
         under_way = {self._open[call].asked[question] for call, question in self._sent}
         fresh = []
         for call, one in self._open.items():
-            for question in one.left:
+            for question in self._to_pay(one):
                 text = one.asked[question]
                 if (call, question) not in self._sent and text not in under_way:
                     under_way.add(text)
@@ -148,10 +161,11 @@ class Judging:
     def replies(self, *, every: bool = False, wait_for: bool = True) -> list[Reply]:
         """What the judge said by now; to ``wait_for`` it, at least one thing, or ``every`` that it
         is being asked. Raises ModelError where it cannot work at all."""
-        if wait_for and self._sent:
+        told = self._told()
+        if self._sent and (every or (wait_for and not told)):
             wait(self._sent.values(), None, "ALL_COMPLETED" if every else FIRST_COMPLETED)
         done = [place for place, future in self._sent.items() if future.done()]
-        found = [reply for place in done if (reply := self._reply(*place)) is not None]
+        found = told + [reply for place in done if (reply := self._reply(*place)) is not None]
         error, self._error = self._error, None
         if error is not None and not self._answered:
             raise error
@@ -189,17 +203,12 @@ class Judging:
         self._open.pop(call, None)
 
     def _asked(self, call: int, question: int) -> "Future[Said]":
-        """The judge's answer, later; at once where the same was asked before, or it can only be
-        called."""
-        text = self._open[call].asked[question]
-        known = self._known.get(hash_of(text))
-        if known is not None:
-            return _known(Answer((known,)))
-        model, prompt = self._model, prompt_of(text, question)
+        """The judge's answer, later; at once where it can only be called."""
+        model, prompt = self._model, prompt_of(self._open[call].asked[question], question)
         try:
             if isinstance(model, ConcurrentModel):
                 return model.submit(prompt)
-            return _known(checked(model, [prompt])[0])
+            return _done(checked(model, [prompt])[0])
         except Exception as error:
             failed: Future[Said] = Future()
             failed.set_exception(error)
@@ -270,10 +279,10 @@ class Judging:
 
     def lose(self) -> None:
         """What is open may have been sent before the audit was interrupted."""
-        self._budget.judged.lose(q for one in self._open.values() for q in one.left)
+        self._budget.judged.lose(q for one in self._open.values() for q in self._to_pay(one))
 
     def _count(self) -> None:
-        self._budget.judged.open = sum(len(one.left) for one in self._open.values())
+        self._budget.judged.open = sum(len(self._to_pay(one)) for one in self._open.values())
 
     def _row(
         self, call: int, question: int, asked: str, said: tuple[object, ...], *rest: float
@@ -292,7 +301,7 @@ def hash_of(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def _known(said: Said) -> "Future[Said]":
+def _done(said: Said) -> "Future[Said]":
     future: Future[Said] = Future()
     future.set_result(said)
     return future

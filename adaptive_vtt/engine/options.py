@@ -9,7 +9,7 @@ from ..certify.plan import DEFAULT_FLOOR, Certify, Filters
 from ..errors import InputError, unknown
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
-from ..stopping import AllOf, StoppingRule, limits_of
+from ..stopping import AllOf, StoppingRule, check_rule, limits_of
 from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
 from ..types import Guarantee
@@ -122,6 +122,9 @@ class Limits:
     def rules(self, certified: StoppingRule | None) -> list[StoppingRule]:
         """The stopping rules, any of which ends the audit: all goals together, ``certified`` among
         them, and each limit. Raises InputError for a limit that is none."""
+        for name, given in (("stop", self.stop), ("goal", self.goal)):
+            if given is not None:
+                check_rule(given, name)
         goals = [rule for rule in (certified, self.goal) if rule is not None]
         first = AllOf(tuple(goals)) if len(goals) > 1 else next(iter(goals), None)
         limits = limits_of(self.budget, self.max_cost)

@@ -12,7 +12,7 @@ from ..journal.answer_json import from_json, to_json
 from ..journal.rows import SourceRow
 from ..oracles import Heard, Version
 from ..space import QuestionSpace
-from ..types import IDENTITY, Answer, Ask, CallMode, Prompt, Sample, Unanswered, Value
+from ..types import IDENTITY, Answer, Ask, CallMode, Prompt, Unanswered, Value
 
 
 class SourceCalls:
@@ -83,7 +83,8 @@ class SourceCalls:
         if number >= self.count:
             version = self._versions(source)[number // self.count - 1]
             image, relation, severity = version.make(), version.relation, version.severity
-        return Prompt(image, concepts, sample.id, relation, severity, asks_of(sample, concepts))
+        asks = asks_of(sample.id, sample.asks, concepts)
+        return Prompt(image, concepts, sample.id, relation, severity, asks)
 
     def row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
         """The answer, ready for the journal."""
@@ -98,14 +99,14 @@ class SourceCalls:
         self.known[row.source] = tuple(from_json(said, where) for said in row.answers)
 
 
-def asks_of(sample: Sample, concepts: tuple[str, ...]) -> tuple[Ask, ...]:
+def asks_of(sample_id: str, asks: Mapping[str, Ask], concepts: tuple[str, ...]) -> tuple[Ask, ...]:
     """The words of each concept; none where the sample has none."""
-    if not sample.asks:
+    if not asks:
         return ()
-    missing = [concept for concept in concepts if concept not in sample.asks]
+    missing = [concept for concept in concepts if concept not in asks]
     if missing:
         raise InputError(
-            f"sample {sample.id!r}: expected words for concept {missing[0]!r}, got none; ask one "
+            f"sample {sample_id!r}: expected words for concept {missing[0]!r}, got none; ask one "
             "question per call (answers = 'one')"
         )
-    return tuple(sample.asks[concept] for concept in concepts)
+    return tuple(asks[concept] for concept in concepts)

@@ -8,7 +8,7 @@ first, then all at severity 2, and so on.
 import io
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +20,16 @@ from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
 from ..space import QuestionSpace
-from ..types import IDENTITY, UNKNOWN, Image
+from ..types import IDENTITY, UNKNOWN, Image, Sample
 from ..utils.files import safe_name, whole_folder
 
 FAMILY = "medmnistc/"
 KEYS = ("test_images", "test_labels")
 CLASSES = 256
 """Most classes of an archive: its labels are bytes."""
+KEPT_BYTES = 2**29
+"""Source images that are kept, so that they are decoded once and not for every severity of every
+relation; those beyond it are decoded anew."""
 
 
 def export_corrupted(journal: Journal, space: QuestionSpace, out: Path | str) -> dict[str, int]:
@@ -36,27 +39,29 @@ def export_corrupted(journal: Journal, space: QuestionSpace, out: Path | str) ->
     goes into FLAG/NAME.npz, and any other relation into a file of its name; the identity has none.
     Labels: the number of the one concept that each image has (L = 1), else the truths of all
     concepts (L = C). Arrays are stored as they are, not compressed, so that readers can map them;
-    one image is held in memory at a time. ``datasets.from_medmnist`` reads them back.
+    KEPT_BYTES of source images are held in memory, and one follow-up at a time.
+    ``datasets.from_medmnist`` reads them back.
 
     Raises InputError for a folder in use, more bytes than are free, images of different sizes, more
-    than CLASSES classes, truths that are unknown or not those of the source image, and spaces of
-    the identity alone; JournalError for a journal of another space.
+    than CLASSES classes, truths that are unknown or not those of the source image, relations whose
+    archives would have one name, and spaces of the identity alone; JournalError for a journal of
+    another space.
     """
     facts = read_facts(journal.facts())
     same_audit(facts, space, {})
     relations = _by_relation(space)
+    files = _files(relations)
     labels, shape = _labels(space), _shape(space)
     variants = sum(map(len, relations.values()))
     _refuse_no_room(Path(out), variants * len(labels) * int(np.prod(shape)))
-    written = {}
+    written, sources = {}, _Sources(space, KEPT_BYTES // int(np.prod(shape)))
     with whole_folder(Path(out)) as folder:
         for name, places in relations.items():
-            path = folder.joinpath(*map(safe_name, name.removeprefix(FAMILY).split("/")))
-            path = path.with_name(f"{path.name}.npz")
+            path = folder / files[name]
             path.parent.mkdir(parents=True, exist_ok=True)
-            images = _images(space, places, facts.rendering_seed, shape)
+            images = _images(sources, places, facts.rendering_seed, shape)
             _write(path, images, shape, np.tile(labels, (len(places), 1)))
-            written[path.relative_to(folder).as_posix()] = len(places) * len(labels)
+            written[files[name]] = len(places) * len(labels)
     return written
 
 
@@ -70,6 +75,23 @@ def _by_relation(space: QuestionSpace) -> dict[str, list[int]]:
         raise InputError("corrupted: expected a relation beside identity, found none")
     severity = [variant.severity for variant in space.variants]
     return {name: sorted(places, key=severity.__getitem__) for name, places in found.items()}
+
+
+def _files(relations: Iterable[str]) -> dict[str, str]:
+    """Relation -> its archive, with "/" between folder and file. Raises InputError for two with one
+    archive, whatever a file system makes of case."""
+    found: dict[str, str] = {}
+    taken: dict[str, str] = {}
+    for name in relations:
+        parts = name.removeprefix(FAMILY).split("/")
+        found[name] = f"{'/'.join(map(safe_name, parts))}.npz"
+        other = taken.setdefault(found[name].lower(), name)
+        if other != name:
+            raise InputError(
+                f"corrupted: expected relations whose archives have names of their own, got "
+                f"{other!r} and {name!r}, both {found[name]}; leave one of them out"
+            )
+    return found
 
 
 def _labels(space: QuestionSpace) -> npt.NDArray[np.uint8]:
@@ -105,14 +127,29 @@ def _plain(image: Image) -> Image:
     return image[:, :, 0] if image.shape[2] == 1 else image
 
 
+class _Sources:
+    """The samples of a ``space``, the first ``most`` of which are kept."""
+
+    def __init__(self, space: QuestionSpace, most: int) -> None:
+        self.space, self._most = space, most
+        self._kept: dict[int, Sample] = {}
+
+    def __getitem__(self, index: int) -> Sample:
+        found = self._kept.get(index) or self.space.dataset.sample(index)
+        if index < self._most:
+            self._kept[index] = found
+        return found
+
+
 def _images(
-    space: QuestionSpace, places: list[int], seed: int, shape: tuple[int, ...]
+    sources: _Sources, places: list[int], seed: int, shape: tuple[int, ...]
 ) -> Iterator[Image]:
-    variants = len(space.variants)
+    space, variants = sources.space, len(sources.space.variants)
     for place in places:
         relation = space.variants[place].relation
         for index in range(len(space.dataset)):
-            source, follow_up = space.pair(index * variants + place, seed)
+            source = sources[index]
+            follow_up = space.made_of(source, index * variants + place, seed)
             image = _plain(follow_up.require_image())
             if image.shape != shape:
                 raise InputError(

@@ -17,24 +17,21 @@ def write_form(path: Path, template: Path, content: Any, **values: Any) -> None:
 
     ``content``: JSON values that the scripts work on; ``values``: what the template shows.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     from ..report.section import data
+    from ..utils.html_templates import templates_of
 
-    environment = Environment(
-        loader=FileSystemLoader([template.parent, HERE], encoding="utf-8"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     scripts = (HERE / "shared_form.js", template.with_suffix(".js"))
-    html = environment.get_template(template.name).render(
-        data=data("form-data", content),
-        style=Markup(STYLE.read_text(encoding="utf-8")),
-        script=Markup("\n".join(script.read_text(encoding="utf-8") for script in scripts)),
-        **values,
+    html = (
+        templates_of(template.parent, HERE)
+        .get_template(template.name)
+        .render(
+            data=data("form-data", content),
+            style=Markup(STYLE.read_text(encoding="utf-8")),
+            script=Markup("\n".join(script.read_text(encoding="utf-8") for script in scripts)),
+            **values,
+        )
     )
     write_text(path, html)
 

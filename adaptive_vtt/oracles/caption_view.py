@@ -1,6 +1,7 @@
 """The samples of a dataset as a captioner sees them: one open question about each image."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -23,8 +24,11 @@ class Captioned(View):
         """The most that any sample has, where the dataset knows."""
         return self.dataset.most_boxes
 
+    def asks(self, index: int) -> Mapping[str, Ask]:
+        return {CAPTION: Ask(self.question)}
+
     def sample(self, index: int) -> Sample:
-        return replace(super().sample(index), asks={CAPTION: Ask(self.question)})
+        return replace(super().sample(index), asks=self.asks(index))
 
     @cached_property
     def fingerprint(self) -> str:

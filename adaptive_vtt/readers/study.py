@@ -19,6 +19,7 @@ from string import ascii_uppercase
 
 from ..engine.earlier_answers import key_of_call
 from ..engine.judge import Judge
+from ..engine.source_calls import asks_of
 from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import Facts, read_facts
@@ -27,7 +28,7 @@ from ..models.base import ModelDefaults
 from ..space import QuestionSpace
 from ..types import Answer, Ask, Prompt, Unanswered, Value
 from .answers import Answers
-from .cards import UNSURE, YES, Asked, Card, yes_or_no
+from .cards import UNSURE, YES, Asked, Card, Key, yes_or_no
 
 CLASS = "class"
 """The one question about a picture that is of exactly one class."""
@@ -61,6 +62,10 @@ class Study:
             if call not in self._cards:
                 self._cards[call] = self._card(question, call)
             yield self._cards[call]
+
+    def known(self) -> dict[Key, Asked]:
+        """Every question of all cards, for which no picture is made."""
+        return {(call, one.id): one for _, call in self.draws for one in self._asked(call)}
 
     def answer(self, card: Card, own: Answers) -> Answer | None:
         """What a reader answered to a card, as a model would have; None where anything is left."""
@@ -96,21 +101,24 @@ class Study:
     def _card(self, question: int, call: int) -> Card:
         prompt = self._judge.prompt(call)
         self._judge.forget(call)
-        return Card(call, question, call, ("picture",), self._asked(call, prompt), prompt.words)
+        return Card(call, question, call, ("picture",), self._asked(call), prompt.words)
 
-    def _asked(self, call: int, prompt: Prompt) -> tuple[Asked, ...]:
+    def _asked(self, call: int) -> tuple[Asked, ...]:
+        concepts = self._sent(call)
         if self.space.oracle.concepts_are == "classes":
-            choices = {name: name for name in prompt.concepts}
+            choices = {name: name for name in concepts}
             return (Asked(CLASS, "Which of these does the picture show?", choices),)
         last = len(self.space.concepts)
         counted = {
             self.space.asked[self.space.asked_by[q % last]]
             for q in self._judge.questions_of(call).tolist()
         }
-        asks: Sequence[Ask | None] = prompt.asks or [None] * len(prompt.concepts)
+        sample, dataset = self.sample_of(call), self.space.dataset
+        words = asks_of(dataset.sample_id(sample), dataset.asks(sample), concepts)
+        asks: Sequence[Ask | None] = words or [None] * len(concepts)
         return tuple(
             self._put(concept, ask)
-            for concept, ask in zip(prompt.concepts, asks, strict=True)
+            for concept, ask in zip(concepts, asks, strict=True)
             if concept in counted
         )
 

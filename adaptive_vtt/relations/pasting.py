@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..types import Box, FollowUp, Image, Mask, Sample
+from ..utils.boxes import common
 
 Floats = npt.NDArray[np.float32]
 Window = tuple[slice, slice]
@@ -156,10 +157,5 @@ def _whole_and_alone(box: Box, boxes: Sequence[Box], sample: Sample) -> bool:
     height, width = sample.require_image().shape[:2]
     inside = min(box.left, box.top) > 0 and box.right < width and box.bottom < height
     large = min(box.right - box.left, box.bottom - box.top) >= LEAST_SIDE
-    apart = (
-        min(box.right, other.right) <= max(box.left, other.left)
-        or min(box.bottom, other.bottom) <= max(box.top, other.top)
-        for other in boxes
-        if other is not box
-    )
-    return inside and large and all(apart)
+    apart = all(common(box, other) == 0 for other in boxes if other is not box)
+    return inside and large and apart

@@ -13,9 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
+
+from ..utils.html_templates import templates_of
 
 FEW = 10
 """Figures that rest on fewer questions than this are shown as uncertain."""
@@ -167,13 +169,7 @@ def duration(seconds: float) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent, encoding="utf-8"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates_of(Path(__file__).parent)
     for show in (percent, figure, within, aim, exact, sure, amount, duration, money):
         environment.filters[show.__name__] = show
     return environment

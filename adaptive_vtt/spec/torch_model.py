@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ..datasets import Dataset
+from ..datasets.base import adapted_dataset
 from ..models import REGISTRY, ModelUnderTest
 from ..models.local.presets import Interpolation
 from ..models.local.torch_choice import Source
@@ -85,4 +86,6 @@ class TorchSection(ModelSection, Worked):
         told = {name: given.pop(name) for name in _PREPROCESSING if name in given}
         given |= {name: base / given[name] for name in ("path", "weights") if name in given}
         made = REGISTRY.get(self.kind)
-        return made(self.source, **given, preprocessing=told, **self.named())
+        model = made(self.source, **given, preprocessing=told, **self.named())
+        model.know(adapted_dataset(dataset).asked[0])
+        return model

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from ..runs import Rates, Run
+from ..utils.html_templates import templates_of
 from .building import Report
 from .comparison import Comparison, together
 from .latest import Latest
@@ -139,12 +140,6 @@ def _fill(template: str, **values: Any) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(HERE, encoding="utf-8"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates_of(HERE)
     environment.filters.update(percent=percent, points=points, address=address)
     return environment

@@ -24,6 +24,9 @@ class Classes:
         self._places = {_plain(label): place for place, label in enumerate(labels)}
         self._named = {c: self._found([n] if isinstance(n, str) else n) for c, n in names.items()}
 
+    def __repr__(self) -> str:
+        return f"Classes({self._labels}, {self._named})"
+
     def __len__(self) -> int:
         """How many classes the model has."""
         return len(self._labels)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...types import Image
-from ...utils.files import write_bytes
+from ...utils.files import hash_file, write_bytes
 from ...utils.image_codec import png
 from .parameters import load_parameters
 from .torch_choice import Chosen, Loaded, library
@@ -45,7 +45,7 @@ def from_monai(chosen: Chosen) -> Loaded:
             f"{lacking}"
         )
     load_parameters(network, chosen.weights or folder / "models" / "model.pt")
-    prepare = _Prepare(steps)
+    prepare = _Prepare(steps, f"{hash_file(_config(folder))} {dict(chosen.options)}")
     turned = chosen.made(lambda: prepare.turned)
     module = _network(network, inferer, turned=turned)
     return Loaded(module, prepare, chosen.classes or _classes(folder))
@@ -82,10 +82,14 @@ def _classes(folder: Path) -> Sequence[str] | None:
 
 
 class _Prepare:
-    """Images in a file for a moment, as the bundle's own loader reads files."""
+    """Images in a file for a moment, as the bundle's own loader reads files; ``of``: which
+    configuration says how."""
 
-    def __init__(self, steps: Any) -> None:
-        self._steps = steps
+    def __init__(self, steps: Any, of: str) -> None:
+        self._steps, self._of = steps, of
+
+    def __repr__(self) -> str:
+        return f"prepared as by {self._of}"
 
     def __call__(self, image: Image) -> "torch.Tensor":
         return self._read(image, self._steps)

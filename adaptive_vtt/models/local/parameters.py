@@ -17,8 +17,10 @@ _WRAPPERS = ("module.", "model.", "net.")
 """What data-parallel training and training programs put before every name."""
 
 
-def hash_of(module: "torch.nn.Module") -> str:
-    """A short hash of a module's parameters: one that was trained on is another model."""
+def hash_of(module: "torch.nn.Module", use: str = "") -> str:
+    """A short hash of a module's parameters and of the buffers that are saved with them, such as
+    the statistics of batch norm: one that was trained on is another model. ``use``: what else
+    decides its answers."""
     import torch
 
     digest = hashlib.blake2b(digest_size=8)
@@ -26,6 +28,7 @@ def hash_of(module: "torch.nn.Module") -> str:
         digest.update(name.encode())
         flat = values.detach().cpu().contiguous().flatten().view(torch.uint8)
         digest.update(memoryview(flat.numpy()))
+    digest.update(use.encode())
     return digest.hexdigest()
 
 

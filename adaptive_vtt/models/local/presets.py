@@ -54,6 +54,12 @@ class Preset:
             if len(both) > 2 or (name == "crop" and sides and len(both) != 2) or min(both) < 1:
                 raise InputError(f"model.{name}: expected [height, width] in pixels, got {sides!r}")
 
+    @property
+    def sides(self) -> tuple[int, int] | None:
+        """Height and width that every input has; None where they follow from the image's."""
+        fixed = self.size if self.crop is None else self.crop
+        return None if fixed is None or isinstance(fixed, int) else (fixed[0], fixed[1])
+
     def __call__(self, image: Image) -> "torch.Tensor":
         """An image H x W x C as ch x h x w, float32."""
         import torch

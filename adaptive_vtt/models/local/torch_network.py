@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError, ModelError, listed, one_line
+from ...errors import AvttError, InputError, ModelError, listed, one_line
 from ...types import Answer, Mask, Prompt, Unanswered
 from ..base import ModelDefaults
 from ..checking import image_of
 from .classes import Classes, ClassNames
 from .parameters import hash_of
+from .presets import Preset
 from .tensors import Activation, activated
 from .torch_choice import Chosen, Loaded, Source
 from .torch_sources import load
@@ -32,6 +33,9 @@ class TorchNetwork(ModelDefaults):
     P(yes) of a concept is the probability of its classes. Its mask is where one of them is the
     likeliest of all (softmax), or above one half (else), once the output was brought to the size of
     the image.
+
+    Raises InputError for options that cannot be; where every input has one size, the network is
+    asked once about a black image, which shows what else does not fit.
     """
 
     answers = "all"
@@ -61,6 +65,8 @@ class TorchNetwork(ModelDefaults):
         self._output, self._batch = output, batch_size
         self._device = pick(device)
         self._module, self._prepare = loaded.module.to(self._device).eval(), loaded.prepare
+        self._use = repr((self._prepare, self._classes, self._activation, output))
+        self._check()
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         """Answers in the order of the prompts; a batch holds images of one size."""
@@ -78,8 +84,43 @@ class TorchNetwork(ModelDefaults):
         return answers
 
     def content(self) -> str:
-        """A short hash of the parameters."""
-        return hash_of(self._module)
+        """A short hash of the parameters, the preprocessing and how the output is read."""
+        return hash_of(self._module, self._use)
+
+    def know(self, concepts: Sequence[str]) -> None:
+        """Raises InputError for a concept of which no class is known."""
+        for concept in concepts:
+            self._classes.of(concept)
+
+    def _check(self) -> None:
+        if len(self._classes) == 1 and self._activation == "softmax":
+            raise InputError(
+                f"model {self.name!r}: expected activation = 'sigmoid' or 'none' for a single "
+                "class, got 'softmax', which is 1 whatever the network says"
+            )
+        if not isinstance(self._prepare, Preset) or self._prepare.sides is None:
+            return
+        black = np.zeros((*self._prepare.sides, self._prepare.channels), np.uint8)
+        if self._tried(self._prepare(black)).ndim == 4 and self._prepare.crop is not None:
+            raise InputError(
+                f"model {self.name!r}: expected a segmenter without crop, as its maps must cover "
+                "the image; say size = [height, width] in [model]"
+            )
+
+    def _tried(self, image: "torch.Tensor") -> "torch.Tensor":
+        import torch
+
+        try:
+            with torch.inference_mode():
+                return self._said(image[None])
+        except AvttError as error:
+            raise InputError(str(error)) from None
+        except Exception as error:  # other people's networks
+            raise InputError(
+                f"model {self.name!r}: expected a network that takes inputs of "
+                f"{tuple(image.shape[1:])}, as size and crop in [model] make them, got "
+                f"{type(error).__name__}: {one_line(error)[:200]}"
+            ) from error
 
     def _tensor(self, prompt: Prompt) -> "torch.Tensor":
         return self._prepare(image_of(prompt, f"model {self.name!r}"))
@@ -139,11 +180,6 @@ class TorchNetwork(ModelDefaults):
         """The output C x H x W in the size of the image."""
         from torch.nn.functional import interpolate
 
-        if getattr(self._prepare, "crop", None) is not None:
-            raise InputError(
-                f"model {self.name!r}: expected a segmenter without crop, as its maps must cover "
-                "the image; say size = [height, width] in [model]"
-            )
         return _array(interpolate(said[None], size, mode="bilinear")[0])
 
     def _mask(self, maps: npt.NDArray[Any], concept: str) -> Mask:

@@ -46,6 +46,7 @@ class DatasetContract:
             assert dict(sample.truth) == known
             self._assert_image(sample, dataset.has_images)
             self._assert_words(sample, dataset.concepts)
+            assert dict(dataset.asks(index)) == dict(sample.asks)
 
     def test_a_sample_looked_at_again_is_the_same(self) -> None:
         dataset, again = self._made(), self._made()
