@@ -1,9 +1,10 @@
 """What it changes that an audit's candidates are fixed before the caption, the paper's after it.
 
 REIC locates what the caption names and then chooses follow-ups; an audit here chooses them from
-what the detector found, or from what a caption recorded beforehand names where a box bears that
-name, before anything is asked (``relations/reic.py``). All are judged alike, by what the caption
-names. docs/papers.md says when candidates after the caption would be valid.
+what the detector found, or from what a caption recorded beforehand names, before anything is asked
+(``relations/reic.py``): where a box bears that name and, with captions of hidden boxes, where
+hiding one takes the name away. All are judged alike, by what the caption names. docs/papers.md says
+when candidates after the caption would be valid.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ from adaptive_vtt.captions.recorded import RecordedNaming
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS, Naming, Reduced
+from adaptive_vtt.types import Heard
 
 from .caption_verdicts import Bench
 from .reic_scheme import Step, judge
@@ -27,11 +29,13 @@ def before_and_after(
 ) -> pd.DataFrame:
     """What follow-ups do to the objects named, and how many break a rule; a row per relation and
     way. ``steps``: of the paper's scheme, on the same boxes."""
-    said = {detected.sample_id(step.sample): str(step.heard.answer) for step in steps}
-    recorded = RecordedNaming(said, oracle.reader, oracle.same)
+    heard = {detected.sample_id(step.sample): step.heard for step in steps}
+    said = {sample: Heard(one.answer, {}) for sample, one in heard.items()}
+    plain, whole = (RecordedNaming(each, oracle.reader, oracle.same) for each in (said, heard))
     ways = {
         "before the caption": list(presumed(bench, detected, oracle, steps)),
-        "by recorded captions": list(presumed(bench, detected, oracle, steps, recorded)),
+        "by recorded captions": list(presumed(bench, detected, oracle, steps, plain)),
+        "..., of hidden boxes, too": list(presumed(bench, detected, oracle, steps, whole)),
         "after the caption": steps,
     }
     return together(

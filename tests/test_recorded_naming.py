@@ -190,7 +190,7 @@ def test_an_audit_runs_is_verified_and_resumed_with_these_captions_alone(
 
 
 def test_a_table_of_two_columns_and_one_of_all_pictures_say_the_same(folder: Path) -> None:
-    from adaptive_vtt.models.local.recorded_captions import source_captions
+    from adaptive_vtt.captions.recorded import source_captions
 
     table = pd.read_csv(folder / "plain" / "answers.csv", dtype=str)
     short, long = folder / "short.csv", folder / "long.json"

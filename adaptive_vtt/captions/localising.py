@@ -28,6 +28,19 @@ def by_detection(names: Sequence[str], boxes: Sequence[Box], same: Same) -> list
     ]
 
 
+def completed(
+    detected: Sequence[Located],
+    boxes: Sequence[Box],
+    hidden: Mapping[int, Sequence[str]],
+    same: Same,
+) -> tuple[Located, ...]:
+    """What was detected, and by occlusion what no box bears the name of."""
+    return tuple(
+        one if one.boxes or not hidden else by_occlusion(one.name, boxes, hidden, same)
+        for one in detected
+    )
+
+
 def by_occlusion(
     name: str, boxes: Sequence[Box], hidden: Mapping[int, Sequence[str]], same: Same
 ) -> Located:

@@ -19,6 +19,8 @@ from .base import Filler
 
 VERSIONS = ("blur", "black", "inpaint")
 """The three ways of covering a box, in REIC's order."""
+HIDDEN = "hidden/"
+"""Begins the names of versions of an image with a box covered, before the way."""
 BLUR = 0.25
 """Standard deviation of the blur, as a share of the box's width and height. At this width a pattern
 of two waves per side keeps less than 1 % of its contrast, so only blotches of colour remain."""

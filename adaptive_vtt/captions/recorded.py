@@ -7,42 +7,135 @@ before the first draw, as certificates want it (docs/papers.md).
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ..errors import InputError
-from ..types import Box
+from ..models.local.recorded_captions import check_columns, read_captions
+from ..types import IDENTITY, Box, Heard
 from ..utils.parts import describe_part
 from . import language
 from .base import Reader, Same
-from .localising import by_detection
+from .localising import by_detection, completed
+from .occlusion import HIDDEN, VERSIONS
+
+PLAIN = -1
+"""The place of an image itself among its versions."""
 
 
 class RecordedNaming:
     """The objects that captions name, in the boxes of these names; see ``relations.reic.Naming``.
 
-    ``captions``: by the sample's id. ``reader`` and ``same``: as oracles take them (default:
-    ``captions.language``). No box is hidden to find an object: that takes answers.
+    ``captions``: by the sample's id; a Heard where versions of it with a box hidden were captioned,
+    too (by box * 3 + version), which locate what no box bears the name of. ``reader`` and ``same``:
+    as oracles take them (default: ``captions.language``).
     """
 
     def __init__(
-        self, captions: Mapping[str, str], reader: Reader | None = None, same: Same | None = None
+        self,
+        captions: Mapping[str, str | Heard],
+        reader: Reader | None = None,
+        same: Same | None = None,
     ) -> None:
-        self.captions = dict(captions)
+        self.captions = {
+            sample: said if isinstance(said, Heard) else Heard(said, {})
+            for sample, said in captions.items()
+        }
         self.reader = reader or language.reader()
         self.same = same or language.same()
 
     @property
     def describe(self) -> str:
         """A hash of all captions, and how they are read."""
-        said = repr(sorted(self.captions.items())).encode()
+        every = sorted(self.captions.items())
+        said = repr([(sample, one.answer, sorted(one.versions.items())) for sample, one in every])
         words = f"{describe_part(self.reader)}; {describe_part(self.same)}"
-        return f"captions {hashlib.blake2b(said, digest_size=12).hexdigest()} ({words})"
+        digest = hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
+        return f"captions {digest} ({words})"
 
     def objects(self, sample_id: str, boxes: Sequence[Box]) -> tuple[tuple[Box, ...], ...]:
-        """The boxes of each object that the caption of a sample names and a box bears the name of.
+        """The boxes of each object that the caption of a sample names, by the names of boxes, else
+        by what is not named without them.
 
-        Raises InputError for a sample without a caption.
+        Raises InputError for a sample without a caption, or one of a box that it does not have.
         """
         if sample_id not in self.captions:
             raise InputError(f"reic: expected a recorded caption of {sample_id!r}, got none")
-        names = self.reader.objects(self.captions[sample_id])
-        return tuple(one.boxes for one in by_detection(names, boxes, self.same) if one.boxes)
+        heard = self.captions[sample_id]
+        hidden = {place: self._names(said) for place, said in heard.versions.items()}
+        if hidden and (box := 1 + max(hidden) // len(VERSIONS)) > len(boxes):
+            raise InputError(
+                f"reic: sample {sample_id!r}: expected captions with one of its {len(boxes)} boxes "
+                f"hidden, got one with box {box}; record them with these boxes"
+            )
+        detected = by_detection(self._names(heard.answer), boxes, self.same)
+        every = completed(detected, boxes, hidden, self.same)
+        return tuple(one.boxes for one in every if one.boxes)
+
+    def _names(self, said: object) -> tuple[str, ...]:
+        return tuple(self.reader.objects(said)) if isinstance(said, str) else ()
+
+
+def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Heard]:
+    """What was recorded of each of these samples' own images, by the sample's id.
+
+    From a CSV or JSON with the columns sample and caption. Where there are columns relation and
+    severity, too, as in the table that ``avtt pictures`` writes, the rows of relation identity
+    count, and the filled ones of "hidden/blur", "hidden/black" and "hidden/inpaint", whose severity
+    is the number of the box hidden. Raises InputError for a missing column, a sample without a
+    caption, one that is not among ``samples``, one with two, and a box or a way to hide it that
+    there cannot be.
+    """
+    file = Path(path)
+    table = read_captions(file)
+    check_columns(table, ("sample", "caption"), str(file))
+    known, said = set(samples), dict[tuple[str, int], str]()
+    for number, row in enumerate(table.to_dict("records"), start=1):
+        where, relation = f"{file}: row {number}", str(row.get("relation", IDENTITY))
+        if relation != IDENTITY and not relation.startswith(HIDDEN):
+            continue
+        sample, caption = str(row["sample"]), _said(row["caption"])
+        if sample not in known:
+            raise InputError(
+                f"{where}, sample: expected one of the dataset's {len(known)} samples, got "
+                f"{sample!r}"
+            )
+        if relation == IDENTITY and caption is None:
+            raise InputError(f"{where}, caption: expected a caption of sample {sample!r}, got none")
+        place = PLAIN if relation == IDENTITY else _place(relation, row.get("severity"), where)
+        if (sample, place) in said:
+            raise InputError(f"{where}, sample: {sample!r} stands twice")
+        if caption is not None:
+            said[sample, place] = caption
+    missing = [sample for sample in samples if (sample, PLAIN) not in said]
+    if missing:
+        raise InputError(
+            f"{file}: expected a row with a caption of sample {missing[0]!r}, got none; "
+            f"{len(missing)} of {len(samples)} samples have none"
+        )
+    versions: dict[str, dict[int, str]] = {sample: {} for sample in samples}
+    for (sample, place), caption in said.items():
+        versions[sample][place] = caption
+    return {sample: Heard(of.pop(PLAIN), of) for sample, of in versions.items()}
+
+
+def _said(caption: object) -> str | None:
+    return caption if isinstance(caption, str) and caption.strip() else None
+
+
+def _place(relation: str, severity: object, where: str) -> int:
+    """The place of a hidden version among a sample's: box * 3 + version."""
+    version = relation.removeprefix(HIDDEN)
+    if version not in VERSIONS:
+        raise InputError(
+            f"{where}, relation: expected {HIDDEN} and one of {', '.join(VERSIONS)}, got "
+            f"{relation!r}"
+        )
+    try:
+        box = int(str(severity))
+    except ValueError:
+        box = 0
+    if box < 1:
+        raise InputError(
+            f"{where}, severity: expected the number of the box hidden, from 1, got {severity!r}"
+        )
+    return (box - 1) * len(VERSIONS) + VERSIONS.index(version)

@@ -15,6 +15,10 @@ def pictures(
         bool,
         typer.Option("--sources", help="Only the images as they are: for captions in \\[space]."),
     ] = False,
+    hidden: Annotated[
+        bool,
+        typer.Option("--hidden", help="With --sources: their versions with a box hidden, too."),
+    ] = False,
 ) -> None:
     """Write every picture an audit may ask about, with a table for a model's answers.
 
@@ -23,16 +27,20 @@ def pictures(
     from rich.console import Console
     from rich.progress import Progress
 
-    from ..export.prompt_images import TABLE, count_pictures, write_pictures
+    from ..errors import InputError
+    from ..export.prompt_images import TABLE, Which, count_pictures, write_pictures
     from ..spec import read_spec
     from ..spec.building import build_space
 
+    if hidden and not sources:
+        raise InputError("--hidden: expected --sources beside it; without that all is written")
+    which = (Which.VERSIONS if hidden else Which.SOURCES) if sources else Which.ALL
     read = read_spec(spec)
     if sources:  # captions of these may be what space.captions is to name
         read = read.model_copy(update={"space": read.space.model_copy(update={"captions": None})})
     space = build_space(read, spec.parent)
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("writing pictures", total=count_pictures(space, sources=sources))
-        written = write_pictures(space, out, lambda: bar.advance(task), sources=sources)
+        task = bar.add_task("writing pictures", total=count_pictures(space, which))
+        written = write_pictures(space, out, lambda: bar.advance(task), which)
     use = "space.captions" if sources else "model.answers with kind = 'recorded'"
     typer.echo(f"wrote {out}: {written} pictures; fill in {out / TABLE}, and name it as {use}")

@@ -4,6 +4,7 @@ What is filled in is read by ``models.RecordedCaptions`` and ``models.Recorded``
 """
 
 from collections.abc import Callable, Iterator
+from enum import Enum
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..space import QuestionSpace
-from ..types import IDENTITY, Image
+from ..types import IDENTITY, Image, Sample
 from ..utils.files import file_names, whole_folder, write_bytes, write_text
 from ..utils.image_codec import png
 from ..utils.tables import csv_text
@@ -24,39 +25,47 @@ Shown = tuple[str, str, int, Image, str]
 """Sample, relation, severity, picture, and what is said of it beside the questions."""
 
 
-def count_pictures(space: QuestionSpace, *, sources: bool = False) -> int:
+class Which(Enum):
+    """The pictures written: all, the source images alone, or with their versions."""
+
+    ALL = "all"
+    SOURCES = "sources"
+    VERSIONS = "versions"
+
+
+def count_pictures(space: QuestionSpace, which: Which = Which.ALL) -> int:
     """Number of pictures, at most: the follow-ups, and, where the oracle asks about sources, the
-    source images and their versions. ``sources``: of the source images alone."""
-    oracle = space.oracle
-    if sources:
-        return len(space.dataset)
-    if not oracle.needs_source:
-        return space.images
-    return space.images + (1 + oracle.most_versions(space.dataset)) * len(space.dataset)
+    source images and their versions."""
+    sources, oracle = len(space.dataset), space.oracle
+    if which is Which.SOURCES:
+        return sources
+    versions = (1 + oracle.most_versions(space.dataset)) * sources
+    if which is Which.VERSIONS:
+        return versions
+    return space.images + (versions if oracle.needs_source else 0)
 
 
 def write_pictures(
     space: QuestionSpace,
     out: Path,
     advance: Callable[[], object] = lambda: None,
-    *,
-    sources: bool = False,
+    which: Which = Which.ALL,
 ) -> int:
     """Writes every picture into ``out``/images, and ``out``/answers.csv with a row for each:
     sample, relation, severity, file, words (what is to be said of it beside the questions, where
     anything is), and an empty column per concept. How many were written.
 
-    ``sources``: the source images alone. ``out`` must be new, or empty; it is there whole or
+    ``out`` must be new, or empty; it is there whole or
     not at all. Raises InputError for more than MOST pictures, and samples without images.
     """
     if not space.dataset.has_images:
         raise InputError(f"pictures: dataset {space.dataset.name!r} has no images")
-    if (count := count_pictures(space, sources=sources)) > MOST:
+    if (count := count_pictures(space, which)) > MOST:
         raise InputError(f"pictures: expected at most {MOST}, got {count}")
     rows: list[tuple[str, str, int]] = []
     words: list[str] = []
     with whole_folder(out) as folder:
-        for sample, relation, severity, image, said in (_sources if sources else _every)(space):
+        for sample, relation, severity, image, said in _shown(space, which):
             rows.append((sample, relation, severity))
             words.append(said)
             write_bytes(folder / "images" / f"{len(rows)}.png", png(image))
@@ -71,26 +80,25 @@ def write_pictures(
     return len(rows)
 
 
-def _sources(space: QuestionSpace) -> Iterator[Shown]:
-    for index in range(len(space.dataset)):
-        sample = space.dataset.sample(index)
-        if sample.image is not None:
-            yield sample.id, IDENTITY, 0, sample.image, ""
-
-
-def _every(space: QuestionSpace) -> Iterator[Shown]:
-    oracle, concepts = space.oracle, len(space.concepts)
+def _shown(space: QuestionSpace, which: Which) -> Iterator[Shown]:
     for index in range(len(space.dataset)):
         sample = space.dataset.sample(index)
         if sample.image is None:
             continue
-        if oracle.needs_source:
+        if space.oracle.needs_source or which is not Which.ALL:
             yield sample.id, IDENTITY, 0, sample.image, ""
-            for version in oracle.versions(sample, None).values():
+        if space.oracle.needs_source and which is not Which.SOURCES:
+            for version in space.oracle.versions(sample, None).values():
                 yield sample.id, version.relation, version.severity, version.make(), ""
-        for variant, chosen in enumerate(space.variants):
-            image = index * len(space.variants) + variant
-            if space.eligible(image * concepts + np.arange(concepts)).any():
-                made = space.follow_up(image)
-                picture = made.require_image()
-                yield sample.id, chosen.relation.name, chosen.severity, picture, made.words
+        if which is Which.ALL:
+            yield from _follow_ups(space, index, sample)
+
+
+def _follow_ups(space: QuestionSpace, index: int, sample: Sample) -> Iterator[Shown]:
+    concepts = np.arange(len(space.concepts))
+    for variant, chosen in enumerate(space.variants):
+        image = index * len(space.variants) + variant
+        if space.eligible(image * len(concepts) + concepts).any():
+            made = space.made_of(sample, image)
+            picture = made.require_image()
+            yield sample.id, chosen.relation.name, chosen.severity, picture, made.words

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..captions.base import Filler, Reader, Same
-from ..captions.localising import Located, by_detection, by_occlusion, rounded
-from ..captions.occlusion import VERSIONS, inpainted, occluded
+from ..captions.localising import Located, by_detection, completed, rounded
+from ..captions.occlusion import HIDDEN, VERSIONS, inpainted, occluded
 from ..datasets.base import CompleteDataset
 from ..errors import InputError
 from ..relations.base import RelationDefaults
@@ -142,7 +142,7 @@ class ReducedCaptions(CaptionOracle):
                 if heard is not None and not lost:
                     break
                 hiding = self._hiding(sample.image, box, version)
-                found[place] = Version(f"hidden/{version}", number + 1, hiding)
+                found[place] = Version(f"{HIDDEN}{version}", number + 1, hiding)
                 if heard is not None:
                     lost = self._still_lost(lost, heard.versions.get(place))
         return found
@@ -172,12 +172,9 @@ class ReducedCaptions(CaptionOracle):
         caption = caption_of(heard.answer, sample.id)
         if caption is None:
             return ()
-        hidden = self._hidden(heard)
+        detected = self._by_detection(self.reader.objects(caption), sample.boxes)
         boxes = sample.boxes[: self.most_boxes]
-        return tuple(
-            one if one.boxes or not hidden else by_occlusion(one.name, boxes, hidden, self.same)
-            for one in self._by_detection(self.reader.objects(caption), sample.boxes)
-        )
+        return completed(detected, boxes, self._hidden(heard), self.same)
 
     def _hidden(self, heard: Heard) -> dict[int, tuple[str, ...]]:
         """What the caption of each version of the source names."""

@@ -59,8 +59,7 @@ def _with_naming(options: dict[str, Any], dataset: Dataset, base: Path) -> dict[
     """REIC's options, with the objects that captions in a file name."""
     if "captions" not in options:
         return options
-    from ..captions.recorded import RecordedNaming
-    from ..models.local.recorded_captions import source_captions
+    from ..captions.recorded import RecordedNaming, source_captions
 
     samples = [dataset.sample_id(index) for index in range(len(dataset))]
     captions = source_captions(base / options.pop("captions"), samples)

@@ -37,7 +37,7 @@ class RecordedCaptions(ModelDefaults):
     ) -> None:
         self.name = name
         self._where = where
-        _check_columns(captions, COLUMNS, where)
+        check_columns(captions, COLUMNS, where)
         self._captions: dict[tuple[str, str, int], str] = {}
         for row, (sample, relation, severity, caption) in enumerate(
             captions[list(COLUMNS)].itertuples(index=False), start=1
@@ -72,7 +72,7 @@ class RecordedCaptions(ModelDefaults):
     def read(cls, path: Path | str, name: str | None = None) -> "RecordedCaptions":
         """From a CSV with a header, or a JSON list of objects with these fields."""
         file = Path(path)
-        return cls(_read(file), name=name or file.stem, where=str(file))
+        return cls(read_captions(file), name=name or file.stem, where=str(file))
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         return [self._answer(prompt) for prompt in prompts]
@@ -97,46 +97,8 @@ class RecordedCaptions(ModelDefaults):
             ) from None
 
 
-def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, str]:
-    """The recorded caption of each of these samples' own images, by the sample's id.
-
-    From a CSV or JSON with the columns sample and caption. Where there is a column relation, too,
-    as in the table that ``avtt pictures`` writes, the rows of relation identity alone count.
-    Raises InputError for a missing column, a sample without a caption, one that is not among
-    ``samples``, and one with two.
-    """
-    file = Path(path)
-    table = _read(file)
-    _check_columns(table, ("sample", "caption"), str(file))
-    known, found = set(samples), dict[str, str]()
-    relations = table["relation"] if "relation" in table else [IDENTITY] * len(table)
-    rows = zip(table["sample"], table["caption"], relations, strict=True)
-    for row, (name, caption, relation) in enumerate(rows, start=1):
-        if relation != IDENTITY:
-            continue
-        sample = str(name)
-        if sample not in known:
-            raise InputError(
-                f"{file}: row {row}, sample: expected one of the dataset's {len(known)} samples, "
-                f"got {sample!r}"
-            )
-        if sample in found:
-            raise InputError(f"{file}: row {row}, sample: {sample!r} stands twice")
-        if not isinstance(caption, str) or not caption.strip():
-            raise InputError(
-                f"{file}: row {row}, caption: expected a caption of sample {sample!r}, got none"
-            )
-        found[sample] = caption
-    missing = [sample for sample in samples if sample not in found]
-    if missing:
-        raise InputError(
-            f"{file}: expected a row with a caption of sample {missing[0]!r}, got none; "
-            f"{len(missing)} of {len(samples)} samples have none"
-        )
-    return found
-
-
-def _check_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
+def check_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
+    """Raises InputError for a column that ``table`` lacks."""
     for column in columns:
         if column not in table:
             raise InputError(
@@ -144,8 +106,11 @@ def _check_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> N
             )
 
 
-def _read(file: Path) -> pd.DataFrame:
-    """The rows of a CSV with a header, or of a JSON list of objects."""
+def read_captions(file: Path) -> pd.DataFrame:
+    """The rows of a CSV with a header, or of a JSON list of objects, words as they are.
+
+    Raises InputError for a file that is neither.
+    """
     try:
         if file.suffix == ".json":
             return pd.DataFrame(_objects(file))
