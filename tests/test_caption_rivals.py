@@ -19,6 +19,7 @@ from adaptive_vtt.relations.metaic import MetaIC
 from adaptive_vtt.relations.pasting import cut_outs
 from adaptive_vtt.relations.reic import Reduced
 from adaptive_vtt.relations.rome import ROME
+from adaptive_vtt.types import Heard
 
 SCENES = scenes(4, size=(128, 168))
 
@@ -77,12 +78,13 @@ def test_candidates_before_the_caption_are_those_of_an_audit() -> None:
         assert other.reduction == Reduced("crop").reduction(sample, step.rank)
         assert (other.sample, other.rank, other.heard) == (step.sample, step.rank, step.heard)
     rows = before_and_after(of, SCENES, oracle, steps)
-    before, recorded, after = (rows[rows["relation"] == "crop"].iloc[k] for k in range(3))
-    assert before["follow-ups"] == recorded["follow-ups"] == after["follow-ups"] == len(steps)
+    crops = rows[rows["relation"] == "crop"]
+    assert crops["follow-ups"].tolist() == 4 * [len(steps)]
+    before, after = crops.iloc[0], crops.iloc[-1]
     assert [before["violations"], after["violations"]] == [
         sum(bool(each.violations) for each in found) for found in (made, steps)
     ]
-    assert rows["per cent"].isna().sum() == 6  # no stretch, no rotation
+    assert rows["per cent"].isna().sum() == 8  # no stretch, no rotation
     twice = together(pd.concat([rows, rows]))
     assert twice["violations"].tolist() == (2 * rows["violations"]).tolist()
     assert twice["per cent"].equals(rows["per cent"])
@@ -97,3 +99,15 @@ def test_recorded_captions_whose_things_are_all_boxed_choose_as_the_paper_does()
     assert [step.reduction for step in made] == [step.reduction for step in steps]
     others = presumed(of, SCENES, oracle, steps)
     assert [step.reduction for step in others] != [step.reduction for step in steps]
+
+
+def test_with_captions_of_hidden_boxes_they_choose_as_the_paper_does_of_any_captioner() -> None:
+    """Rotations of a captioner that leaves out things, too, and calls some by other names."""
+    of, oracle = bench(omission=0.4, misclassification=0.3), ReducedCaptions()
+    steps = [step for step in scheme(SCENES, of.captioner, oracle) if step.kind == "rotate"]
+    heard = {SCENES.sample_id(step.sample): step.heard for step in steps}
+    made = presumed(of, SCENES, oracle, steps, RecordedNaming(heard))
+    assert [step.reduction for step in made] == [step.reduction for step in steps]
+    said = {sample: Heard(one.answer, {}) for sample, one in heard.items()}
+    plain = presumed(of, SCENES, oracle, steps, RecordedNaming(said))
+    assert [step.reduction for step in plain] != [step.reduction for step in steps]

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt import QuestionSpace, Versus
-from adaptive_vtt.captions.recorded import RecordedNaming
+from adaptive_vtt.captions.recorded import RecordedNaming, source_captions
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.relations import reic
-from adaptive_vtt.types import Box, Image, Sample
+from adaptive_vtt.types import Box, Heard, Image, Sample
 
 DOG, CAT = Box("dog", 5, 5, 25, 25), Box("cat", 10, 0, 120, 60)
 """On 80 x 120 pixels: a small one, and one that takes up 69 % of them."""
@@ -190,8 +190,6 @@ def test_an_audit_runs_is_verified_and_resumed_with_these_captions_alone(
 
 
 def test_a_table_of_two_columns_and_one_of_all_pictures_say_the_same(folder: Path) -> None:
-    from adaptive_vtt.captions.recorded import source_captions
-
     table = pd.read_csv(folder / "plain" / "answers.csv", dtype=str)
     short, long = folder / "short.csv", folder / "long.json"
     table[["sample", "caption"]].to_csv(short, index=False)
@@ -257,3 +255,46 @@ def refused(folder: Path, capsys: pytest.CaptureFixture[str], sentence: str) -> 
     assert sentence in told
     assert "answers.csv" in told
     assert not (folder / "r" / "journal.db").exists()
+
+
+# -- captions of hidden boxes ----------------------------------------------------------------
+
+
+def test_what_no_box_bears_the_name_of_is_where_hiding_takes_its_name_away() -> None:
+    """A zebra that no box is called, named in all captions but those without the first box."""
+    boxes = (Box("thing", 0, 0, 10, 10), CAT)
+    said = "A zebra and a cat."
+    versions = {place: said if place >= 3 else "A cat." for place in range(6)}
+    plain, whole = RecordedNaming({"a": said}), RecordedNaming({"a": Heard(said, versions)})
+    assert plain.objects("a", boxes) == ((boxes[1],),)
+    assert whole.objects("a", boxes) == ((boxes[0],), (boxes[1],))
+    assert plain.describe != whole.describe
+    with pytest.raises(InputError, match="one of its 1 boxes hidden, got one with box 2; record"):
+        whole.objects("a", boxes[:1])
+
+
+def test_hidden_rows_of_a_table_are_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, spec = folder / "whole", str(folder / "SPEC.toml")
+    assert run("pictures", spec, "--sources", "--hidden", "--out", str(out)) == 2
+    assert "--hidden: [oracle] hides no boxes" in capsys.readouterr().err
+    (folder / "SPEC.toml").write_text(SPEC.replace("occlusion = false", ""))
+    assert run("pictures", spec, "--sources", "--hidden", "--out", str(out)) == 0
+    table = pd.read_csv(out / "answers.csv", dtype=str)
+    assert set(table["relation"]) == {"identity", "hidden/blur", "hidden/black", "hidden/inpaint"}
+    table["caption"] = table["sample"] + " " + table["relation"] + " " + table["severity"]
+    table.to_csv(out / "answers.csv", index=False)
+    samples = list(dict.fromkeys(table["sample"]))
+    heard = source_captions(out / "answers.csv", samples)[samples[0]]
+    assert heard.answer == f"{samples[0]} identity 0"
+    assert heard.versions[4] == f"{samples[0]} hidden/black 2"
+    assert len(heard.versions) == (table["sample"] == samples[0]).sum() - 1
+    for column, old, new, sentence in (
+        ("relation", "hidden/blur", "hidden/fog", "expected hidden/ and one of blur, black, inp"),
+        ("severity", "2", "two", "expected the number of the box hidden, from 1, got 'two'"),
+    ):
+        table.replace({column: {old: new}}).to_csv(out / "bad.csv", index=False)
+        with pytest.raises(InputError, match=f"row [0-9]+, {column}: {sentence}"):
+            source_captions(out / "bad.csv", samples)
+    capsys.readouterr()
+    assert run("pictures", spec, "--hidden", "--out", str(folder / "other")) == 2
+    assert "--hidden: expected --sources beside it" in capsys.readouterr().err

@@ -39,6 +39,8 @@ def pictures(
     if sources:  # captions of these may be what space.captions is to name
         read = read.model_copy(update={"space": read.space.model_copy(update={"captions": None})})
     space = build_space(read, spec.parent)
+    if hidden and not space.oracle.most_versions(space.dataset):
+        raise InputError("--hidden: [oracle] hides no boxes of these images; leave it out")
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("writing pictures", total=count_pictures(space, which))
         written = write_pictures(space, out, lambda: bar.advance(task), which)
