@@ -128,7 +128,7 @@ def test_the_nets_answer_for_all_concepts_and_grades(two: Tiles) -> None:
 def test_other_answers_are_audited_anew(two: Tiles) -> None:
     """What was done with some answers is not taken for what others would have led to."""
     space = QuestionSpace(two.presence())
-    bench = bccd.Bench(space, pd.DataFrame(), ("overall",), np.zeros(1))
+    bench = bccd.Replayed(space, pd.DataFrame(), ("overall",), np.zeros(1))
     bench.done["certify"] = []
     assert not replace(bench, answers=pd.DataFrame()).done
 
