@@ -321,10 +321,10 @@ def truth_of(questions: QuestionSpace, own: Answers) -> np.ndarray:
     return means(questions, found, every, np.array(losses))
 
 
-@pytest.mark.parametrize("audits", [6, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("audits", [3, pytest.param(60, marks=pytest.mark.slow)])
 def test_intervals_of_readers_and_differences_hold(tmp_path: Path, audits: int):
     """Of 60 audits at confidence 0.9 ten misses or more of either kind have probability .07 at
-    most; of 6, four or more have .002."""
+    most; of 3, two or more have .03."""
     questions, missed = space(), Counter()
     everything = [
         Card(call, 0, call, (), tuple(yes_or_no(c, "?") for c in questions.concepts))
@@ -348,8 +348,9 @@ def test_intervals_of_readers_and_differences_hold(tmp_path: Path, audits: int):
         apart = compared(study, person, terms, len(answered), folder, folder / "versus").targets
         delta = model - rates
         missed["versus"] += not ((apart["lower"] <= delta) & (delta <= apart["upper"])).all()
-    assert missed["reader"] < (4 if audits == 6 else 10)
-    assert missed["versus"] < (4 if audits == 6 else 10)
+    most = 1 if audits == 3 else 9
+    assert missed["reader"] <= most
+    assert missed["versus"] <= most
 
 
 def test_readers_stand_beside_the_model_in_its_report(tmp_path: Path):
