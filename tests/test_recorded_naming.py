@@ -189,6 +189,20 @@ def test_an_audit_runs_is_verified_and_resumed_with_these_captions_alone(
     assert "with 24: other images, truths, boxes, or options of relations" in told
 
 
+def test_answers_are_not_judged_again_by_pictures_of_other_captions(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, table = str(folder / "r"), folder / "plain" / "answers.csv"
+    assert run("audit", str(folder / "SPEC.toml"), "--out", out) == 0
+    assert run("rejudge", out, "--out", str(folder / "same")) == 0
+    table.write_text(table.read_text().replace("A ", "An old ", 1))
+    capsys.readouterr()
+    assert run("rejudge", out, "--out", str(folder / "other")) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "got others: options of relation 'reic/crop'; what was certified there" in told
+    assert not (folder / "other").exists()
+
+
 def test_a_table_of_two_columns_and_one_of_all_pictures_say_the_same(folder: Path) -> None:
     table = pd.read_csv(folder / "plain" / "answers.csv", dtype=str)
     short, long = folder / "short.csv", folder / "long.json"
