@@ -312,3 +312,29 @@ def test_hidden_rows_of_a_table_are_read(folder: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert run("pictures", spec, "--hidden", "--out", str(folder / "other")) == 2
     assert "--hidden: expected --sources beside it" in capsys.readouterr().err
+
+
+def test_rows_of_json_may_leave_out_what_an_image_itself_does_not_need(tmp_path: Path) -> None:
+    """A number beside rows without one is read as 1.0."""
+    rows = [
+        {"sample": "a", "caption": "A dog."},
+        {"sample": "a", "caption": "A cat.", "relation": "hidden/black", "severity": 1},
+    ]
+    (tmp_path / "c.json").write_text(json.dumps(rows))
+    assert source_captions(tmp_path / "c.json", ["a"]) == {"a": Heard("A dog.", {1: "A cat."})}
+    for severity in (1.5, 0, "inf"):
+        (tmp_path / "c.json").write_text(json.dumps([rows[0], {**rows[1], "severity": severity}]))
+        with pytest.raises(InputError, match="row 2, severity: expected the number of the box hid"):
+            source_captions(tmp_path / "c.json", ["a"])
+
+
+def test_captions_of_boxes_that_are_not_there_are_refused_before_anything_is_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = folder / "plain" / "answers.csv"
+    hidden = pd.read_csv(table, dtype=str).assign(relation="hidden/blur", severity="99").tail(1)
+    table.write_text(table.read_text() + hidden.to_csv(index=False, header=False))
+    assert run("audit", str(folder / "SPEC.toml"), "--out", str(folder / "r")) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "boxes hidden, got one with box 99; record them with these boxes" in told
+    assert not (folder / "r" / "journal.db").exists()
