@@ -30,8 +30,8 @@ from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.answer_json import from_json, to_json
 from adaptive_vtt.journal.rows import AnswerRow, CallRow, DrawRow, SourceRow
 from adaptive_vtt.labelling.labels import Label, read_labels, to_csv
-from adaptive_vtt.utils.image_codec import png
 from adaptive_vtt.utils.files import why_unread
+from adaptive_vtt.utils.image_codec import png
 from adaptive_vtt.utils.tables import MOST_COLUMNS, check_width, csv_text, inert, original, restored
 
 PICTURE = png(np.zeros((8, 8, 3), np.uint8))

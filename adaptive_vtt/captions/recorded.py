@@ -128,7 +128,7 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Heard
 
 
 def _relation(told: object) -> str:
-    """That of a row; objects of a JSON file may leave it out where they are about an image itself."""
+    """That of a row; in JSON, rows about an image itself may leave it out."""
     return told if isinstance(told, str) and told else IDENTITY
 
 
