@@ -388,3 +388,12 @@ def unread(path: Path) -> str:
     with pytest.raises((OSError, ValueError)) as raised:
         path.read_text()
     return why_unread(path, raised.value)
+
+
+@pytest.mark.parametrize(
+    "read", [from_medvqa, lambda folder: from_coco(folder / "gt.json", folder)]
+)
+def test_annotations_that_nest_too_deep_are_refused(tmp_path: Path, read: Any) -> None:
+    (tmp_path / "gt.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match=r"gt\.json: cannot read .*: maximum recursion depth"):
+        read(tmp_path)

@@ -315,17 +315,27 @@ def test_hidden_rows_of_a_table_are_read(folder: Path, capsys: pytest.CaptureFix
 
 
 def test_rows_of_json_may_leave_out_what_an_image_itself_does_not_need(tmp_path: Path) -> None:
-    """A number beside rows without one is read as 1.0."""
+    """As editors write it that begin a file with a mark of its encoding."""
     rows = [
-        {"sample": "a", "caption": "A dog."},
-        {"sample": "a", "caption": "A cat.", "relation": "hidden/black", "severity": 1},
+        {"sample": 1, "caption": "A dog."},
+        {"sample": 1, "caption": "A cat.", "relation": "hidden/black", "severity": 1},
     ]
-    (tmp_path / "c.json").write_text(json.dumps(rows))
-    assert source_captions(tmp_path / "c.json", ["a"]) == {"a": Heard("A dog.", {1: "A cat."})}
-    for severity in (1.5, 0, "inf"):
-        (tmp_path / "c.json").write_text(json.dumps([rows[0], {**rows[1], "severity": severity}]))
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(rows), encoding="utf-8-sig")
+    assert source_captions(path, ["1"]) == {"1": Heard("A dog.", {1: "A cat."})}
+    for severity in (1.5, 0, "inf", None):
+        path.write_text(json.dumps([rows[0], {**rows[1], "severity": severity}]))
         with pytest.raises(InputError, match="row 2, severity: expected the number of the box hid"):
-            source_captions(tmp_path / "c.json", ["a"])
+            source_captions(path, ["1"])
+    path.write_text(json.dumps([*rows, {"caption": "Whose?"}]))  # other rows' numbers stay whole
+    with pytest.raises(InputError, match="row 3, sample: expected one of the dataset's 1 samples"):
+        source_captions(path, ["1"])
+
+
+def test_json_that_nests_too_deep_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match="cannot read recorded captions: maximum recursion depth"):
+        source_captions(tmp_path / "c.json", ["a"])
 
 
 def test_captions_of_boxes_that_are_not_there_are_refused_before_anything_is_asked(

@@ -145,7 +145,7 @@ def _place(relation: str, severity: object, where: str) -> int:
             f"{relation!r}"
         )
     try:
-        box = float(str(severity))  # a whole number is one where other rows have none, too
+        box = float(str(severity))
     except ValueError:
         box = 0.0
     if box < 1 or not box.is_integer():
