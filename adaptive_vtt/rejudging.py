@@ -40,7 +40,7 @@ from .engine.journaled_answers import LOST, values_of
 from .engine.judge import Judge
 from .engine.judging import hash_of
 from .engine.selector import teach
-from .engine.settings import describe_oracle, describe_space
+from .engine.settings import describe_oracle, describe_space, other_pictures
 from .errors import InputError
 from .journal import Journal, SQLiteJournal, open_journal, read_journal
 from .journal.answer_json import from_json
@@ -204,12 +204,23 @@ def _difference(facts: Facts, space: QuestionSpace, draws: list[DrawRow]) -> str
         name = space.dataset.sample_id(int(space.parts(draw.question)[0]))
         if name != draw.sample:
             return f"sample {draw.sample!r} then and {name!r} now"
+    return _counted_otherwise(facts, space) or _shown_otherwise(facts, space)
+
+
+def _counted_otherwise(facts: Facts, space: QuestionSpace) -> str | None:
     if facts.population:
         return differs(facts.population, space)
     if facts.certificate is not None:
         return "its journal does not say which questions belong to which target"
     counts = tuple(map(tuple, space.cell_counts.tolist()))
     return None if counts == facts.space.cell_counts else "which questions can be judged"
+
+
+def _shown_otherwise(facts: Facts, space: QuestionSpace) -> str | None:
+    """Answers are about the pictures that were asked about, not about those of other options."""
+    if facts.space.shown is None:
+        return None
+    return other_pictures(facts.space.shown, space.shown)
 
 
 def _name(space: QuestionSpace) -> str:

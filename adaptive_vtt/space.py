@@ -64,6 +64,7 @@ class QuestionSpace:
         given = adapted_dataset(as_dataset(dataset))
         pointed_at = _with_regions(given, chosen, without_region)
         self.left_out = len(given) - len(pointed_at)
+        self._given = pointed_at
         self.dataset = adapted_dataset(self.oracle.view(pointed_at))
         self.concepts = self.dataset.concepts
         self.asked, self.asked_by = self.oracle.asked(self.dataset)
@@ -294,12 +295,26 @@ class QuestionSpace:
         digest = hashlib.blake2b(digest_size=12)
         digest.update(self.dataset.fingerprint.encode())
         digest.update(repr([v.name for v in self.variants]).encode())
-        relations = {v.relation.name: v.relation for v in self.variants}
-        options = {n: r.describe for n, r in relations.items() if r.describe is not None}
-        digest.update(repr(options).encode() if options else b"")
+        digest.update(repr(self._options).encode() if self._options else b"")
         digest.update(self.applicable.tobytes())
         digest.update(f"seed {self.seed}".encode() if self.seed else b"")
         return digest.hexdigest()
+
+    @cached_property
+    def shown(self) -> dict[str, str]:
+        """What pictures and truths are made of, before the oracle: by its name a short hash."""
+        made_of = {"truths, boxes or words of samples": self._given.fingerprint}
+        made_of |= {f"options of relation {n!r}": told for n, told in self._options.items()}
+        return {
+            what: hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
+            for what, told in made_of.items()
+        }
+
+    @property
+    def _options(self) -> dict[str, str]:
+        """The options of each relation that says them."""
+        relations = {v.relation.name: v.relation for v in self.variants}
+        return {n: r.describe for n, r in relations.items() if r.describe is not None}
 
     def __repr__(self) -> str:
         return (

@@ -110,6 +110,15 @@ def test_sources_are_decoded_once_as_far_as_memory_goes(
         assert np.array_equal(one["test_images"], other["test_images"])
 
 
+def test_masks_take_room_as_images_do() -> None:
+    """A relation that looks at masks decodes them, and samples keep what was decoded."""
+    masks = {name: [np.ones((5, 4), bool)] * 3 for name in MANY}
+    greys = [np.full((5, 4, 1), 100 + place, np.uint8) for place in range(3)]
+    dataset = from_table(greys, MANY, masks=masks)
+    sources = corrupted._Sources(QuestionSpace(dataset, [Darkening()]), room=3 * 20 + 20)
+    assert [sources[k] is sources[k] for k in range(3)] == [True, False, False]
+
+
 def test_one_class_each_is_told_by_its_number(tmp_path: Path) -> None:
     labels = pd.DataFrame({"a": [1, 0, np.nan], "b": [np.nan, 0, 1], "c": [0, 1, 0]})
     export_corrupted(*audited(labels, [Darkening()]), tmp_path / "out")

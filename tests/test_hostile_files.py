@@ -3,8 +3,10 @@
 import base64
 import contextlib
 import csv
+import errno
 import io
 import json
+import os
 import sqlite3
 import time
 import tracemalloc
@@ -28,6 +30,7 @@ from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.answer_json import from_json, to_json
 from adaptive_vtt.journal.rows import AnswerRow, CallRow, DrawRow, SourceRow
 from adaptive_vtt.labelling.labels import Label, read_labels, to_csv
+from adaptive_vtt.utils.files import why_unread
 from adaptive_vtt.utils.image_codec import png
 from adaptive_vtt.utils.tables import MOST_COLUMNS, check_width, csv_text, inert, original, restored
 
@@ -352,3 +355,45 @@ def test_damaged_json_in_a_journal_gets_one_sentence(
 def test_a_damaged_law_gets_one_sentence(packed: bytes) -> None:
     with pytest.raises(AvttError, match="expected the law of a draw"):
         Law.unpack(packed)
+
+
+# -- files that cannot be read ------------------------------------------------------------
+
+
+def test_why_a_file_cannot_be_read_is_said_whatever_its_name(tmp_path: Path) -> None:
+    """With what to do where it is not there, and nothing more where it is there, or cannot be."""
+    (tmp_path / "captions.csv").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "dangling.csv").symlink_to(tmp_path / "nowhere")
+    missing = os.strerror(errno.ENOENT)
+    expected = {
+        "caption.csv": f"{missing}; did you mean 'captions.csv'?",
+        "dangling.csv": f"{missing}; did you mean 'captions.csv'?",
+        "nowhere/x.csv": f"{missing}; put it there, or name another",
+        "x.**": f"{missing}; put it there, or name another",
+        "folder": os.strerror(errno.EISDIR),
+        "captions.csv/x.csv": os.strerror(errno.ENOTDIR),
+        f"{'a' * 300}.csv": os.strerror(errno.ENAMETOOLONG),
+        "nul\0.csv": "embedded null byte",
+    }
+    assert {name: unread(tmp_path / name) for name in expected} == expected
+
+
+def test_a_file_that_may_not_be_read_is_not_asked_for_again(tmp_path: Path) -> None:
+    error = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    assert why_unread(tmp_path / "closed" / "x.csv", error) == os.strerror(errno.EACCES)
+
+
+def unread(path: Path) -> str:
+    with pytest.raises((OSError, ValueError)) as raised:
+        path.read_text()
+    return why_unread(path, raised.value)
+
+
+@pytest.mark.parametrize(
+    "read", [from_medvqa, lambda folder: from_coco(folder / "gt.json", folder)]
+)
+def test_annotations_that_nest_too_deep_are_refused(tmp_path: Path, read: Any) -> None:
+    (tmp_path / "gt.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match=r"gt\.json: cannot read .*: maximum recursion depth"):
+        read(tmp_path)

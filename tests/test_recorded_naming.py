@@ -189,6 +189,20 @@ def test_an_audit_runs_is_verified_and_resumed_with_these_captions_alone(
     assert "with 24: other images, truths, boxes, or options of relations" in told
 
 
+def test_answers_are_not_judged_again_by_pictures_of_other_captions(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, table = str(folder / "r"), folder / "plain" / "answers.csv"
+    assert run("audit", str(folder / "SPEC.toml"), "--out", out) == 0
+    assert run("rejudge", out, "--out", str(folder / "same")) == 0
+    table.write_text(table.read_text().replace("A ", "An old ", 1))
+    capsys.readouterr()
+    assert run("rejudge", out, "--out", str(folder / "other")) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "got others: options of relation 'reic/crop'; what was certified there" in told
+    assert not (folder / "other").exists()
+
+
 def test_a_table_of_two_columns_and_one_of_all_pictures_say_the_same(folder: Path) -> None:
     table = pd.read_csv(folder / "plain" / "answers.csv", dtype=str)
     short, long = folder / "short.csv", folder / "long.json"
@@ -298,3 +312,39 @@ def test_hidden_rows_of_a_table_are_read(folder: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert run("pictures", spec, "--hidden", "--out", str(folder / "other")) == 2
     assert "--hidden: expected --sources beside it" in capsys.readouterr().err
+
+
+def test_rows_of_json_may_leave_out_what_an_image_itself_does_not_need(tmp_path: Path) -> None:
+    """As editors write it that begin a file with a mark of its encoding."""
+    rows = [
+        {"sample": 1, "caption": "A dog."},
+        {"sample": 1, "caption": "A cat.", "relation": "hidden/black", "severity": 1},
+    ]
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(rows), encoding="utf-8-sig")
+    assert source_captions(path, ["1"]) == {"1": Heard("A dog.", {1: "A cat."})}
+    for severity in (1.5, 0, "inf", None):
+        path.write_text(json.dumps([rows[0], {**rows[1], "severity": severity}]))
+        with pytest.raises(InputError, match="row 2, severity: expected the number of the box hid"):
+            source_captions(path, ["1"])
+    path.write_text(json.dumps([*rows, {"caption": "Whose?"}]))  # other rows' numbers stay whole
+    with pytest.raises(InputError, match="row 3, sample: expected one of the dataset's 1 samples"):
+        source_captions(path, ["1"])
+
+
+def test_json_that_nests_too_deep_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match="cannot read recorded captions: maximum recursion depth"):
+        source_captions(tmp_path / "c.json", ["a"])
+
+
+def test_captions_of_boxes_that_are_not_there_are_refused_before_anything_is_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = folder / "plain" / "answers.csv"
+    hidden = pd.read_csv(table, dtype=str).assign(relation="hidden/blur", severity="99").tail(1)
+    table.write_text(table.read_text() + hidden.to_csv(index=False, header=False))
+    assert run("audit", str(folder / "SPEC.toml"), "--out", str(folder / "r")) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "boxes hidden, got one with box 99; record them with these boxes" in told
+    assert not (folder / "r" / "journal.db").exists()

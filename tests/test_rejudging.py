@@ -20,6 +20,7 @@ from adaptive_vtt import Audit, QuestionSpace, Versus, rejudge
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets.formats.endobench import from_endobench
+from adaptive_vtt.datasets.subset import Subset
 from adaptive_vtt.engine.census import all_losses, means
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal, read_journal
@@ -280,6 +281,14 @@ def test_answers_that_did_not_count_are_not_guessed() -> None:
         rejudge(journal, compared(Forgiving()))
 
 
+class Elsewhere(Subset):
+    """The same truths of the same samples, with boxes that lie elsewhere."""
+
+    @property
+    def fingerprint(self) -> str:  # type: ignore[override]
+        return "elsewhere"
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
@@ -292,6 +301,10 @@ def test_answers_that_did_not_count_are_not_guessed() -> None:
         (QuestionSpace(tiny_dataset(40, 3), RELATIONS, seed=3), r"seed of follow-ups 0 then and 3"),
         (space(seed=4), r"got others: what is true of the samples"),
         (space(Consistency()), r"Consistency compares with .* asked about none"),
+        (
+            QuestionSpace(Elsewhere(tiny_dataset(40, 3), range(40)), RELATIONS),
+            r"got others: truths, boxes or words of samples; what was certified",
+        ),
     ],
 )
 def test_other_questions_are_refused(
@@ -299,6 +312,16 @@ def test_other_questions_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         rejudge(plain, other)
+
+
+def test_journals_that_do_not_tell_what_was_shown_are_judged_again() -> None:
+    """Those of versions before it."""
+    journal = audited()
+    told = dict(journal.facts()["space"])
+    del told["shown"]
+    journal.set_facts(space=told)
+    other = QuestionSpace(Elsewhere(tiny_dataset(40, 3), range(40)), RELATIONS)
+    assert rejudge(journal, other).targets.equals(rejudge(journal, space()).targets)
 
 
 class Twice(Consistency):

@@ -15,7 +15,8 @@ from torch_networks import PLAIN, QUICK, SHOWN, prompts, said, verified
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models.local.parameters import hash_of
 from adaptive_vtt.models.local.presets import IMAGENET, Preset
-from adaptive_vtt.models.local.torch_network import torch_network
+from adaptive_vtt.models.local.torch_choice import Loaded
+from adaptive_vtt.models.local.torch_network import TorchNetwork, torch_network
 from adaptive_vtt.types import Prompt
 
 
@@ -96,6 +97,35 @@ def test_what_cannot_answer_is_refused_when_it_is_built(
 ) -> None:
     with pytest.raises(InputError, match=match):
         network(tmp_path, name, **{"classes": ["polyp"], **given})
+
+
+class Chance(torch.nn.Module):
+    """Says what random numbers say."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        assert images.shape[2:] == (32, 64)
+        return torch.rand(len(images), 2)
+
+
+def test_what_is_asked_of_a_network_when_it_is_built_leaves_random_numbers_alone() -> None:
+    preset = Preset(size=[20, 40], multiple=32)
+    assert preset.sides == (32, 64)  # what the network is given
+    torch.manual_seed(3)
+    expected = torch.rand(5)
+    torch.manual_seed(3)
+    TorchNetwork(Loaded(Chance(), preset, ["a", "b"]), "chance", device="cpu")
+    assert torch.equal(torch.rand(5), expected)
+
+
+def test_images_too_large_for_memory_are_refused_when_it_is_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(preset: Preset, image: Any) -> Any:
+        raise MemoryError("Unable to allocate 40.2 GiB")
+
+    monkeypatch.setattr(Preset, "__call__", full)
+    with pytest.raises(InputError, match=r"takes inputs of \(8, 9\), as size .*allocate 40\.2 GiB"):
+        TorchNetwork(Loaded(Chance(), Preset(size=[8, 9]), ["a", "b"]), "m", device="cpu")
 
 
 def test_a_concept_without_a_class_is_refused_before_the_audit_begins(

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..datasets.base import Dataset
 from ..errors import InputError
 from ..models.local.recorded_captions import check_columns, read_captions
 from ..types import IDENTITY, Box, Heard
@@ -71,6 +72,14 @@ class RecordedNaming:
         every = completed(detected, boxes, hidden, self.same)
         return tuple(one.boxes for one in every if one.boxes)
 
+    def check(self, dataset: Dataset) -> None:
+        """Raises InputError for captions of hidden boxes that samples of ``dataset`` do not have:
+        before an audit begins, as one that is under way could not go on."""
+        for index in range(len(dataset)):
+            name = dataset.sample_id(index)
+            if name in self.captions and self.captions[name].versions:
+                self.objects(name, dataset.sample(index).boxes)
+
     def _names(self, said: object) -> tuple[str, ...]:
         return tuple(self.reader.objects(said)) if isinstance(said, str) else ()
 
@@ -90,7 +99,7 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Heard
     check_columns(table, ("sample", "caption"), str(file))
     known, said = set(samples), dict[tuple[str, int], str]()
     for number, row in enumerate(table.to_dict("records"), start=1):
-        where, relation = f"{file}: row {number}", str(row.get("relation", IDENTITY))
+        where, relation = f"{file}: row {number}", _relation(row.get("relation"))
         if relation != IDENTITY and not relation.startswith(HIDDEN):
             continue
         sample, caption = str(row["sample"]), _said(row["caption"])
@@ -118,6 +127,11 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Heard
     return {sample: Heard(of.pop(PLAIN), of) for sample, of in versions.items()}
 
 
+def _relation(told: object) -> str:
+    """That of a row; in JSON, rows about an image itself may leave it out."""
+    return told if isinstance(told, str) and told else IDENTITY
+
+
 def _said(caption: object) -> str | None:
     return caption if isinstance(caption, str) and caption.strip() else None
 
@@ -131,11 +145,11 @@ def _place(relation: str, severity: object, where: str) -> int:
             f"{relation!r}"
         )
     try:
-        box = int(str(severity))
+        box = float(str(severity))
     except ValueError:
-        box = 0
-    if box < 1:
+        box = 0.0
+    if box < 1 or not box.is_integer():
         raise InputError(
             f"{where}, severity: expected the number of the box hidden, from 1, got {severity!r}"
         )
-    return (box - 1) * len(VERSIONS) + VERSIONS.index(version)
+    return (int(box) - 1) * len(VERSIONS) + VERSIONS.index(version)

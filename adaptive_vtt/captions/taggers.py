@@ -84,7 +84,7 @@ class BuiltIn:
         low = tuple(word.lower() for word in words)
         kinds: list[str] = []
         for at in range(len(low)):
-            kinds.append(_kind(_Place(low, at, tuple(kinds))))
+            kinds.append(_kind(_Place(low, at, kinds)))
         return [(word, kind == "noun") for word, kind in zip(words, kinds, strict=True)]
 
 
@@ -107,11 +107,12 @@ def _listed() -> dict[str, set[str]]:
 
 @dataclass(frozen=True)
 class _Place:
-    """A word among the others, and the classes of those before it."""
+    """A word among the others, and the classes of those before it: a list that grows, as a copy
+    for each word would take the square of a caption's length."""
 
     words: tuple[str, ...]
     at: int
-    kinds: tuple[str, ...]
+    kinds: list[str]
 
     @property
     def word(self) -> str:
@@ -177,7 +178,7 @@ def _verb_or_noun(place: _Place) -> str:
         together = "and" in place.words[: place.at] and "verb" not in place.kinds
         acts = plural or _is_plural(place.before) or together
     elif place.last in ("joining", "mark"):
-        acts = place.kinds[-2:-1] == ("verb",) or (place.at > 0 and place.opens)
+        acts = place.kinds[-2:-1] == ["verb"] or (place.at > 0 and place.opens)
     else:
         acts = place.before == "to" and not plural
     return "verb" if acts else "noun"

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..certify import named_targets
-from ..engine.settings import describe_oracle, describe_space
+from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError, ModelError
 from ..gate import Gated
 from ..journal import SQLiteJournal
@@ -170,13 +170,14 @@ def differs(a: QuestionSpace, b: QuestionSpace) -> str:
     pairs: list[tuple[str, Any, Any]] = [
         (name.replace("_", " "), value, describe_space(b)[name])
         for name, value in describe_space(a).items()
-        if name not in ("fingerprint", "size", "cell_counts")
+        if name not in ("fingerprint", "size", "cell_counts", "shown")
     ]
     pairs.append(("oracle", describe_oracle(a), describe_oracle(b)))
     for name, one, other in pairs:
         if one != other:
             return f"{name} {_short(one)} and {_short(other)}"
-    return "images or labels that are not the same"
+    what = other_pictures(a.shown, b.shown)
+    return f"{what} that are not the same" if what else "images or labels that are not the same"
 
 
 def _short(value: Any) -> str:

@@ -79,7 +79,13 @@ def describe_space(space: QuestionSpace) -> dict[str, Any]:
         "seed": space.seed,
         "concepts_are": space.oracle.concepts_are,
         "left_out": space.left_out,
+        "shown": space.shown,
     }
+
+
+def other_pictures(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
+    """Why pictures are others, of two ``QuestionSpace.shown``; None where they are the same."""
+    return next((what for what in {**before, **now} if before.get(what) != now.get(what)), None)
 
 
 def same_audit(

@@ -28,8 +28,8 @@ KEYS = ("test_images", "test_labels")
 CLASSES = 256
 """Most classes of an archive: its labels are bytes."""
 KEPT_BYTES = 2**29
-"""Source images that are kept, so that they are decoded once and not for every severity of every
-relation; those beyond it are decoded anew."""
+"""Source images, with their masks, that are kept, so that they are decoded once and not for every
+severity of every relation; those beyond it are decoded anew."""
 
 
 def export_corrupted(journal: Journal, space: QuestionSpace, out: Path | str) -> dict[str, int]:
@@ -54,7 +54,7 @@ def export_corrupted(journal: Journal, space: QuestionSpace, out: Path | str) ->
     labels, shape = _labels(space), _shape(space)
     variants = sum(map(len, relations.values()))
     _refuse_no_room(Path(out), variants * len(labels) * int(np.prod(shape)))
-    written, sources = {}, _Sources(space, KEPT_BYTES // int(np.prod(shape)))
+    written, sources = {}, _Sources(space, KEPT_BYTES)
     with whole_folder(Path(out)) as folder:
         for name, places in relations.items():
             path = folder / files[name]
@@ -128,15 +128,20 @@ def _plain(image: Image) -> Image:
 
 
 class _Sources:
-    """The samples of a ``space``, the first ``most`` of which are kept."""
+    """The samples of a ``space``, as many of which are kept as fit into ``room`` bytes."""
 
-    def __init__(self, space: QuestionSpace, most: int) -> None:
-        self.space, self._most = space, most
+    def __init__(self, space: QuestionSpace, room: int) -> None:
+        self.space, self._room = space, room
         self._kept: dict[int, Sample] = {}
 
     def __getitem__(self, index: int) -> Sample:
-        found = self._kept.get(index) or self.space.dataset.sample(index)
-        if index < self._most:
+        if index in self._kept:
+            return self._kept[index]
+        found = self.space.dataset.sample(index)
+        image = found.require_image()
+        size = image.nbytes + len(found.masks) * image[:, :, 0].size  # once relations look at them
+        if size <= self._room:
+            self._room -= size
             self._kept[index] = found
         return found
 

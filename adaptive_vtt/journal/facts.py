@@ -36,7 +36,8 @@ AnyFact = TypeVar("AnyFact", bound=_Fact)
 class SpaceFacts(_Fact):
     """The question space. ``variants``: relation and severity; ``cell_counts`` C x 2: questions
     per concept and truth; ``seed``: of its follow-ups, None in journals of versions before it;
-    ``concepts_are``: see ``OracleDefaults``."""
+    ``concepts_are``: see ``OracleDefaults``; ``shown``: see ``QuestionSpace``, None in journals
+    of versions before it."""
 
     fingerprint: str
     dataset: str
@@ -47,6 +48,7 @@ class SpaceFacts(_Fact):
     cell_counts: tuple[tuple[int, int], ...]
     seed: int | None = None
     concepts_are: ConceptsAre = "other"
+    shown: dict[str, str] | None = None
 
     @property
     def relations(self) -> list[str]:

@@ -57,8 +57,8 @@ class Naming(Protocol):
         """What was said, and how it is read: by a hash that differs where either does."""
 
     def objects(self, sample_id: str, boxes: Sequence[Box]) -> Objects:
-        """Those of a sample's boxes that bear the name of an object, for each object that was
-        named; objects without any are left out."""
+        """Those of a sample's boxes that an object is in, for each object that was named; objects
+        that are in none are left out."""
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,9 @@ def _with_naming(options: dict[str, Any], dataset: Dataset, base: Path) -> dict[
     from ..captions.recorded import RecordedNaming, source_captions
 
     samples = [dataset.sample_id(index) for index in range(len(dataset))]
-    captions = source_captions(base / options.pop("captions"), samples)
-    return {**options, "naming": RecordedNaming(captions)}
+    naming = RecordedNaming(source_captions(base / options.pop("captions"), samples))
+    naming.check(dataset)
+    return {**options, "naming": naming}
 
 
 def _with_cut_outs(options: dict[str, Any], dataset: Dataset) -> dict[str, Any]:

@@ -54,10 +54,14 @@ def write_text(path: Path, text: str) -> None:
 
 def near_file(path: Path) -> str:
     """Another file of that folder and ending that may have been meant, or ""."""
-    if path.exists():
+    if os.path.exists(path):  # Path.exists raises for some names, such as too long ones
         return ""
-    there = path.parent.glob(f"*{path.suffix}")
-    beside = [file.name for file in there if file.suffix == path.suffix]
+    try:
+        there = list(path.parent.iterdir())
+    except OSError:
+        return ""
+    # a link that points nowhere is listed, too
+    beside = [file.name for file in there if file.suffix == path.suffix and file.name != path.name]
     near = get_close_matches(path.name, beside, n=1, cutoff=0.3)
     return f"; did you mean {near[0]!r}?" if near else ""
 
@@ -67,12 +71,13 @@ def why_unread(path: Path, error: BaseException) -> str:
     names it."""
     if not isinstance(error, OSError):
         return one_line(error)
-    return f"{error.strerror or one_line(error)}{instead(path)}"
+    remedy = instead(path) if isinstance(error, FileNotFoundError) else ""
+    return f"{error.strerror or one_line(error)}{remedy}"
 
 
 def instead(path: Path) -> str:
     """What to do about a file or folder that is not there, "" where it is."""
-    if path.exists():
+    if os.path.exists(path):
         return ""
     return near_file(path) or "; put it there, or name another"
 

@@ -95,9 +95,7 @@ def _folders(root: Path, images: Path | str | None, masks: Path | str | None) ->
         if (root / image_name).is_dir() and (root / mask_name).is_dir():
             return root / image_name, root / mask_name
     layouts = ", ".join(f"{i!r} and {m!r}" for i, m in LAYOUTS)
-    raise InputError(
-        f"{root}: expected folders of images and masks, one of {layouts}; found none{instead(root)}"
-    )
+    raise InputError(f"{root}: expected folders of images and masks, one of {layouts}; found none")
 
 
 def _pairs(image_folder: Path, mask_folder: Path) -> list[_Pair]:

@@ -75,7 +75,7 @@ def from_medvqa(
 def _entries(path: Path) -> dict[str, list[dict[str, Any]]]:
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot read answers: {why_unread(path, error)}") from None
     found: dict[str, list[dict[str, Any]]] = {}
     for place, entry in enumerate(table if isinstance(table, list) else [table]):

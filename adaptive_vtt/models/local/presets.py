@@ -57,8 +57,11 @@ class Preset:
     @property
     def sides(self) -> tuple[int, int] | None:
         """Height and width that every input has; None where they follow from the image's."""
-        fixed = self.size if self.crop is None else self.crop
-        return None if fixed is None or isinstance(fixed, int) else (fixed[0], fixed[1])
+        if self.crop is not None:
+            return self.crop[0], self.crop[1]
+        if self.size is None or isinstance(self.size, int):
+            return None
+        return self._sides(self.size[0], self.size[1])
 
     def __call__(self, image: Image) -> "torch.Tensor":
         """An image H x W x C as ch x h x w, float32."""

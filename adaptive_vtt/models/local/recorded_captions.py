@@ -113,10 +113,10 @@ def read_captions(file: Path) -> pd.DataFrame:
     """
     try:
         if file.suffix == ".json":
-            return pd.DataFrame(_objects(file))
+            return pd.DataFrame(_objects(file), dtype=object)  # numbers as they are, too
         check_width(file)
         table = pd.read_csv(file, dtype=str, keep_default_na=False)
-    except (OSError, ValueError, pd.errors.ParserError) as error:
+    except (OSError, ValueError, RecursionError, pd.errors.ParserError) as error:
         raise InputError(
             f"{file}: cannot read recorded captions: {why_unread(file, error)}"
         ) from None
@@ -126,7 +126,7 @@ def read_captions(file: Path) -> pd.DataFrame:
 
 
 def _objects(file: Path) -> list[dict[str, Any]]:
-    found = json.loads(file.read_text(encoding="utf-8"))
+    found = json.loads(file.read_text(encoding="utf-8-sig"))
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise ValueError("expected a list of objects")
     return found

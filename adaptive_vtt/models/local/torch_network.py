@@ -100,25 +100,27 @@ class TorchNetwork(ModelDefaults):
             )
         if not isinstance(self._prepare, Preset) or self._prepare.sides is None:
             return
-        black = np.zeros((*self._prepare.sides, self._prepare.channels), np.uint8)
-        if self._tried(self._prepare(black)).ndim == 4 and self._prepare.crop is not None:
+        if self._tried(self._prepare, *self._prepare.sides).ndim == 4 and self._prepare.crop:
             raise InputError(
                 f"model {self.name!r}: expected a segmenter without crop, as its maps must cover "
                 "the image; say size = [height, width] in [model]"
             )
 
-    def _tried(self, image: "torch.Tensor") -> "torch.Tensor":
+    def _tried(self, prepare: Preset, height: int, width: int) -> "torch.Tensor":
+        """What is said of a black image; random numbers go on as if nothing had been asked."""
         import torch
 
+        devices = [self._device] if self._device.type == "cuda" else []
         try:
-            with torch.inference_mode():
-                return self._said(image[None])
+            with torch.random.fork_rng(devices), torch.inference_mode():
+                black = np.zeros((height, width, prepare.channels), np.uint8)
+                return self._said(prepare(black)[None])
         except AvttError as error:
             raise InputError(str(error)) from None
-        except Exception as error:  # other people's networks
+        except Exception as error:  # other people's networks, and images too large for memory
             raise InputError(
                 f"model {self.name!r}: expected a network that takes inputs of "
-                f"{tuple(image.shape[1:])}, as size and crop in [model] make them, got "
+                f"{(height, width)}, as size and crop in [model] make them, got "
                 f"{type(error).__name__}: {one_line(error)[:200]}"
             ) from error
 
