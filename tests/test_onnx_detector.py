@@ -273,7 +273,11 @@ def test_outputs_of_the_wrong_shape_are_named(tmp_path: Path, outputs: Any, mess
     ("shape", "options", "message"),
     [
         ((1, 3, 64, 64), {"labels": ()}, "expected labels, one per class, got none"),
-        ((1, 3, 64, 64), {"labels": "no.txt"}, r"no\.txt: expected a text file of labels, .*: No such file or directory; "),
+        (
+            (1, 3, 64, 64),
+            {"labels": "no.txt"},
+            r"no\.txt: expected a text file of labels, .*: No such file or directory; ",
+        ),
         ((1, 3, 64, 64), {"layout": "detr"}, r"d\.onnx': unknown layout 'detr'"),
         ((1, 3, 64, 64), {"threshold": 0}, r"expected threshold in \(0, 1\], got 0"),
         ((1, 3, 64, 64), {"size": 32}, r"expected a size of 64 x 64 .*, got 32 x 32"),
@@ -298,7 +302,9 @@ def test_a_network_of_other_classes_is_refused_before_it_is_asked(tmp_path: Path
 
 
 def test_a_file_that_is_not_there_is_the_detectors(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"detector: file '.*no\.onnx' does not exist; put it there"):
+    with pytest.raises(
+        InputError, match=r"detector: file '.*no\.onnx' does not exist; put it there"
+    ):
         OnnxDetector(tmp_path / "no.onnx", labels=LABELS)
     with pytest.raises(InputError, match=r"detector: expected an ONNX file, got the folder '"):
         OnnxDetector(tmp_path, labels=LABELS)
