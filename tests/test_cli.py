@@ -1,5 +1,6 @@
 """The command line: what it promises a user, and one sentence for every mistake."""
 
+import inspect
 import io
 import json
 import resource
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import pytest
 from command_line import run
 
+from adaptive_vtt.cli.main import app
 from adaptive_vtt.cli.start_folder import SET, commented_spec, write_start
 from adaptive_vtt.spec import Spec, parse_spec
 from adaptive_vtt.spec.section import kinds_of
@@ -195,6 +197,14 @@ def test_every_command_has_help_with_an_example_and_stands_in_the_docs(command, 
         assert "Example: avtt" in " ".join(text.replace("│", " ").split())
         pages = [REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")]
         assert any(" ".join(("avtt", *command)) in " ".join(p.read_text().split()) for p in pages)
+
+
+def test_no_line_of_a_help_text_is_broken_by_a_narrow_terminal():
+    """Lines of later paragraphs are printed as they are written: they fit 80 columns."""
+    for command in app.registered_commands:
+        paragraphs = inspect.getdoc(command.callback).split("\n\n")[1:]
+        lines = "\n".join(p for p in paragraphs if not p.startswith("Example")).split("\n")
+        assert max(map(len, lines)) <= 78, command.callback.__name__
 
 
 # -- mistakes -----------------------------------------------------------------------------

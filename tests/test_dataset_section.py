@@ -38,8 +38,14 @@ def test_every_kind_of_dataset_is_reached_from_a_spec(isic: Path, idrid: Path) -
 @pytest.mark.parametrize(
     ("dataset", "message"),
     [
-        ({"kind": "masks"}, r"dataset\.path: expected a value for this kind, got nothing"),
-        ({"kind": "phantom"}, r"dataset\.count: expected a value"),
+        (
+            {"kind": "masks"},
+            r"dataset\.path: expected .*, got nothing; kind .masks. needs path = ",
+        ),
+        (
+            {"kind": "phantom"},
+            r"dataset\.count: expected .* got nothing; kind .phantom. needs count",
+        ),
         ({"kind": "masks", "path": ".", "flag": "x"}, r"dataset\.flag: is no field of kind 'm"),
         ({"kind": "medmist"}, r"dataset\.kind: unknown value 'medmist'.*did you mean 'medmnist'"),
         ({"kind": "masks", "empty": "no"}, r"dataset\.empty: unknown value 'no'"),
@@ -51,3 +57,34 @@ def test_dataset_section_that_cannot_be_used_is_named(
 ) -> None:
     with pytest.raises(InputError, match=message):
         from_spec(tmp_path, **dataset)
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"regions": {"grid": 3}}, r"grid: expected a list \(rows and columns, .*\), got 3$"),
+        ({"regions": {"grid": [3]}}, r"at least 2 items \(rows and columns, .*\), got \[3\]$"),
+        (
+            {"regions": [{"grid": [2, 2]}]},
+            r"regions: expected a table of fields \(\[regions\] once",
+        ),
+        (
+            {"detector": {"labels": "a"}},
+            r"the file, got nothing; kind 'onnx' needs path = \.\.\. in",
+        ),
+        ({"model": {"kind": "torch"}}, r"source: .*'hub', 'monai'.* kind 'torch' needs source = "),
+        (
+            {"model": {"kind": "torch", "source": "hub", "size": "big"}},
+            r"model\.size: expected a valid integer or a list.*, got 'big'",
+        ),
+    ],
+)
+def test_what_is_wrong_in_other_sections_is_said_in_their_words(
+    section: dict[str, Any], message: str
+) -> None:
+    table = {
+        "dataset": {"kind": "phantom", "count": 2},
+        "model": {"kind": "simulated", "target": "unbiased"},
+    }
+    with pytest.raises(InputError, match=message):
+        parse_spec({**table, **section}, "SPEC.toml")

@@ -12,6 +12,7 @@ from command_line import run
 from pydantic import TypeAdapter
 
 from adaptive_vtt.cli.field_examples import example
+from adaptive_vtt.cli.first_spec import seen_from
 from adaptive_vtt.cli.start_folder import SECTIONS, write_first, write_start
 from adaptive_vtt.datasets.recognition import recognised
 from adaptive_vtt.errors import InputError
@@ -133,6 +134,11 @@ def test_nothing_of_the_users_is_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "model.py").read_text() == "mine"
     with pytest.raises(InputError, match=r"SPEC\.toml: stands there already; nothing was written"):
         write_first(tmp_path)
+
+
+def test_a_path_that_would_climb_to_the_root_is_absolute(tmp_path: Path) -> None:
+    assert seen_from(tmp_path / "audit", tmp_path / "images") == "../images"
+    assert seen_from(tmp_path / "audit", Path("/elsewhere/images")) == "/elsewhere/images"
 
 
 def test_a_folder_of_other_files_gets_images_to_try_it_on(tmp_path: Path) -> None:

@@ -273,7 +273,11 @@ def test_outputs_of_the_wrong_shape_are_named(tmp_path: Path, outputs: Any, mess
     ("shape", "options", "message"),
     [
         ((1, 3, 64, 64), {"labels": ()}, "expected labels, one per class, got none"),
-        ((1, 3, 64, 64), {"labels": "no.txt"}, r"no\.txt: cannot read labels"),
+        (
+            (1, 3, 64, 64),
+            {"labels": "no.txt"},
+            r"no\.txt: expected a text file of labels, .*: No such file or directory; ",
+        ),
         ((1, 3, 64, 64), {"layout": "detr"}, r"d\.onnx': unknown layout 'detr'"),
         ((1, 3, 64, 64), {"threshold": 0}, r"expected threshold in \(0, 1\], got 0"),
         ((1, 3, 64, 64), {"size": 32}, r"expected a size of 64 x 64 .*, got 32 x 32"),
@@ -288,6 +292,22 @@ def test_networks_and_options_that_do_not_fit_are_named(
     path = constant(tmp_path / "d.onnx", shape, output0=V8)
     with pytest.raises(InputError, match=message):
         OnnxDetector(path, **{"labels": LABELS, **options})
+
+
+def test_a_network_of_other_classes_is_refused_before_it_is_asked(tmp_path: Path) -> None:
+    path = constant(tmp_path / "d.onnx", (1, 3, 64, 96), found=CELLS)
+    said = r"\(1, 7, H, W\) for 2 labels, got \(1, 8, 4, 6\), which is for 3; name a file with so"
+    with pytest.raises(InputError, match=said):
+        OnnxDetector(path, labels=LABELS[:2])
+
+
+def test_a_file_that_is_not_there_is_the_detectors(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"detector: file '.*no\.onnx' does not exist; put it there"
+    ):
+        OnnxDetector(tmp_path / "no.onnx", labels=LABELS)
+    with pytest.raises(InputError, match=r"detector: expected an ONNX file, got the folder '"):
+        OnnxDetector(tmp_path, labels=LABELS)
 
 
 def test_the_description_follows_content_and_options(tmp_path: Path) -> None:

@@ -440,5 +440,5 @@ def test_what_people_cannot_be_judged_by_is_refused():
     journal = MemoryJournal()
     with Audit(questions, ScriptedModel(), journal=journal, budget=6, seed=1) as audit:
         audit.run()
-    with pytest.raises(InputError, match="by the truth alone, got Consistency"):
+    with pytest.raises(InputError, match="by the truth alone, got one that judges answers by"):
         Study(journal, questions)

@@ -113,6 +113,19 @@ def test_questions_are_answered_certified_and_compared(
     assert (audited / "readers" / "bob" / "report.html").is_file()
 
 
+def test_a_narrow_terminal_cuts_no_name_of_a_target(
+    audited: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    assert run("label", str(audited), "--questions", "--reader", "ida", "--html") == 0
+    file = audited.parent / "ida.csv"
+    file.write_text(filled(content(audited / "readers" / "ida.html"), "ida"))
+    assert run("label", str(audited), "--questions", "--take", str(file)) == 0
+    capsys.readouterr()
+    monkeypatch.setenv("COLUMNS", "40")
+    assert run("label", str(audited), "--questions", "--summary") == 0
+    assert "…" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("kind", ["--realism", "--questions"])
 def test_answers_are_taken_without_making_a_picture(
     audited: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -222,17 +222,17 @@ def test_a_table_of_two_columns_and_one_of_all_pictures_say_the_same(folder: Pat
             "scene-0-00002,identity",
             "scene-0-00002,reic/crop",
             "expected a row with a caption of sample 'scene-0-00002', got none; 1 of 4 samples "
-            "have none",
+            "have none (in rows of relation 'identity')",
         ),
         (
             "scene-0-00002,identity",
             "nowhere,identity",
-            "row 3, sample: expected one of the dataset's 4 samples, got 'nowhere'",
+            "row 3: unknown sample 'nowhere': expected one of scene-0-00000, ",
         ),
         (
             "scene-0-00002,identity",
             "scene-0-00001,identity",
-            "row 3, sample: 'scene-0-00001' stands twice",
+            "row 3, sample: 'scene-0-00001' stands twice; leave one row",
         ),
     ],
 )

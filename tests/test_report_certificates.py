@@ -1,6 +1,7 @@
 """The report of a certified audit: its intervals, widths, costs, and what disagrees with them."""
 
 import re
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -17,6 +18,7 @@ from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.report import render
 from adaptive_vtt.report.evidence import Evidence
 from adaptive_vtt.report.section import percent, span
+from adaptive_vtt.report.verdict import verdict
 from adaptive_vtt.results import summarise
 from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
 from adaptive_vtt.types import Answer
@@ -167,6 +169,16 @@ def test_the_worst_targets_are_those_with_the_highest_lower_bounds(certified: Jo
     for place, count in re.findall(r"failures\?target=(\d+)\">all (\d+) wrong", first):
         assert wrong.count(int(place)) == int(count)
     assert first.count("<img") == 6
+
+
+def test_of_equal_lower_bounds_the_headline_has_the_highest_estimate(certified: Journal) -> None:
+    """Where little goes wrong all lower bounds are 0; a headline of 0 % would not be the worst."""
+    evidence = Evidence.of(certified)
+    apart = [s for s in evidence.standings if s.kind not in ("overall", "misclassified")][:3]
+    shares = zip(apart, (0.0, 0.04, 0.01), strict=True)
+    found = [replace(s, lower=0.0, estimate=share, upper=0.4) for s, share in shares]
+    evidence.__dict__["standings"] = found  # a cached property
+    assert verdict(evidence).figure == percent(0.04)
 
 
 def test_failures_belong_to_the_targets_of_their_wrong_questions(certified: Journal) -> None:

@@ -87,9 +87,12 @@ def test_parameters_of_another_network_are_refused(tmp_path: Path) -> None:
 def test_files_that_hold_programs_are_not_run(tmp_path: Path) -> None:
     torch.save(torch.nn.Linear(3, 2), tmp_path / "whole.pt")  # pickles the class, and would run it
     with pytest.raises(
-        InputError, match=r"expected parameters alone.*other objects are not loaded"
+        InputError, match=r"parameters alone.*got other objects, which are not load"
     ):
         load_parameters(torch.nn.Linear(3, 2), tmp_path / "whole.pt")
+    torch.jit.trace(torch.nn.Linear(3, 2), torch.ones(1, 3)).save(tmp_path / "script.pt")
+    with pytest.raises(InputError, match=r"got TorchScript; a hubconf\.py whose function returns"):
+        load_parameters(torch.nn.Linear(3, 2), tmp_path / "script.pt")
     torch.save([1, 2], tmp_path / "list.pt")
     with pytest.raises(InputError, match=r"expected parameters by name.*got list"):
         load_parameters(torch.nn.Linear(3, 2), tmp_path / "list.pt")

@@ -93,7 +93,7 @@ def fastestdet(outputs: Sequence[Array], labels: int, picture: Size, where: str)
     if output.ndim != 4 or output.shape[:2] != (1, 5 + labels):
         raise InputError(
             f"{where}: expected an output of shape (1, {5 + labels}, H, W) for {labels} labels, "
-            f"got {output.shape}"
+            f"got {output.shape}{_labels_of(output)}"
         )
     down, across = output.shape[2:]
     cells = output[0].reshape(5 + labels, -1).T
@@ -106,6 +106,12 @@ def fastestdet(outputs: Sequence[Array], labels: int, picture: Size, where: str)
     return Found(
         np.hstack([middle - half, middle + half]), classes, scores[np.arange(len(cells)), classes]
     )
+
+
+def _labels_of(output: Floats) -> str:
+    """How many labels a FastestDet's output is for, "" where it is none."""
+    classes = output.shape[1] - 5 if output.ndim == 4 else 0
+    return f", which is for {classes}; name a file with so many lines" if classes > 0 else ""
 
 
 def ssd(outputs: Sequence[Array], size: Size, picture: Size, where: str) -> Found:

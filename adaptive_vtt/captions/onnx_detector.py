@@ -14,6 +14,7 @@ from ..errors import InputError, one_line, unknown
 from ..models.local.onnx import TYPES, session
 from ..models.local.tensors import InputShape, Preprocessing, fitted
 from ..types import Box, Image
+from ..utils.files import why_unread
 from .detector_outputs import Found, fastestdet, letterbox, roles, ssd, yolo
 
 Layout = Literal["auto", "yolo", "ssd", "fastestdet"]
@@ -58,7 +59,7 @@ class OnnxDetector:
                 raise InputError(f"{self._where}: expected {name} in (0, 1], got {value}")
         self.labels = _labels(labels)
         self.threshold, self.overlap = threshold, overlap
-        self._session = session(Path(path), providers or ("CPUExecutionProvider",))
+        self._session = session(Path(path), providers or ("CPUExecutionProvider",), "detector")
         given = self._session.get_outputs()
         outputs = [output.name for output in given]
         self.layout = (
@@ -67,6 +68,7 @@ class OnnxDetector:
         self._outputs = roles(outputs, self._where) if self.layout == "ssd" else outputs[:1]
         self._preprocessing = Preprocessing(tuple(mean), tuple(std))
         self._take_input((size, size) if isinstance(size, int) else size)
+        self._try()
         options = (self.labels, self.layout, threshold, overlap, self._shape, self._preprocessing)
         content = hashlib.blake2b(Path(path).read_bytes(), digest_size=12).hexdigest()
         self.describe = f"ONNX detector {content} {options!r}"
@@ -84,6 +86,12 @@ class OnnxDetector:
         else:
             found = ssd(outputs, size, (height, width), self._where)
         return self._kept(found._replace(edges=found.edges.clip(0, [width, height] * 2)))
+
+    def _try(self) -> None:
+        """Looks at a black picture, so that what does not fit is said before an audit begins."""
+        height, width = self._shape.height, self._shape.width
+        if self.layout != "ssd" or (height and width):
+            self.detect(np.zeros((height or 32, width or 32, 3), np.uint8))
 
     def _canvas(self, image: Image) -> Image:
         """The image as the network takes it, H x W x C."""
@@ -171,7 +179,10 @@ def _labels(given: Sequence[str] | Path | str) -> tuple[str, ...]:
         try:
             text = Path(given).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{given}: cannot read labels: {one_line(error)}") from None
+            raise InputError(
+                f"{given}: expected a text file of labels, one per line, and cannot read it: "
+                f"{why_unread(Path(given), error)}"
+            ) from None
         given = [line.strip() for line in text.rstrip().splitlines()]
     if not given:
         raise InputError("detector: expected labels, one per class, got none")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..datasets.base import Dataset
-from ..errors import InputError
+from ..errors import InputError, unknown
 from ..models.local.recorded_captions import check_columns, read_captions
 from ..types import IDENTITY, Box, Heard
 from ..utils.parts import describe_part
@@ -104,15 +104,15 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Heard
             continue
         sample, caption = str(row["sample"]), _said(row["caption"])
         if sample not in known:
-            raise InputError(
-                f"{where}, sample: expected one of the dataset's {len(known)} samples, got "
-                f"{sample!r}"
-            )
+            raise unknown("sample", sample, known, where)
         if relation == IDENTITY and caption is None:
-            raise InputError(f"{where}, caption: expected a caption of sample {sample!r}, got none")
+            raise InputError(
+                f"{where}, caption: expected a caption of sample {sample!r}, got none; the "
+                "captioner's words about that image go there"
+            )
         place = PLAIN if relation == IDENTITY else _place(relation, row.get("severity"), where)
         if (sample, place) in said:
-            raise InputError(f"{where}, sample: {sample!r} stands twice")
+            raise InputError(f"{where}, sample: {sample!r} stands twice; leave one row")
         if caption is not None:
             said[sample, place] = caption
     missing = [sample for sample in samples if (sample, PLAIN) not in said]
@@ -120,6 +120,7 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Heard
         raise InputError(
             f"{file}: expected a row with a caption of sample {missing[0]!r}, got none; "
             f"{len(missing)} of {len(samples)} samples have none"
+            + (f" (in rows of relation {IDENTITY!r})" if "relation" in table else "")
         )
     versions: dict[str, dict[int, str]] = {sample: {} for sample in samples}
     for (sample, place), caption in said.items():

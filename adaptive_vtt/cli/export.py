@@ -66,8 +66,9 @@ def export(
 ) -> None:
     """Write the images that were answered wrongly, with labels and masks, as a dataset.
 
-    With --corrupted, write all images under all relations. Questions in words keep their words
-    and options. Nothing that the run folder names is run, unless --run-code says so.
+    With --corrupted, write all images under all relations. Questions in words
+    keep their words and options. Nothing that the run folder names is run,
+    unless --run-code says so.
 
     Example: avtt export runs/first --failures failures
     """

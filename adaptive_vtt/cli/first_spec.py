@@ -104,9 +104,9 @@ def _targets(layout: Layout, oracle: str | None) -> list[str]:
 
 
 def _dataset(layout: Layout, base: Path) -> dict[str, Any]:
-    path = _seen_from(base, layout.path)
+    path = seen_from(base, layout.path)
     options = {
-        name: _seen_from(base, value) if isinstance(value, Path) else value
+        name: seen_from(base, value) if isinstance(value, Path) else value
         for name, value in layout.options.items()
     }
     if layout.kind == "table":
@@ -117,7 +117,11 @@ def _dataset(layout: Layout, base: Path) -> dict[str, Any]:
     return {"kind": layout.kind, "path": path, **own, **options}
 
 
-def _seen_from(base: Path, path: Path) -> str:
+def seen_from(base: Path, path: Path) -> str:
+    """``path`` from ``base``; absolute where the two have nothing in common but the root."""
+    whole = Path(os.path.abspath(path))
+    if os.path.commonpath([whole, os.path.abspath(base)]) == whole.anchor:
+        return whole.as_posix()
     return Path(os.path.relpath(path, base)).as_posix()
 
 

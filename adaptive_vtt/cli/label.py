@@ -58,9 +58,10 @@ def label(
 ) -> None:
     """Label, judge or answer as a person what an audit found, made or asked.
 
-    By default violations that an audit of captions found are confirmed or corrected. With --realism
-    changed pictures of any audit are judged, with --questions the model's questions are answered;
-    --summary then writes both into the report.
+    By default violations that an audit of captions found are confirmed or
+    corrected. With --realism changed pictures of any audit are judged, with
+    --questions the model's questions are answered; --summary then writes both
+    into the report.
 
     Example: avtt label runs/first --realism --reader ann --html
     """

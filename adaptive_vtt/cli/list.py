@@ -62,5 +62,5 @@ def _registry(kind: str) -> "Registry":
 
 def _line(entry: "Entry", wide: int) -> str:
     origin = f" [{entry.package} {entry.version}]" if entry.package else ""
-    said = " ".join(text for text in (entry.about, entry.note) if text)
+    said = " ".join(text for text in (entry.about, entry.note) if text).replace("`", "")
     return f"{entry.name:{wide}}  {said}{origin}".rstrip()

@@ -223,7 +223,8 @@ def unreached(result: Result, certify: Certify) -> str:
     done = goal_reached(certify.half_width, certify.at_most)
     if len(result.targets) == 1:
         return f"the target is not {done}"
-    return f"{int((~result.reached).sum())} of {len(result.targets)} targets are not {done}"
+    left = int((~result.reached).sum())
+    return f"{left} of {len(result.targets)} targets {'is' if left == 1 else 'are'} not {done}"
 
 
 def _still_open(result: Result, certify: Certify) -> str:

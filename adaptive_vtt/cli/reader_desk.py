@@ -234,7 +234,9 @@ def _print_reading(found: Reading, console: Console) -> None:
         )
         rows = reader_rows(reader)
         if rows:
-            table = Table("error rate", "model", reader.name, "model less reader", "decided")
+            table = Table()
+            for column in ("error rate", "model", reader.name, "model less reader", "decided"):
+                table.add_column(column, overflow="fold")
             for row in rows[:SHOWN]:
                 table.add_row(row.target, row.model, row.reader, row.difference, row.words)
             console.print(table)

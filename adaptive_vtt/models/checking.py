@@ -210,6 +210,11 @@ def table_to_answers(table: object, prompts: Sequence[Prompt], who: str) -> list
     expected = (len(prompts), len(concepts))
     if values.shape == expected[:1] and len(concepts) == 1:
         values = values[:, None]
+    if values.shape != expected and prompts[0].asks and table is not None:
+        raise ModelError(
+            f"{who}: expected a list of texts, one per image ({len(prompts)}), got an array of "
+            f"shape {values.shape}; return in words what is asked for, such as captions"
+        )
     if values.shape != expected:
         remedy = advice.of_shape(values.shape, len(prompts), concepts)
         got = f"shape {values.shape}{remedy}" if table is not None else f"None{advice.NOTHING}"

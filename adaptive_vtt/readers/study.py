@@ -193,8 +193,8 @@ def _check(facts: Facts, space: QuestionSpace) -> None:
     if facts.certificate is not None and facts.certificate.versus is not None:
         raise InputError("--questions: expected an audit of one model, got a comparison of two")
     if space.oracle.judges_masks or space.oracle.needs_source:
-        name = type(space.oracle.original).__name__
+        judged = "masks" if space.oracle.judges_masks else "answers by those about the source image"
         raise InputError(
-            f"--questions: expected an oracle that judges answers by the truth alone, got {name}, "
-            "whose answers people cannot give on a page"
+            "--questions: expected an oracle that judges answers by the truth alone, got one that "
+            f"judges {judged}, which people cannot give on a page"
         )

@@ -48,7 +48,7 @@ def verdict(evidence: Evidence) -> Verdict:
 def _certified(evidence: Evidence, certificate: CertificateFacts) -> Verdict:
     found = evidence.standings
     whole = next((s for s in found if s.kind == "overall"), None)
-    standing = whole or max(found, key=lambda s: s.lower)
+    standing = whole or max(found, key=lambda s: (s.lower, s.estimate))
     before, after = _says(evidence), f"of all {amount(standing.size)} questions"
     if standing.id.kind == "misclassified":
         before, after = "Wrong class for", f"of all {amount(standing.size)} images"

@@ -64,7 +64,8 @@ def contents(spec: Spec, base: Path) -> dict[str, str | None]:
 def refuse_code(spec: Spec, where: str, remedy: str) -> None:
     """Raises InputError where the space or the strategy of a spec is code."""
     for field, name in code_parts(spec).items():
-        raise InputError(f"{where}: {field} {name!r} is code, which is not run here; {remedy}")
+        told = field if name in field else f"{field} {name!r}"
+        raise InputError(f"{where}: {told} is code, which is not run here; {remedy}")
 
 
 def _content(field: str, name: str, base: Path) -> str | None:

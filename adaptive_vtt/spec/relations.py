@@ -15,6 +15,9 @@ _OPTIONS = {
 }
 """Relations that have fields of their own in [space]."""
 
+_LOCATING = ("reduction", "reic", "rome", "metaic")
+"""Families whose follow-ups depend on what is located in images."""
+
 _MEDTEST = {"medtest": "segmentation", "medtest/classification": "classification"}
 """Families that take the files of [space.medtest], and the task of each."""
 
@@ -46,6 +49,11 @@ def build_relations(section: SpaceSpec, dataset: Dataset, base: Path) -> list[Re
             f"space.options: expected some of relations {section.relations}, got {name!r}"
         )
     return resolve(found)
+
+
+def locates(name: str) -> bool:
+    """Whether a relation's follow-ups depend on what is located in images."""
+    return name.partition("/")[0] in _LOCATING
 
 
 def _completed(name: str, options: dict[str, Any], dataset: Dataset, base: Path) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """What is wrong with a SPEC.toml, in one sentence."""
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
 from ..errors import InputError, unknown
 from .section import PLUG_IN, Section, kind_name, kinds_of
@@ -12,6 +13,10 @@ from .workers import NOT_HERE
 COMMAND_LINE = "command line"
 """The place of what was given by options."""
 PERCENT = 100
+_PLAINLY = {"a valid boolean": "true or false", "valid list": "list", "valid tuple": "list"}
+_SIDES = ("bool", "int", "float", "str")
+_TABLES = ("model_type", "model_attributes_type")
+"""pydantic's names for what is no section."""
 _MAY_HOLD_KEYS = ("url", "key", "headers", "options", "request", "command")
 """Fields of [model] whose values no message repeats."""
 
@@ -26,13 +31,12 @@ def sentence(error: ValidationError, where: str, spec: type[Section]) -> InputEr
     if found is not None:
         return found
     if first["type"] == "missing":
-        what = "this section or field" if kind is None else "a value for this kind"
-        hint = "; 'avtt init DIR' writes a SPEC.toml that has it" if kind is None else ""
-        return InputError(f"{where}: {field}: expected {what}, got nothing{hint}")
+        return InputError(f"{where}: {field}: expected {_missing(path, kind, spec)}")
     expected = _expected(first)
-    if path[-1] == "bool":  # pydantic's name for one side of "a boolean or a word"
+    if _is_side(path[-1]):
         sides = [e for e in error.errors() if e["loc"][:-1] == first["loc"][:-1]]
-        field, expected = _place(path[:-1], where), " or ".join(map(_expected, sides))
+        expected = " or ".join(dict.fromkeys(map(_expected, sides)))
+    expected += _held(first, _field(path, kind, spec))
     got = f"{first['input']!r}{_remedy(first)}"
     if path[:1] == ["model"] and path[1:2] and path[1] in _MAY_HOLD_KEYS:
         got = f"{type(first['input']).__name__}, not repeated as it may hold a key"
@@ -40,17 +44,50 @@ def sentence(error: ValidationError, where: str, spec: type[Section]) -> InputEr
     return InputError(f"{place}: expected {expected}, got {got}")
 
 
+def _missing(path: list[str], kind: str | None, spec: type[Section]) -> str:
+    """What was expected where nothing stands, in the words of the field's description."""
+    if kind is None:
+        return "this section or field, got nothing; 'avtt init DIR' writes a SPEC.toml that has it"
+    field = _field(path, kind, spec)
+    choices = [] if field is None else [w for w in get_args(field.annotation) if isinstance(w, str)]
+    about = (None if field is None else field.description) or "a value"
+    words = f" ({', '.join(map(repr, choices))})" if choices else ""
+    return f"{about}{words}, got nothing; kind {kind!r} needs {path[-1]} = ... in [{path[0]}]"
+
+
+def _field(path: list[str], kind: str | None, spec: type[Section]) -> FieldInfo | None:
+    """The field of a section that a path leads to, or into; None where it is not found."""
+    if len(path) < 2 or path[0] not in spec.model_fields:
+        return None
+    kinds = [each for each in _kinds(spec, path[0]) if kind_name(each) == kind]
+    return kinds[0].model_fields.get(path[1]) if kinds else None
+
+
+def _is_side(part: str) -> bool:
+    """Whether a part of a place is pydantic's name for one side of a union, such as "a boolean or
+    a word"."""
+    return part in _SIDES or part.startswith(("constrained-", "list[", "literal["))
+
+
 def _place(path: list[str], where: str) -> str:
     """A field as it is written: in SPEC.toml by its section, on the command line as an option."""
     if where == COMMAND_LINE and len(path) == 2:
         return "--" + path[1].replace("_", "-")
-    return ".".join(path)
+    return ".".join(part for part in path if not _is_side(part))
+
+
+def _held(wrong: Any, field: FieldInfo | None) -> str:
+    """Of a list of numbers what it holds, in the words of the field's description."""
+    lists = wrong["type"] in ("list_type", "too_long", "too_short")
+    if not lists or field is None or "str" in str(field.annotation):
+        return ""
+    return f" ({field.description})"
 
 
 def _remedy(wrong: Any) -> str:
     """What to write instead, where what was written tells."""
     kind, got = wrong["type"], wrong["input"]
-    if kind == "list_type" and isinstance(got, str):
+    if kind == "list_type" and isinstance(got, str) and not got[:1].isdecimal():
         return f"; write [{json.dumps(got)}]"
     if kind in ("int_type", "float_type", "bool_type") and isinstance(got, str):
         return "; write it without quotes" if _is_plain(got) else ""
@@ -58,7 +95,7 @@ def _remedy(wrong: Any) -> str:
         return f'; write "{got}"'
     if kind == "less_than" and wrong["ctx"]["lt"] == 1 and 1 < got <= PERCENT:
         return f"; it is a share: write {got / PERCENT:g} for {got:g} %"
-    if kind == "too_short":
+    if kind == "too_short" and not got:
         return "; leave the field out for its default"
     return ""
 
@@ -71,10 +108,16 @@ def _is_plain(text: str) -> bool:
 
 
 def _expected(wrong: Any) -> str:
-    if wrong["type"] == "too_short":
-        return f"at least {wrong['ctx']['min_length']} item"
-    words = wrong["msg"].removeprefix("Input should be ").lower()
-    return str(words.replace("a valid boolean", "true or false"))
+    if wrong["type"] in ("too_short", "too_long"):
+        few = wrong["type"] == "too_short"
+        count = wrong["ctx"]["min_length" if few else "max_length"]
+        return f"at {'least' if few else 'most'} {count} item{'s' * (count != 1)}"
+    if wrong["type"] in _TABLES:
+        return f"a table of fields ([{'.'.join(map(str, wrong['loc'][:1]))}] once)"
+    words: str = wrong["msg"].removeprefix("Input should be ").lower()
+    for said, plainly in _PLAINLY.items():
+        words = words.replace(said, plainly)
+    return words
 
 
 def _wrong_name(

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from ..datasets import Dataset
 from ..engine.audit_key import CONTENT, version_of
-from ..errors import ModelError
+from ..errors import InputError, ModelError
 from ..models import ModelDefaults, ModelUnderTest, adapted_model
 from ..models.local.recorded_captions import RecordedCaptions
+from ..oracles import REGISTRY as ORACLES
+from ..relations import REGISTRY as RELATIONS
 from ..space import QuestionSpace
 from ..types import Answer, CallMode, Prompt, Unanswered
 from ..utils.files import hash_file
@@ -15,7 +17,7 @@ from . import Spec
 from .model_section import ModelSection
 from .models import PlugInSection, PythonSection
 from .oracles import CaptionClassesJudge, CaptionsJudge, OrdinalJudge, TopClassJudge
-from .relations import build_relations
+from .relations import build_relations, locates
 from .workers import Worked
 
 
@@ -25,6 +27,7 @@ def build_space(spec: Spec, base: Path) -> QuestionSpace:
     if spec.regions is not None:
         dataset = spec.regions.build(dataset)
     if spec.detector is not None:
+        _check_detector(spec)
         from ..captions.detectors import Detected
 
         dataset = Detected(dataset, spec.detector.build(base))
@@ -36,6 +39,18 @@ def build_space(spec: Spec, base: Path) -> QuestionSpace:
         seed=spec.space.seed,
         without_region=spec.space.without_region,
     )
+
+
+def _check_detector(spec: Spec) -> None:
+    """Raises InputError for a detector where nothing depends on what is located in images."""
+    captions = isinstance(spec.oracle, CaptionsJudge | CaptionClassesJudge)
+    relations = [name for name in spec.space.relations if RELATIONS.is_code(name) or locates(name)]
+    if not (captions or relations or ORACLES.is_code(spec.oracle.kind)):
+        raise InputError(
+            f"detector: expected an oracle or a relation that asks where things are, such as "
+            f"kind = 'captions' in [oracle] or relations = ['reic'], got oracle "
+            f"{spec.oracle.kind!r} and relations {spec.space.relations}; leave [detector] out"
+        )
 
 
 def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:

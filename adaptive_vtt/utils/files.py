@@ -104,7 +104,9 @@ def whole_folder(out: Path) -> Iterator[Path]:
     """A folder beside ``out`` that takes its place in the end, or goes where that fails."""
     out = Path(os.path.abspath(out))
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out}: stands there already; nothing was written")
+        raise InputError(
+            f"{out}: stands there already; nothing was written: name a folder that is new or empty"
+        )
     partial = out.with_name(f"{out.name}.partial")
     try:
         partial.mkdir(parents=True)

@@ -30,8 +30,9 @@ def transformers_model(
     precision: Precision = "float32",
     **options: Any,
 ) -> TransformersModel:
-    """The model at ``path`` (see ``Source``) for a task; ``options``: those of its class.
+    """A model that transformers loads: classifier, segmenter, captioner, VQA or chat model.
 
+    ``path`` and the arguments after it: see ``Source``; ``options``: those of the task's class.
     Raises InputError for a task or options that there are not, and for models that cannot be used.
     """
     if task not in TASKS:

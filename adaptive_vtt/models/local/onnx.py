@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ...errors import InputError, one_line, unknown
 from ...types import Answer, CallMode, Prompt, Unanswered
 from ...utils.extras import pip_install
+from ...utils.files import instead
 from ..base import ModelDefaults
 from ..checking import image_of
 from .tensors import Activation, InputShape, Outputs, Preprocessing
@@ -87,13 +88,16 @@ class OnnxModel(ModelDefaults):
         return self._session.run([self._output], {self._input: tensors})[0][:count]
 
 
-def session(path: Path, providers: Sequence[str]) -> Any:
+def session(path: Path, providers: Sequence[str], what: str = "model") -> Any:
+    """What runs the network of a file; ``what`` names its section in messages."""
     try:
         import onnxruntime
     except ImportError:
         raise InputError(f"ONNX files need onnxruntime: {pip_install('onnx')}") from None
+    if path.is_dir():
+        raise InputError(f"{what}: expected an ONNX file, got the folder {str(path)!r}")
     if not path.is_file():
-        raise InputError(f"model: file {str(path)!r} does not exist")
+        raise InputError(f"{what}: file {str(path)!r} does not exist{instead(path)}")
     there = onnxruntime.get_available_providers()
     for provider in providers:
         if provider not in there:

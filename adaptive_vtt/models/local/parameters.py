@@ -3,7 +3,9 @@
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile, is_zipfile
 
 from ...errors import InputError, listed, one_line
 from ...utils.files import near_file
@@ -66,11 +68,10 @@ def _read(path: Path) -> dict[str, Any]:
         held = _safe_tensors(path) if path.suffix == ".safetensors" else _pickled(path)
     except InputError:
         raise
-    except Exception as error:  # torch, zipfile, pickle and safetensors raise errors of many kinds
-        raise InputError(
-            f"weights {str(path)!r}: expected parameters alone, in .safetensors or as torch.save "
-            f"writes a state_dict; other objects are not loaded: {one_line(error)[:160]}"
-        ) from None
+    except UnpicklingError:  # torch's words for it advise to run what the file holds
+        raise _no_parameters(path, "got other objects, which are not loaded") from None
+    except Exception as error:  # torch, zipfile and safetensors raise errors of many kinds
+        raise _no_parameters(path, f"cannot read it: {one_line(error)[:160]}") from None
     for name in _HOLDERS:
         if isinstance(held, Mapping) and isinstance(held.get(name), Mapping):
             held = held[name]
@@ -86,9 +87,30 @@ def _in_words(held: object) -> str:
     return f"{listed(held)}" if isinstance(held, Mapping) else type(held).__name__
 
 
+def _no_parameters(path: Path, instead: str) -> InputError:
+    return InputError(
+        f"weights {str(path)!r}: expected parameters alone, in .safetensors or as "
+        f"torch.save(network.state_dict(), FILE) writes them, {instead}"
+    )
+
+
+def _is_script(path: Path) -> bool:
+    """Whether a file is TorchScript's: an archive with code in it."""
+    if not is_zipfile(path):
+        return False
+    with ZipFile(path) as archive:
+        return any("/code/" in name for name in archive.namelist())
+
+
 def _pickled(path: Path) -> Any:
     import torch
 
+    if _is_script(path):
+        raise _no_parameters(
+            path,
+            "got TorchScript; a hubconf.py whose function returns torch.jit.load(FILE) takes it, "
+            "without weights",
+        )
     return torch.load(path, map_location="cpu", weights_only=True)
 
 

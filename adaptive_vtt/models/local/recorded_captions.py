@@ -128,5 +128,5 @@ def read_captions(file: Path) -> pd.DataFrame:
 def _objects(file: Path) -> list[dict[str, Any]]:
     found = json.loads(file.read_text(encoding="utf-8-sig"))
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        raise ValueError("expected a list of objects")
+        raise ValueError('expected a list of objects, as [{"sample": "a.png", "caption": "..."}]')
     return found

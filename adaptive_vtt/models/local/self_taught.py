@@ -96,8 +96,9 @@ class SelfTaught(ModelDefaults):
         self.seconds = 0.0
 
     def __str__(self) -> str:
+        known = int(self._known.sum())
         return (
-            f"self-taught proxy: learnt {int(self._known.sum())} concepts from {len(self._ids)} "
+            f"self-taught proxy: learnt {known} concept{'s' * (known != 1)} from {len(self._ids)} "
             f"source images in {self.seconds:.1f} s"
         )
 

@@ -204,8 +204,9 @@ def torch_network(
     name: str | None = None,
     **how: Any,
 ) -> TorchNetwork:
-    """The network of a source (see ``Chosen``); ``how``: options of ``TorchNetwork``.
+    """A network of timm, torchvision, segmentation-models, MONAI or a hubconf.py, by ``source``.
 
+    The arguments before ``name`` are those of ``Chosen``; ``how``: options of ``TorchNetwork``.
     Raises InputError where there is none, or where it cannot be used.
     """
     chosen = Chosen(

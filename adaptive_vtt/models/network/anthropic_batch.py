@@ -30,8 +30,9 @@ _ENDED = {"errored": "batch error", "canceled": "batch cancelled", "expired": "b
 
 
 class AnthropicBatch(AnthropicProtocol, ChatBatch):
-    """Messages in batches; the options are those of `AnthropicProtocol` and `BatchEndpoint`.
+    """A model behind Anthropic's messages, in batches, which cost less and take longer.
 
+    The options are those of `AnthropicProtocol` and `BatchEndpoint`.
     ``max_file_bytes``: longer results are not read, and count as billed.
     """
 

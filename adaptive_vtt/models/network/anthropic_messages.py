@@ -119,8 +119,9 @@ class AnthropicProtocol(Chat):
 
 
 class AnthropicMessages(AnthropicProtocol, Endpoint):
-    """Messages, one call each; the options are those of `AnthropicProtocol` and `Endpoint`.
+    """A model behind Anthropic's messages, one call each.
 
+    The options are those of `AnthropicProtocol` and `Endpoint`.
     ``max_reply_bytes``: a longer reply is a failed attempt.
     """
 

@@ -68,8 +68,9 @@ _CONNECTIONS = ("httpx", "httpcore")
 
 
 class InspectModel(Chat, Endpoint):
-    """``model`` as Inspect names it, PROVIDER/NAME; ``chat`` are the options of `Chat` and
-    `Endpoint`.
+    """A model of any provider that Inspect knows, named PROVIDER/NAME.
+
+    ``model``: that name; ``chat``: the options of `Chat` and `Endpoint`.
 
     ``base_url``: another address than the provider's; ``key``: the environment variable that holds
     the key, if not the one that Inspect's provider reads. ``answers``: one question per call, or

@@ -31,8 +31,9 @@ _RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
 
 
 class OpenAIBatch(OpenAIProtocol, ChatBatch):
-    """Chat completions in batches; the options are those of `OpenAIProtocol` and `BatchEndpoint`.
+    """A model behind OpenAI's chat completions, in batches, which cost less and take longer.
 
+    The options are those of `OpenAIProtocol` and `BatchEndpoint`.
     ``max_file_bytes``: a longer file of results is not read, and counts as billed.
     """
 

@@ -121,8 +121,9 @@ class OpenAIProtocol(Chat):
 
 
 class OpenAIChat(OpenAIProtocol, Endpoint):
-    """Chat completions, one call each; the options are those of `OpenAIProtocol` and `Endpoint`.
+    """A model behind OpenAI's chat completions, of whatever provider, one call each.
 
+    The options are those of `OpenAIProtocol` and `Endpoint`.
     ``max_reply_bytes``: a longer reply is a failed attempt.
     """
 
