@@ -328,7 +328,7 @@ def test_rows_of_json_may_leave_out_what_an_image_itself_does_not_need(tmp_path:
         with pytest.raises(InputError, match="row 2, severity: expected the number of the box hid"):
             source_captions(path, ["1"])
     path.write_text(json.dumps([*rows, {"caption": "Whose?"}]))  # other rows' numbers stay whole
-    with pytest.raises(InputError, match="row 3, sample: expected one of the dataset's 1 samples"):
+    with pytest.raises(InputError, match="row 3, sample: expected the name of a sample, got none"):
         source_captions(path, ["1"])
 
 

@@ -234,6 +234,17 @@ def predict(images):
 """
 
 
+DEAF = """
+import os, signal
+def predict(images):
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    except BaseException:
+        pass
+    return [[.7, .2]] * len(images)
+"""
+
+
 def test_a_journal_deleted_before_the_end_is_no_success(
     start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -288,6 +299,17 @@ def test_a_signal_ends_with_a_sentence_that_says_how_to_go_on(
     with closing(read_journal(out / "journal.db")) as journal:
         assert journal.facts()["interrupted"] <= 1
     SQLiteJournal(out / "journal.db").close()  # nobody holds the lock
+
+
+def test_a_signal_that_a_model_swallowed_ends_the_audit_at_the_next_answer(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As Python itself swallows one that comes while a destructor runs."""
+    out = tmp_path / "r"
+    (start / "model.py").write_text(DEAF)
+    assert audit(start, out) == 128 + signal.SIGTERM
+    assert "interrupted; 1 answers are kept; 'avtt resume" in said(capsys)
+    assert answers(out) == 1
 
 
 def test_the_demo_compares_nothing_that_it_has_not_reached(

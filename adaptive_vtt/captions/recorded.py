@@ -103,6 +103,8 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Heard
         if relation != IDENTITY and not relation.startswith(HIDDEN):
             continue
         sample, caption = str(row["sample"]), _said(row["caption"])
+        if row["sample"] != row["sample"]:  # NaN: JSON rows may lack it
+            raise InputError(f"{where}, sample: expected the name of a sample, got none")
         if sample not in known:
             raise unknown("sample", sample, known, where)
         if relation == IDENTITY and caption is None:

@@ -20,6 +20,7 @@ from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
 from ..results import Result
 from .progress_line import clock, fitted, share_done, still_open, time_left
+from .signals import heed
 
 BAR = 10
 """Columns of the bar, in a terminal that is wide enough for one."""
@@ -85,6 +86,7 @@ class Live:
 
     def update(self, step: Step) -> None:
         """Takes note of where the audit stands; writes a line where that is due."""
+        heed()
         self._tell_trouble()
         self._step = step
         share = self._share(step)

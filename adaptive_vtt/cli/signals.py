@@ -35,6 +35,17 @@ class _Signalled(KeyboardInterrupt):
         self.number = number
 
 
+_came: list[int] = []
+"""The signals that came since ``interrupted_as`` began."""
+
+
+def heed() -> None:
+    """Raises a signal again that somebody swallowed: Python does where it comes in a destructor or
+    a callback, and models may."""
+    if _came:
+        raise _Signalled(_came[0])
+
+
 @contextmanager
 def interruptible(out: Path, way: str | None = None) -> Iterator[None]:
     """Turns an interruption of what is done inside, an audit in ``out``, into Interrupted.
@@ -52,10 +63,10 @@ def interrupted_as(sentence: Callable[[], str]) -> Iterator[None]:
     before = {s: signal.getsignal(s) for s in (signal.SIGINT, *SIGNALS)}
     usual = (signal.SIG_DFL, signal.default_int_handler)
     taken = [s for s, handler in before.items() if handler in usual and _main_thread()]
-    came: list[int] = []
+    _came.clear()
 
     def note(number: int, _: FrameType | None) -> None:
-        came.append(number)
+        _came.append(number)
         raise _Signalled(number)
 
     for number in taken:
@@ -66,10 +77,11 @@ def interrupted_as(sentence: Callable[[], str]) -> Iterator[None]:
         raise Interrupted.by(interrupt, sentence()) from None
     except Exception:
         # a library that was being imported may have swallowed the signal, and failed afterwards
-        if not came:
+        if not _came:
             raise
-        raise Interrupted(sentence(), came[0]) from None
+        raise Interrupted(sentence(), _came[0]) from None
     finally:
+        _came.clear()
         for number in taken:
             signal.signal(number, before[number])
 
