@@ -167,6 +167,7 @@ def test_figure4_in_two_processes_is_the_same_as_in_one() -> None:
         np.testing.assert_array_equal(runs, together[key])
 
 
+@pytest.mark.slow
 def test_a_trained_classifiers_figures_quick(tmp_path: Path) -> None:
     trained_figures.main(["--quick", "--out", str(tmp_path)])
     table = pd.read_csv(tmp_path / "trained-figure3.csv")

@@ -52,7 +52,9 @@ ATTACKS: dict[str, Said] = {
 }
 
 
-@pytest.mark.parametrize("make", [chat, http], ids=["openai", "http"])
+@pytest.mark.parametrize(
+    "make", [pytest.param(chat, id="openai", marks=pytest.mark.slow), pytest.param(http, id="http")]
+)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_bodies_are_bounded_in_bytes_and_memory(attack: str, make: Callable[..., Endpoint]) -> None:
     with serving(lambda *_: ATTACKS[attack]) as url:

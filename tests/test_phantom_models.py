@@ -98,6 +98,7 @@ def test_weights_are_small_and_have_a_card(weights: Path) -> None:
     assert "synthetic" in weights.with_suffix(".md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_card_says_what_the_weights_give() -> None:
     card = phantom_classifier.WEIGHTS_FILE.with_suffix(".md").read_text(encoding="utf-8")
     told = re.search(r"accuracy (\d\.\d+)", card)
@@ -113,6 +114,7 @@ def test_the_card_says_what_the_weights_give() -> None:
 # -- training ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_training_repeats_and_can_be_saved(tmp_path: Path) -> None:
     first, second = (training.train_unet(16, 1, seed=3) for _ in range(2))
     images = phantom_frames(2)

@@ -144,6 +144,7 @@ def test_without_data_it_says_where_to_get_it(
     assert "github.com/Shenggan/BCCD_Dataset" in said
 
 
+@pytest.mark.slow
 def test_a_network_learns_and_is_scored() -> None:
     """Dark and light images, told apart after a few epochs; the same seed, the same network."""
     kinds = np.arange(128) % 2

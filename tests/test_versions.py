@@ -114,7 +114,9 @@ class Stopping(ScriptedModel):
         return super().ask(prompts)
 
 
-@pytest.mark.parametrize("last", range(0, 24, 2))
+@pytest.mark.parametrize(
+    "last", [*range(0, 24, 4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 24, 4))]
+)
 def test_an_interrupted_audit_goes_on_and_pays_for_no_version_twice(
     tmp_path: Path, last: int
 ) -> None:

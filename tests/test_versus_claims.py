@@ -148,6 +148,7 @@ def test_comparisons_err_no_more_often_than_they_may_at_any_moment(name: str) ->
     assert erring(name) <= allowed(RUNS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_a_pool_whose_answers_are_not_those_that_count_is_noticed(name: str) -> None:
     """The measure measures: where a fifth of the pool is not judged as it counts, the test above
