@@ -202,7 +202,7 @@ def recorded(seed: int, samples: int = 60) -> tuple[QuestionSpace, Recorded, dic
     "options",
     [
         {},
-        {"surrogate": False},
+        pytest.param({"surrogate": False}, marks=pytest.mark.slow),
         {"strategy": "random"},
         pytest.param({"batch": 7}, marks=pytest.mark.slow),
         pytest.param({"strategy": "uncertainty", "floor": 0.4}, marks=pytest.mark.slow),

@@ -113,7 +113,7 @@ def test_where_one_call_fails_the_others_are_kept_and_paid_once(tmp_path: Path) 
     assert result.calls == 30
 
 
-@pytest.mark.parametrize("in_flight", [3, 7])
+@pytest.mark.parametrize("in_flight", [3, pytest.param(7, marks=pytest.mark.slow)])
 def test_what_is_drawn_follows_from_the_answers_and_not_from_when_they_came(
     tmp_path: Path, in_flight: int
 ) -> None:

@@ -145,7 +145,13 @@ USELESS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", USELESS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("nothing", "logits") else pytest.param(name, marks=pytest.mark.slow)
+        for name in USELESS
+    ],
+)
 def test_a_reply_without_an_answer_in_its_place_never_ends_an_audit_that_has_others(
     name: str,
 ) -> None:

@@ -67,6 +67,7 @@ def run_in(reports: Path, tmp_path: Path, name: str, script: str, hash: str = ""
     return json.loads(unescape(found[1]))
 
 
+@pytest.mark.slow
 def test_no_kind_of_report_says_a_word_on_the_console(reports: Path, tmp_path: Path) -> None:
     """All of them in one window, at the width of a desk and of a phone, and unfolded."""
     frames = []

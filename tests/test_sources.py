@@ -97,7 +97,9 @@ class Stopping(ScriptedModel):
         return super().ask(prompts)
 
 
-@pytest.mark.parametrize("last", [0, 1, 2, 3, 6, 11])
+@pytest.mark.parametrize(
+    "last", [0, 2, 6, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 3, 11))]
+)
 def test_an_interrupted_audit_goes_on_and_pays_for_nothing_twice(tmp_path: Path, last: int) -> None:
     options = {"half_width": 0.2, "targets": ["overall", "relations"], "budget": 20}
     whole = Audit(space(), ScriptedModel(), **options)

@@ -140,6 +140,7 @@ def test_masks_are_audited_verified_and_exported(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_phantom_is_audited_verified_and_exported(tmp_path: Path) -> None:
     (tmp_path / "segmenter.py").write_text(SEGMENTER)
     spec = copied(

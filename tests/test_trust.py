@@ -66,7 +66,7 @@ def planted_models(folder: Path) -> list[tuple[dict[str, Any], Path]]:
 
 
 @pytest.mark.parametrize("kind", [0, 1])
-@pytest.mark.parametrize("proxied", [False, True])
+@pytest.mark.parametrize("proxied", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_reading_a_run_folder_runs_nothing_of_it(
     out: Path, tmp_path: Path, kind: int, proxied: bool
 ) -> None:

@@ -95,8 +95,8 @@ def test_another_law_is_noticed():
     [
         (4, "scale should be"),
         (5, "lo should be"),
-        (6, "hi should be"),
-        (7, "foreseen should be"),
+        pytest.param(6, "hi should be", marks=pytest.mark.slow),
+        pytest.param(7, "foreseen should be", marks=pytest.mark.slow),
         (9, "tilt_bound should be"),
         (8, "tilt passes"),
         (0, "passes the bounds"),

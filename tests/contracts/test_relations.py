@@ -36,6 +36,7 @@ def change_of(name: str) -> Any:
 
 # Profiles of one family share their functions: the first relation of each is tested.
 NAMES = [*{change_of(name): name for name in reversed(ALL)}.values()][::-1]
+DRAWN = {"medtest/instrument", "medtest/blood", "medtest/feces"}  # things that take long to draw
 LEFT_ALONE = {"identity", "prompt/coordinates"}  # the latter tells where in words
 
 
@@ -161,7 +162,10 @@ def pictures() -> tuple[Image, ...]:
     return (*grey, *colour)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in DRAWN else name for name in NAMES],
+)
 def test_higher_severities_move_images_further_from_the_source(name: str) -> None:
     relation = relations.get(name)
 
