@@ -46,6 +46,7 @@ def test_it_says_what_the_dry_run_says(spec: Path, capsys: Any) -> None:
     assert step["by_pilot"] is None
 
 
+@pytest.mark.slow
 def test_a_pilot_tells_how_its_intervals_narrowed(spec: Path, tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "pilot"
     options = ["--targets", "overall", "--half-width", "0.2", "--no-self-taught", "--seed", "1"]

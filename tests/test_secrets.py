@@ -107,7 +107,7 @@ user = "${{OPTION}}"
 """
 
 
-@pytest.mark.parametrize("model", [HTTP, CHAT])
+@pytest.mark.parametrize("model", [pytest.param(HTTP, marks=pytest.mark.slow), CHAT])
 def test_keys_reach_the_server_and_nothing_else(
     model: str,
     tmp_path: Path,

@@ -213,9 +213,18 @@ ENDPOINTS = [
     ("endpoint.toml", "openai", "/v1", '"demo-endoscopist"', None),
     ("anthropic.toml", "openai", "", '"claude-sonnet-4-5"', None),
     ("gemini.toml", "gemini", "/v1beta/openai", '"gemini-2.5-flash"', "refuses log-probabilities"),
-    ("vllm.toml", "vllm", "/v1", '"Qwen/Qwen2.5-VL-7B-Instruct"', None),
+    pytest.param(
+        "vllm.toml", "vllm", "/v1", '"Qwen/Qwen2.5-VL-7B-Instruct"', None, marks=pytest.mark.slow
+    ),
     ("ollama.toml", "ollama", "/v1", '"qwen2.5vl"', "passes over log-probabilities"),
-    ("ollama.toml", "ollama-old", "/v1", '"qwen2.5vl"', "over structured output, so P(yes) comes"),
+    pytest.param(
+        "ollama.toml",
+        "ollama-old",
+        "/v1",
+        '"qwen2.5vl"',
+        "over structured output, so P(yes) comes",
+        marks=pytest.mark.slow,
+    ),
 ]
 
 
