@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from captioned import faulty
 from captioned import space as caption_space
+from endobench_rows import Clever, row, write
 from report_pages import audit, unfinished
-from test_endobench import Clever, row, write
 
 import adaptive_vtt as avtt
 from adaptive_vtt.datasets import from_endobench, phantom

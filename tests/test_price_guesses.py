@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from endobench_rows import row, write
 from priced import FACTS, worded
-from test_endobench import row, write
 
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.datasets import from_endobench, from_table

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_endobench import row, write
+from endobench_rows import row, write
 
 import adaptive_vtt as avtt
 from adaptive_vtt.datasets.formats.endobench import from_endobench

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from endobench_rows import row, write
 from rich.console import Console
-from test_endobench import row, write
 from test_versus import TRUTHS, Skilled, space
 
 from adaptive_vtt import Audit, QuestionSpace
