@@ -6,12 +6,12 @@ before the first draw, as certificates want it (docs/papers.md).
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from ..datasets.base import Dataset
 from ..errors import InputError, unknown
-from ..models.local.recorded_captions import check_columns, read_captions
+from ..models.local.recorded_captions import read_captions, require_columns
 from ..types import IDENTITY, Box, Heard
 from ..utils.parts import describe_part
 from . import language
@@ -96,27 +96,23 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Heard
     """
     file = Path(path)
     table = read_captions(file)
-    check_columns(table, ("sample", "caption"), str(file))
+    require_columns(table, ("sample", "caption"), str(file))
     known, said = set(samples), dict[tuple[str, int], str]()
     for number, row in enumerate(table.to_dict("records"), start=1):
         where, relation = f"{file}: row {number}", _relation(row.get("relation"))
         if relation != IDENTITY and not relation.startswith(HIDDEN):
             continue
-        sample, caption = str(row["sample"]), _said(row["caption"])
-        if row["sample"] != row["sample"]:  # NaN: JSON rows may lack it
-            raise InputError(f"{where}, sample: expected the name of a sample, got none")
-        if sample not in known:
-            raise unknown("sample", sample, known, where)
-        if relation == IDENTITY and caption is None:
+        key = _sample(row["sample"], known, where), _place(relation, row.get("severity"), where)
+        if key in said:
+            raise InputError(f"{where}, sample: {key[0]!r} stands twice; leave one row")
+        caption = row["caption"]
+        if isinstance(caption, str) and caption.strip():
+            said[key] = caption
+        elif relation == IDENTITY:
             raise InputError(
-                f"{where}, caption: expected a caption of sample {sample!r}, got none; the "
+                f"{where}, caption: expected a caption of sample {key[0]!r}, got none; the "
                 "captioner's words about that image go there"
             )
-        place = PLAIN if relation == IDENTITY else _place(relation, row.get("severity"), where)
-        if (sample, place) in said:
-            raise InputError(f"{where}, sample: {sample!r} stands twice; leave one row")
-        if caption is not None:
-            said[sample, place] = caption
     missing = [sample for sample in samples if (sample, PLAIN) not in said]
     if missing:
         raise InputError(
@@ -135,12 +131,19 @@ def _relation(told: object) -> str:
     return told if isinstance(told, str) and told else IDENTITY
 
 
-def _said(caption: object) -> str | None:
-    return caption if isinstance(caption, str) and caption.strip() else None
+def _sample(told: object, known: Collection[str], where: str) -> str:
+    """The name of a sample. In JSON a row may lack it (NaN, which alone differs from itself)."""
+    if told is None or told != told:
+        raise InputError(f"{where}, sample: expected the name of a sample, got none")
+    if str(told) not in known:
+        raise unknown("sample", str(told), known, where)
+    return str(told)
 
 
 def _place(relation: str, severity: object, where: str) -> int:
-    """The place of a hidden version among a sample's: box * 3 + version."""
+    """That of a version among a sample's: box * 3 + version, PLAIN for the image itself."""
+    if relation == IDENTITY:
+        return PLAIN
     version = relation.removeprefix(HIDDEN)
     if version not in VERSIONS:
         raise InputError(

@@ -96,18 +96,15 @@ class Sheet:
         from ..utils.html_templates import templates_of
 
         groups = [(name, list(rows)) for name, rows in groupby(self.rows, lambda r: r.family)]
-        return (
-            templates_of(PAGE.parent)
-            .get_template(PAGE.name)
-            .render(
-                source=Cell(0, self._outlined()),
-                name=self.source.id,
-                size=self._size(),
-                masks=len(self.source.masks),
-                seed=self.seed,
-                groups=groups,
-                count=len(self.rows),
-            )
+        page = templates_of(PAGE.parent).get_template(PAGE.name)
+        return page.render(
+            source=Cell(0, self._outlined()),
+            name=self.source.id,
+            size=self._size(),
+            masks=len(self.source.masks),
+            seed=self.seed,
+            groups=groups,
+            count=len(self.rows),
         )
 
     def _size(self) -> str:

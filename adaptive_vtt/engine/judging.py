@@ -42,11 +42,11 @@ class _Open:
     cost: float
     asked: dict[int, str]
     said: dict[int, Value] = field(default_factory=dict)
-    words: dict[int, str] = field(init=False)
-    """By question, the hash of what is asked: it is compared at every reply, and made once."""
+    hashes: dict[int, str] = field(init=False)
+    """By question, of what is asked: they are compared at every reply, and made once."""
 
     def __post_init__(self) -> None:
-        self.words = {question: hash_of(text) for question, text in self.asked.items()}
+        self.hashes = {question: hash_of(text) for question, text in self.asked.items()}
 
     @property
     def left(self) -> list[int]:
@@ -144,22 +144,22 @@ class Judging:
             Reply(call, question, Answer((known,)))
             for call, one in self._open.items()
             for question in one.left
-            if (known := self._known.get(one.words[question])) is not None
+            if (known := self._known.get(one.hashes[question])) is not None
         ]
 
     def _to_pay(self, one: _Open) -> list[int]:
         """The questions of which the judge has not spoken, nor of the same words."""
-        return [q for q in one.left if one.words[q] not in self._known]
+        return [q for q in one.left if one.hashes[q] not in self._known]
 
     def _fresh(self) -> list[tuple[int, int]]:
         """The questions to ask next: one of those in the same words, as its reply serves all."""
-        under_way = {self._open[call].words[question] for call, question in self._sent}
+        under_way = {self._open[call].hashes[question] for call, question in self._sent}
         fresh = []
         for call, one in self._open.items():
             for question in self._to_pay(one):
-                words = one.words[question]
-                if (call, question) not in self._sent and words not in under_way:
-                    under_way.add(words)
+                digest = one.hashes[question]
+                if (call, question) not in self._sent and digest not in under_way:
+                    under_way.add(digest)
                     fresh.append((call, question))
         return fresh
 
@@ -180,10 +180,10 @@ class Judging:
         """Commits what was said."""
         rows = []
         for reply in replies:
-            said, words = reply.said, self._open[reply.call].words[reply.question]
+            said, digest = reply.said, self._open[reply.call].hashes[reply.question]
             value = said if isinstance(said, Unanswered) else said.values[0]
             told = (to_json(value),)
-            rows.append(self._row(reply.call, reply.question, words, told, said.cost, elapsed))
+            rows.append(self._row(reply.call, reply.question, digest, told, said.cost, elapsed))
         lost = [reply.question for reply in replies if reply.lost]
         if lost:  # first: a crash in between must not forget what they may have cost
             self._budget.judged.lost += len(lost)

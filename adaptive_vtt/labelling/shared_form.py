@@ -23,15 +23,12 @@ def write_form(path: Path, template: Path, content: Any, **values: Any) -> None:
     from ..utils.html_templates import templates_of
 
     scripts = (HERE / "shared_form.js", template.with_suffix(".js"))
-    html = (
-        templates_of(template.parent, HERE)
-        .get_template(template.name)
-        .render(
-            data=data("form-data", content),
-            style=Markup(STYLE.read_text(encoding="utf-8")),
-            script=Markup("\n".join(script.read_text(encoding="utf-8") for script in scripts)),
-            **values,
-        )
+    page = templates_of(template.parent, HERE).get_template(template.name)
+    html = page.render(
+        data=data("form-data", content),
+        style=Markup(STYLE.read_text(encoding="utf-8")),
+        script=Markup("\n".join(script.read_text(encoding="utf-8") for script in scripts)),
+        **values,
     )
     write_text(path, html)
 

@@ -87,5 +87,5 @@ class TorchSection(ModelSection, Worked):
         given |= {name: base / given[name] for name in ("path", "weights") if name in given}
         made = REGISTRY.get(self.kind)
         model = made(self.source, **given, preprocessing=told, **self.named())
-        model.know(adapted_dataset(dataset).asked[0])
+        model.check_concepts(adapted_dataset(dataset).asked[0])
         return model

@@ -37,7 +37,7 @@ class RecordedCaptions(ModelDefaults):
     ) -> None:
         self.name = name
         self._where = where
-        check_columns(captions, COLUMNS, where)
+        require_columns(captions, COLUMNS, where)
         self._captions: dict[tuple[str, str, int], str] = {}
         for row, (sample, relation, severity, caption) in enumerate(
             captions[list(COLUMNS)].itertuples(index=False), start=1
@@ -97,7 +97,7 @@ class RecordedCaptions(ModelDefaults):
             ) from None
 
 
-def check_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
+def require_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
     """Raises InputError for a column that ``table`` lacks."""
     for column in columns:
         if column not in table:

@@ -87,7 +87,7 @@ class TorchNetwork(ModelDefaults):
         """A short hash of the parameters, the preprocessing and how the output is read."""
         return hash_of(self._module, self._use)
 
-    def know(self, concepts: Sequence[str]) -> None:
+    def check_concepts(self, concepts: Sequence[str]) -> None:
         """Raises InputError for a concept of which no class is known."""
         for concept in concepts:
             self._classes.of(concept)
