@@ -1,10 +1,15 @@
 """What all tests share: one thread, repeatable examples, and small spaces to ask about."""
 
+import random
+from collections.abc import Iterator
+from multiprocessing import resource_tracker
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from hypothesis import settings
+from left_open import left, opened
 
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.testing import tiny_dataset
@@ -16,6 +21,43 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, databas
 settings.load_profile("repeatable")
 # The tensors are tiny, and a forked child must not inherit a pool of threads.
 torch.set_num_threads(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", type=int, help="run files, and tests in each, in another order")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seed = config.getoption("--shuffle")
+    if seed is None:
+        return
+    files = sorted({item.path for item in items})
+    rank = {path: k for k, path in enumerate(random.Random(seed).sample(files, len(files)))}
+    random.Random(seed).shuffle(items)
+    items.sort(key=lambda item: rank[item.path])
+
+
+# One process per test run, begun by whoever first spawns another.
+resource_tracker.ensure_running()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_left_open_by_the_file() -> Iterator[None]:
+    """As below, after the file's own fixtures ended."""
+    before = opened()
+    yield
+    if more := left(before):
+        pytest.fail(f"left open by the file: {', '.join(more)}")
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_open(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test ends what it began: else a later one is blamed for what is collected then."""
+    before = opened()
+    yield
+    shared = request.node.get_closest_marker("shares") is not None
+    if not shared and (more := left(before)):
+        pytest.fail(f"left open: {', '.join(more)}")
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,7 @@
 """Members of a fleet that are interrupted at odd moments, and go on."""
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +36,10 @@ class Interrupted(Dear):
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Broker:
+def broker(tmp_path: Path) -> Iterator[Broker]:
     (tmp_path / "a").mkdir()
-    return Broker.create(tmp_path / "fleet.db", Caps(90.0, None, 1, {}), ["a"])
+    with closing(Broker.create(tmp_path / "fleet.db", Caps(90.0, None, 1, {}), ["a"])) as broker:
+        yield broker
 
 
 def member(broker: Broker, model: ScriptedModel, **options: Any) -> Audit:

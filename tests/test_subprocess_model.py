@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from left_open import left, opened
 from torch import nn
 
 from adaptive_vtt.errors import InputError, ModelError
@@ -28,6 +29,17 @@ for line in sys.stdin:
     answer = {answer}
     print(answer if isinstance(answer, str) else json.dumps(answer), flush=True)
 """
+
+
+def test_a_model_that_is_dropped_ends_its_program(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(LOOP.format(answer='{"values": [0.5, 0.5]}', setup=""))
+    before = opened()
+    model = SubprocessModel([sys.executable, str(path)])
+    checked(model, PROMPTS)
+    assert any(one.startswith("process") for one in opened() - before)
+    del model
+    assert left(before) == []
 
 
 @pytest.fixture

@@ -176,6 +176,7 @@ def test_a_host_that_is_not_this_machine_is_refused(view: View, host: str) -> No
         assert "scripted" not in found.body
 
 
+@pytest.mark.shares  # the process that builds pages
 def test_no_other_site_may_read_or_frame_a_page(view: View) -> None:
     for path in ("/", "/run/first/", "/run/first/state", "/compare?run=first&run=second"):
         found = get(view, path, f"localhost:{view.port}")

@@ -116,6 +116,7 @@ def test_the_same_is_journaled_whatever_the_number_of_workers(two: Workers, fold
     one.close()
 
 
+@pytest.mark.shares  # workers begin anew
 def test_killed_workers_leave_no_trace_in_what_was_answered(two: Workers) -> None:
     whole, steps = audit(two), itertools.count()
 

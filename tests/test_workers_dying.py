@@ -32,6 +32,7 @@ def test_a_question_that_workers_die_of_is_unanswered_and_no_other(batch: int) -
     assert model._pool.deaths >= MOST_DEATHS * len(deadly) > 0
     assert model._pool.deaths <= MOST_DEATHS * len(deadly) + batch
     assert made.interrupted == model._pool.lost - len(deadly)
+    model.close()
 
 
 def test_a_question_that_a_worker_died_of_is_asked_alone() -> None:

@@ -12,6 +12,7 @@ import json
 import shlex
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -37,8 +38,8 @@ class SubprocessModel(ModelDefaults):
     One that gives no answer within ``timeout`` seconds is ended, and started again for the
     next question; so is one whose line is no answer, or longer than ``max_reply_bytes``.
     ``takes_words``: whether it goes by "words".
-    Raises InputError where it cannot be started, ModelError where it ends by itself or its
-    first line is no answer.
+    A model that is dropped ends its program. Raises InputError where it cannot be started,
+    ModelError where it ends by itself or its first line is no answer.
     """
 
     def __init__(
@@ -118,6 +119,7 @@ class _Program:
             raise InputError(
                 f"model.command: cannot start {command[0]!r}: {error.strerror}"
             ) from None
+        self._end = weakref.finalize(self, _end, self._process, self._errors, 1.0)
 
     def exchange(self, line: bytes, timeout: float, longest: int) -> bytes:
         """The line that answers ``line``: without its end, or empty, where the program ended.
@@ -144,20 +146,24 @@ class _Program:
 
     def end(self, patience: float) -> str:
         """Ends the program, after ``patience`` seconds by force: its code, its last words."""
-        process = self._process
-        if patience:
-            _hush(process.stdin)
-        try:
-            process.wait(patience)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        self._end.detach()
+        return _end(self._process, self._errors, patience)
+
+
+def _end(process: "subprocess.Popen[bytes]", errors: IO[bytes], patience: float) -> str:
+    if patience:
         _hush(process.stdin)
-        _hush(process.stdout)
-        self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip().splitlines()
-        self._errors.close()
-        return f"ended with code {process.returncode}" + (f": {said[-1][:200]}" if said else "")
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    _hush(process.stdin)
+    _hush(process.stdout)
+    errors.seek(0)
+    said = errors.read().decode(errors="replace").strip().splitlines()
+    errors.close()
+    return f"ended with code {process.returncode}" + (f": {said[-1][:200]}" if said else "")
 
 
 def _open(pipe: IO[bytes] | None) -> IO[bytes]:

@@ -2,17 +2,23 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from ...errors import OrderError
 
 T = TypeVar("T")
+DROPPED = 5.0
+"""Seconds that whoever drops a model waits at most until its connections are closed."""
 
 
 class Background:
-    """The loop's thread starts with the first coroutine, and never outlives the program."""
+    """The loop's thread starts with the first coroutine, and never outlives the program.
+
+    Holds no model, so that a model nobody holds any more can be finalised by ``drop``.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -20,6 +26,11 @@ class Background:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._closed = False
+        self._closers: list[Callable[[], Awaitable[None]]] = []
+
+    def at_the_end(self, closer: Callable[[], Awaitable[None]]) -> None:
+        """``closer`` is awaited in the loop before it ends; connections belong to their loop."""
+        self._closers.append(closer)
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
         """The coroutine's result, later; raises OrderError after ``close``."""
@@ -30,34 +41,52 @@ class Background:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
-                    target=self._loop.run_forever, name=self._name, daemon=True
+                    target=_run, args=(self._loop,), name=self._name, daemon=True
                 )
                 self._thread.start()
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
-    def close(self, last: Coroutine[Any, Any, None]) -> None:
-        """Cancels what is under way, awaits ``last`` (once) and ends the thread."""
+    def close(self, patience: float | None = None) -> None:
+        """Cancels what is under way, closes the connections and ends the thread.
+
+        May be called twice. Waits ``patience`` seconds for that (None: as long as it takes), and
+        not at all in the loop's own thread. Raises what a closer raised.
+        """
         with self._starting:
             loop, thread, self._closed = self._loop, self._thread, True
             self._loop = self._thread = None
         if loop is None or thread is None:
-            last.close()
+            return
+        ended = asyncio.run_coroutine_threadsafe(_wind_up(self._closers), loop)
+        ended.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+        if thread is threading.current_thread():
             return
         try:
-            asyncio.run_coroutine_threadsafe(_wind_up(last), loop).result()
+            ended.result(patience)
         finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+            thread.join(patience)
+
+    def drop(self) -> None:
+        """As ``close``, for a model that nobody holds any more: nobody is there to be told."""
+        with suppress(Exception):
+            self.close(DROPPED)
 
 
-async def _wind_up(last: Coroutine[Any, Any, None]) -> None:
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+async def _wind_up(closers: list[Callable[[], Awaitable[None]]]) -> None:
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
     try:
-        await last
+        for closer in closers:
+            await closer()
     finally:
         loop = asyncio.get_running_loop()
         await loop.shutdown_asyncgens()  # bodies that were cut while they were read
