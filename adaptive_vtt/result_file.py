@@ -141,6 +141,9 @@ class ResultFile(_Part):
     calls: Count = Field(description="drawn, and made about source images")
     questions: Count = Field(description="that were judged")
     cost: float = Field(ge=0, description="of all answers, in the unit of the model's prices")
+    unconfirmed: float = Field(
+        ge=0, description="part of the cost that no server confirmed: it may not have been charged"
+    )
     stop_reason: str | None = Field(description="null while the audit has not ended")
     waiting: Count = Field(description="calls without an answer")
     scoring: str | None = Field(description="how replies in words were read")

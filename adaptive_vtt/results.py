@@ -21,7 +21,7 @@ from .journal.facts import CertificateFacts, Facts, read_facts
 from .journal.protocol_facts import ProtocolFacts
 from .journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
 from .oracles.caption_findings import Findings, found
-from .oracles.judge_findings import JudgeFindings, cost_of, found_by_judge
+from .oracles.judge_findings import JudgeFindings, cost_of, found_by_judge, unconfirmed_of
 from .outcomes import FAILED as FAILED
 from .outcomes import METRICS as METRICS
 from .outcomes import confusion as confusion
@@ -83,7 +83,9 @@ class Result:
     ``at_most``, ``decided`` says on which side of it a target lies: "above", "below" (at most at
     it), or "open". ``versus``: in comparisons of two models, how every target stands; where both
     were asked, ``targets`` are rates of pairs, (1 + delta) / 2. ``judge``: what a judge of replies
-    was asked, and what that cost, within ``cost``.
+    was asked, and what that cost, within ``cost``. ``unconfirmed``: the part of ``cost`` that no
+    server confirmed, so that it may not have been charged: failed attempts, and replies without
+    counts, at the most one can cost.
     """
 
     targets: pd.DataFrame
@@ -103,6 +105,7 @@ class Result:
     guarantee: str | None = None
     versus: tuple[Compared, ...] = ()
     judge: JudgeFindings | None = None
+    unconfirmed: float = 0.0
     source: Source | None = field(default=None, compare=False)
 
     def failures(self) -> pd.DataFrame:
@@ -168,6 +171,7 @@ class Result:
             "calls": self.calls,
             "questions": self.questions,
             "cost": self.cost,
+            "unconfirmed": self.unconfirmed,
             "stop_reason": self.reason,
             "waiting": self.waiting,
             "scoring": self.scoring,
@@ -195,7 +199,8 @@ class Result:
     @property
     def _stage(self) -> str:
         """How far the audit came, in words."""
-        asked = f"{self.calls} calls, {self.questions} questions, cost {self.cost:g}"
+        cost = paid(self.cost, self.unconfirmed)
+        asked = f"{self.calls} calls, {self.questions} questions, {cost}"
         ended = "still open" if self.reason is None else f"ended: {self.reason}"
         if self.guarantee is None:
             return f"nothing certified; {asked}; {ended}"
@@ -214,6 +219,12 @@ class Result:
         first = rows[0] if rows else None
         title = "No target" if first is None else f"{first.name}: {first.words}"
         return bars(title, self._stage, rows, notes)
+
+
+def paid(cost: float, unconfirmed: float) -> str:
+    """What was booked against the cap, in words."""
+    doubt = f" ({unconfirmed:.4g} of it may not have been charged)" if unconfirmed > 0 else ""
+    return f"cost {cost:g}{doubt}"
 
 
 def _bar(row: Mapping[Hashable, Any]) -> Bar:
@@ -252,6 +263,7 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         calls=len(draws) + len(sources),
         questions=len(table),
         cost=cost_of(calls, sources, judging),
+        unconfirmed=unconfirmed_of(calls, sources, judging),
         reason=facts.ended.reason if facts.ended else None,
         waiting=len(draws) - len(calls),
         derived=derive(facts.space, rates if together else {}),

@@ -171,6 +171,8 @@ class Unanswered:
 
     reason: str
     cost: float = 0.0
+    unconfirmed: float = field(default=0.0, compare=False)
+    """The part of ``cost`` that nobody confirmed: it may not have been charged."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,8 @@ class Answer:
 
     values: tuple[Value, ...]
     cost: float = 0.0
+    unconfirmed: float = field(default=0.0, compare=False)
+    """As of ``Unanswered``."""
 
     def __repr__(self) -> str:
         said = (f"mask {_size(v)}" if isinstance(v, np.ndarray) else repr(v) for v in self.values)

@@ -405,14 +405,17 @@ def test_preview_wants_a_png_and_an_image(tmp_path, capsys):
     assert "expected a file ending in .png" in line
 
 
-def test_comparing_on_a_model_that_costs_money_is_refused(tmp_path, capsys):
-    spec = tmp_path / "SPEC.toml"
-    spec.write_text(
-        '[dataset]\nkind = "phantom"\ncount = 2\n[model]\nkind = "openai"\nmodel = "m"\n'
-        'url = "http://127.0.0.1:9/v1"\n'
+@pytest.mark.parametrize("kind", ["openai", "inspect", "dear.py:Dear"])
+def test_comparing_on_a_model_that_costs_money_is_refused(kind, tmp_path, capsys):
+    (tmp_path / "dear.py").write_text(
+        "from adaptive_vtt.testing import ScriptedModel\n"
+        "class Dear(ScriptedModel):\n    most_cost = 0.01\n"
     )
+    own = "" if kind.endswith("Dear") else 'model = "m/m"\nurl = "http://127.0.0.1:9/v1"\n'
+    spec = tmp_path / "SPEC.toml"
+    spec.write_text(f'[dataset]\nkind = "phantom"\ncount = 2\n[model]\nkind = "{kind}"\n{own}')
     assert run("compare", str(spec), "--budget", "5", "--out", str(tmp_path / "c")) == 2
-    assert "compare: expected a model that costs nothing, got one of kind 'openai'" in (
+    assert f"compare: expected a model that costs nothing, got one of kind '{kind}'" in (
         capsys.readouterr().err
     )
 

@@ -94,7 +94,9 @@ def test_an_answer_costs_what_the_server_counts() -> None:
     ("trouble", "cost"),
     [
         (of_status(429, {}, ""), 0.0),
-        (of_status(503, {}, ""), 0.0),
+        (of_status(503, {}, ""), WORST),
+        (of_status(408, {}, ""), WORST),
+        (of_status(409, {}, ""), 0.0),
         (Trouble("unreachable"), 0.0),
         (Trouble("truncated", billed=True), WORST),
         (Trouble("http 500", usage=Usage(100, 0)), 0.01 + 0.2),
@@ -125,7 +127,11 @@ def test_an_answer_without_counts_costs_the_most_it_can() -> None:
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
 def test_a_call_that_never_succeeds_is_unanswered_after_the_retries(status: int) -> None:
     with scripted(*[of_status(status, {}, "")] * 3, retries=Retries(times=2)) as endpoint:
-        assert ask(endpoint) == Unanswered(f"http {status}", 0.0)
+        free = status in (409, 429)
+        cost = 0.0 if free else pytest.approx(3 * WORST)
+        answer = ask(endpoint)
+        assert answer == Unanswered(f"http {status}", cost)
+        assert answer.unconfirmed == cost
         said = endpoint.statistics()
         assert (said["attempts"], said["retries"]) == (3, 2)
         assert ask(endpoint) == Answer((0.9, 0.2), pytest.approx(USUAL))
@@ -227,9 +233,51 @@ def test_a_server_that_is_down_ends_the_audit() -> None:
     patience = Retries(times=1, give_up_after=3)
     with scripted(YES, *[of_status(503, {}, "")] * 6, retries=patience) as endpoint:
         ask(endpoint)
-        assert [ask(endpoint), ask(endpoint)] == [Unanswered("http 503", 0.0)] * 2
+        lost = Unanswered("http 503", pytest.approx(2 * WORST))
+        assert [ask(endpoint), ask(endpoint)] == [lost] * 2
         with pytest.raises(ModelError, match=r"3 calls in a row had no reply, the last: http 503"):
             ask(endpoint)
+
+
+@pytest.mark.parametrize(
+    ("which", "costs"),
+    [
+        ("likely", (0.0, WORST, 0.0, WORST)),
+        ("all", (WORST, WORST, 0.0, WORST)),
+        ("none", (0.0,) * 4),
+    ],
+)
+def test_it_may_be_said_which_failed_attempts_are_billed(which: str, costs: tuple[float]) -> None:
+    kinds = [of_status(429, {}, ""), of_status(503, {}, ""), Trouble("unreachable")]
+    for trouble, cost in zip([*kinds, Trouble("timeout", billed=True)], costs, strict=True):
+        with scripted(YES, trouble, failed_attempts=which) as endpoint:
+            ask(endpoint)
+            answer = ask(endpoint)
+            assert answer == Answer((0.9, 0.2), pytest.approx(USUAL + cost))
+            assert answer.unconfirmed == cost
+    with pytest.raises(InputError, match="failed_attempts: unknown value 'som'"):
+        Scripted(failed_attempts="som")
+
+
+def test_calls_without_reply_count_only_in_a_row() -> None:
+    down = of_status(503, {}, "")
+    script = [YES, *[down, down, YES] * 10, *[down] * 3]
+    with scripted(*script, retries=Retries(times=0, give_up_after=3)) as endpoint:
+        said = [ask(endpoint) for _ in range(33)]
+        assert sum(isinstance(one, Unanswered) for one in said) == 22
+        with pytest.raises(ModelError, match="3 calls in a row had no reply"):
+            ask(endpoint)
+
+
+def test_a_bound_that_was_lifted_is_kept() -> None:
+    more = Usage(3000, 10)
+    with scripted(Reply((0.9, 0.2), more)) as endpoint:
+        assert endpoint.bounds() == {}
+        ask(endpoint)
+        assert endpoint.bounds() == {"": (3000, 50)}
+        with scripted() as later:
+            later.keep_bounds(endpoint.bounds())
+            assert later.most_cost == endpoint.most_cost > 6 * WORST
 
 
 def test_what_a_subclass_raises_is_a_model_error_that_keeps_its_cause() -> None:
@@ -353,12 +401,12 @@ def test_closing_ends_calls_under_way_and_takes_no_more() -> None:
 
 
 def test_a_disconnection_that_fails_leaves_no_thread() -> None:
-    class Stuck(Scripted):
-        async def disconnect(self) -> None:
-            raise OSError("stuck")
+    async def stuck() -> None:
+        raise OSError("stuck")
 
     before = set(threading.enumerate())
-    endpoint = Stuck()
+    endpoint = Scripted()
+    endpoint._background.at_the_end(stuck)
     ask(endpoint)
     with pytest.raises(OSError, match="stuck"):
         endpoint.close()

@@ -275,7 +275,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 def test_a_wait_that_nobody_means_is_not_waited_for(value: str) -> None:
     assert retry_after(value, NOW) is None
     with serving(lambda *_: said(b"busy", 503, **{"retry-after": value.strip("\x00")})) as url:
-        assert ask(http(url)) == Unanswered("http 503", 0.0)
+        assert ask(http(url)) == Unanswered("http 503", 2.0)
     assert retry_after("-99999999999", NOW) == 0.0
 
 

@@ -138,6 +138,6 @@ def test_a_schema_older_than_3_is_refused_with_what_to_do(old: Path) -> None:
     with closing(sqlite3.connect(old)) as database:
         database.execute("PRAGMA user_version=2")
     data = old.read_bytes()
-    with pytest.raises(JournalError, match=r"schema version 2, and this program reads 3 and 4: "):
+    with pytest.raises(JournalError, match=r"schema version 2, and this program reads 3 to 5: "):
         SQLiteJournal(old)
     assert old.read_bytes() == data

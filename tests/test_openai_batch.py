@@ -114,7 +114,7 @@ def test_refused_by_the_content_filter_is_an_answer():
         ({"error": {"code": "batch_cancelled", "message": ""}}, "batch cancelled", 0.0),
         ({"error": "oh"}, "batch error", 0.0),
         ({}, "batch error", 0.0),
-        ({"response": {"status_code": 503, "body": "no"}}, "http 503", 0.0),
+        ({"response": {"status_code": 503, "body": "no"}}, "http 503", 2 * WORST),
         ({"response": {"status_code": "200", "body": {}}}, "malformed reply", 2 * WORST),
         ({"response": {"status_code": 200, "body": None}}, "malformed reply", 2 * WORST),
         ({"response": {"status_code": 200, "body": {"usage": 3}}}, "truncated", 2 * WORST),

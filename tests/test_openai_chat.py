@@ -9,6 +9,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from left_open import left, opened
 from loopback import Said, serving
 
 from adaptive_vtt.errors import InputError, ModelError
@@ -219,9 +220,39 @@ def test_attempts_that_fail_are_repeated(how: Said, kind: str) -> None:
         options: Any = {"retries": Retries(timeout=0.4, first_wait=0.01)}
         prices = Prices(per_call=1.0)
         model = OpenAIChat("m", base_url=url, prices=prices, yes_from="words", **options)
-        assert checked(model, [ONE]) == [Answer((1.0,), 1.0 if kind == "http 503" else 2.0)]
+        assert checked(model, [ONE]) == [Answer((1.0,), 2.0)]
         assert model.statistics()["failures"] == {kind: 1}
         model.close()
+
+
+def test_a_model_that_is_dropped_leaves_nothing_open() -> None:
+    """``conftest.nothing_left_open`` looks; here it is known to have been open before."""
+    good: Said = (200, {}, json.dumps(completion("Yes")).encode())
+    with serving(lambda *_: good) as url:
+        before = opened()
+        model = OpenAIChat("m", base_url=url, yes_from="words")
+        checked(model, [ONE] * 4)
+        assert any("thread 'endpoint m'" in one for one in opened() - before)
+        del model
+        assert left(before) == []
+        with OpenAIChat("m", base_url=url, yes_from="words") as model:
+            checked(model, [ONE])
+        assert opened() == before
+
+
+def test_a_refusal_that_counts_tokens_is_paid_for() -> None:
+    filtered = {"error": {"code": "content_filter", "message": "no"}, "usage": USAGE}
+    busy = {"error": {"message": "slow down"}, "usage": USAGE}
+    prices = Prices(input=1.0, output=1.0, tokens=1)
+    options: dict[str, Any] = {"prices": prices, "retries": Retries(times=0), "yes_from": "words"}
+    for status, reply in ((400, filtered), (429, busy)):
+        answer, _, _ = asked(lambda request, r=reply, s=status: (s, r), ONE, **options)
+        assert (answer.cost, answer.unconfirmed) == (320.0, 0.0)
+    del filtered["usage"]
+    answer, _, _ = asked(lambda request: (400, filtered), ONE, **options)
+    assert answer.cost == 0.0
+    answer, _, _ = asked(lambda request: (400, filtered), ONE, **options, failed_attempts="all")
+    assert answer.cost == answer.unconfirmed == 4096 + 512
 
 
 def test_an_unreachable_host_is_named() -> None:

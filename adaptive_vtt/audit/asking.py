@@ -104,9 +104,10 @@ class Audit:
         self._astray, self._watch = False, Stopwatch(clock)
         self._discovery = Discovery(self.space, self.certify, parts, self._rules)
         with opened(journal) as self.journal:
-            self._ways = JournaledWays(self.journal, self.model)
+            by = self.space.oracle.judge_by
+            self._ways = JournaledWays(self.journal, self.model, None if by is None else by.model)
             # neither knows the audit: one that is dropped lets its journal go at once
-            self._hearing = Hearing(parts, self.journal, self._watch.seconds)
+            self._hearing = Hearing(parts, self.journal, self._ways, self._watch.seconds)
             self._leasing = Leasing(
                 self.limits.lease, parts, self.model, self.sampling, self.journal
             )
@@ -363,7 +364,6 @@ class Audit:
             raise OrderError("tell: the same call was answered twice")
         answers = {number: self._checked(number, answer) for number, answer in told}
         self._failing.note(answers.values())
-        self._ways.keep()
         errors = self._hearing.take(answers, learn=not self._astray)
         for number, error in errors.items():
             self.take_back([self._queue.expect(number)], sent=True)
@@ -407,7 +407,7 @@ class Audit:
         begun = {**settings, "certificate": certificate}
         same_audit(facts, self.space, begun, partial(answered, self.journal))
         same_key(facts, key=origin.key)
-        self._ways.recall(facts.ways)
+        self._ways.recall(facts.ways, facts.bounds)
         self._replay()
         told = {**self._stops(), **origin.changes(facts), **self._parts.proxies.changes(facts)}
         told |= {**features_changed(self.space, facts), **self._budget.facts(), **notes}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from ..engine.audit_parts import Parts
+from ..engine.journaled_ways import JournaledWays
 from ..engine.judging import Reply
 from ..journal import Journal
 from ..journal.rows import CallRow
@@ -13,19 +14,23 @@ Said = Answer | Unanswered
 
 
 class Hearing:
-    """Takes answers into ``journal``; ``seconds`` tells the time of the audit.
+    """Takes answers into ``journal``, what was found out of how to ask (``ways``) before them;
+    ``seconds`` tells the time of the audit.
 
     ``failed``: a step was not finished, so that the audit can only go on from its journal.
     """
 
-    def __init__(self, parts: Parts, journal: Journal, seconds: Callable[[], float]) -> None:
-        self.failed = False
+    def __init__(
+        self, parts: Parts, journal: Journal, ways: JournaledWays, seconds: Callable[[], float]
+    ) -> None:
+        self.failed, self._ways = False, ways
         self._parts, self._journal, self._seconds = parts, journal, seconds
 
     def take(self, answers: Mapping[int, Said], *, learn: bool) -> dict[int, Exception]:
         """Keeps the answers to calls by number, those about source images below 0, and learns from
         them where that may be; gives by number why an answer could not be judged."""
         parts, seconds = self._parts, self._seconds()
+        self._ways.keep()
         self._sources({n: a for n, a in answers.items() if n < 0}, seconds)
         with self._step():
             rest = {n: a for n, a in answers.items() if n >= 0}
@@ -68,6 +73,7 @@ class Hearing:
 
     def _replies(self, replies: Sequence[Reply]) -> bool:
         judging, seconds = self._parts.judging, self._seconds()
+        self._ways.keep()
         with self._step():
             judging.keep(replies, self._journal, seconds)
         rows = judging.complete(seconds)

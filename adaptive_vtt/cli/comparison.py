@@ -20,6 +20,7 @@ from ..certify import named_targets
 from ..engine.census import MOST_CALLS, all_answers, all_losses, calls_of, means
 from ..errors import InputError
 from ..models import ModelUnderTest
+from ..models.base import adapted_model
 from ..space import QuestionSpace
 from ..spec import Spec
 from ..spec.building import build_audit, build_model, build_space
@@ -36,8 +37,6 @@ CLASSICS = "baselines"
 """Stands for all there is to compare with."""
 WIDE = 92
 """Columns of a terminal that show one half-width more."""
-PAID = ("openai", "openai-batch", "anthropic", "anthropic-batch", "open-inference", "http")
-"""Models that may cost money: every audit of a comparison would spend it again."""
 FREE = ("recorded", "simulated")
 """Models that may be asked about everything: it costs nothing."""
 
@@ -53,11 +52,7 @@ def compare(
     executor: str = "processes",
 ) -> None:
     """Runs every strategy with every seed, then writes compare.json and compare.html."""
-    if spec.model.kind in PAID:
-        raise InputError(
-            f"compare: expected a model that costs nothing, got one of kind {spec.model.kind!r}; "
-            "compare on recorded answers (kind = 'recorded') or a simulated model"
-        )
+    _check_free(spec, base)
     if isinstance(spec.oracle, WordsJudge) and spec.oracle.judge is not None:
         raise InputError(
             "compare: expected an oracle whose rule reads replies alone, got one with a judge "
@@ -80,6 +75,20 @@ def compare(
         _compare_uncertainty(spec, base, names, repeats, out, as_json, executor)
     else:
         _compare_certified(spec, base, names, repeats, out, as_json, exhaust, goal, executor)
+
+
+def _check_free(spec: Spec, base: Path) -> None:
+    """Raises InputError for a model that may cost money: every audit would spend it again."""
+    costs = spec.model.costs_money
+    if not costs and isinstance(spec.model, PythonSection | PlugInSection):
+        space = build_space(spec, base)
+        with adapted_model(build_model(spec, base, space.dataset)) as model:
+            costs = model.costs_money
+    if costs:
+        raise InputError(
+            f"compare: expected a model that costs nothing, got one of kind {spec.model.kind!r}; "
+            "compare on recorded answers (kind = 'recorded') or a simulated model"
+        )
 
 
 def _checked(names: Sequence[str], certifying: bool) -> list[str]:

@@ -18,7 +18,7 @@ from ..cautions import fallen_back
 from ..certify.plan import Certify
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
-from ..results import Result
+from ..results import Result, paid
 from .progress_line import clock, fitted, share_done, still_open, time_left
 from .signals import heed
 
@@ -157,7 +157,7 @@ class Live:
         console = Console(highlight=False)
         console.print(f"stopped: {result.reason}", markup=False)
         took = [f"{result.calls:,} calls", f"{result.questions:,} questions"]
-        took += [f"cost {result.cost:g}"] if result.cost else []
+        took += [paid(result.cost, result.unconfirmed)] if result.cost else []
         took.append(clock(time.monotonic() - self._since))
         console.print(", ".join(took), markup=False)
         console.print(_table(result.targets))

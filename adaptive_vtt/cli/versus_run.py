@@ -22,6 +22,7 @@ from ..journal import SQLiteJournal
 from ..journal.facts import CertificateFacts, begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
 from ..report.differences import points
+from ..results import paid
 from ..space import QuestionSpace
 from ..spec import Spec
 from ..spec.building import build_parts, build_space
@@ -191,7 +192,7 @@ def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
     console, result = Console(highlight=False), verdict.result
     console.print(f"stopped: {result.reason}", markup=False)
     took = [f"{verdict.calls_a:,} calls of model A", f"{verdict.calls_b:,} of model B"]
-    took += [f"cost {result.cost:g}"] if result.cost else []
+    took += [paid(result.cost, result.unconfirmed)] if result.cost else []
     console.print(", ".join(took), markup=False)
     table = Table(title="how much less often model B errs, in percentage points")
     for column in ("target", "difference", "interval", "decision", "disagreement"):

@@ -94,7 +94,7 @@ class Canaries:
             for row in rows
             if row.loss is not None and row.question not in open_
         )
-        return SourceRow(-1 - call, judged, answer.cost, elapsed)
+        return SourceRow(-1 - call, judged, answer.cost, elapsed, answer.unconfirmed)
 
     def heard(self, row: SourceRow) -> None:
         """The answer is in the journal."""

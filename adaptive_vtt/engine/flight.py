@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
 
-from ..models.base import ConcurrentModel
+from ..models.base import CallLost, ConcurrentModel
 from ..types import Answer, Unanswered
 from .call_queue import Call
 
@@ -106,6 +106,9 @@ class Flight:
         live: list[Future[Answer | Unanswered]] = []
         while (more := self._inbox.get()) is not None:
             ahead.extend(more)
+            if any(map(_ends_the_audit, live)):  # what else is sent would be paid for in vain
+                self._give_back(ahead)
+                continue
             live = [future for future in live if not future.done()]
             while ahead and len(live) < self._model.in_flight:
                 if not self._affordable([ahead[0]], self._sent - self._paid):
@@ -135,3 +138,11 @@ class Flight:
         self._coming.append((call, future))
         self._news.put(None)
         self._inbox.put(())
+
+
+def _ends_the_audit(future: "Future[Answer | Unanswered]") -> bool:
+    """Whether a call failed in a way that is no answer; a lost one is only asked again."""
+    if not future.done() or future.cancelled():
+        return False
+    error = future.exception()
+    return error is not None and not isinstance(error, CallLost)

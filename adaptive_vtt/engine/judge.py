@@ -135,7 +135,7 @@ class Judge:
         rows = self.judged(call, answer, verdicts)
         failed = any(r.loss is not None and r.loss >= 0.5 for r in rows)
         pictures = self._picture(call) if failed else None
-        return CallRow(call, answer.cost, elapsed, rows, pictures)
+        return CallRow(call, answer.cost, elapsed, rows, pictures, answer.unconfirmed)
 
     def rows(
         self, answers: Mapping[int, Answer | Unanswered], elapsed: float

@@ -14,7 +14,7 @@ sentence, as a model does; nothing is lost by that, as the answer waits in the j
 import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import ModelError, one_line
 from ..journal import Journal
@@ -36,10 +36,10 @@ Said = Answer | Unanswered
 
 @dataclass
 class _Open:
-    """An answer that waits for its judge: what is to be asked, and what was said so far."""
+    """An answer, at the cost of its call and its judge so far, that waits for the judge: what is to
+    be asked, and what was said."""
 
     answer: Answer
-    cost: float
     asked: dict[int, str]
     said: dict[int, Value] = field(default_factory=dict)
     hashes: dict[int, str] = field(init=False)
@@ -99,8 +99,8 @@ class Judging:
             if asked and isinstance(answer, Answer):
                 del rest[call]
                 said = tuple(to_json(value) for value in answer.values)
-                rows.append(self._row(call, HEARD, "", said, answer.cost, elapsed))
-                self._open[call] = _Open(answer, answer.cost, asked)
+                rows.append(self._row(call, HEARD, "", said, answer, elapsed))
+                self._open[call] = _Open(answer, asked)
         journal.add_judging(rows)
         for row in rows:
             self._queue.done(row.call)
@@ -183,7 +183,7 @@ class Judging:
             said, digest = reply.said, self._open[reply.call].hashes[reply.question]
             value = said if isinstance(said, Unanswered) else said.values[0]
             told = (to_json(value),)
-            rows.append(self._row(reply.call, reply.question, digest, told, said.cost, elapsed))
+            rows.append(self._row(reply.call, reply.question, digest, told, said, elapsed))
         lost = [reply.question for reply in replies if reply.lost]
         if lost:  # first: a crash in between must not forget what they may have cost
             self._budget.judged.lost += len(lost)
@@ -198,8 +198,7 @@ class Judging:
         rows = []
         for call, one in self._open.items():
             if not one.left:
-                answer = Answer(one.answer.values, one.cost)
-                rows.append(self._judge.row(call, answer, elapsed, one.said))
+                rows.append(self._judge.row(call, one.answer, elapsed, one.said))
         return rows
 
     def done(self, call: int) -> None:
@@ -235,12 +234,15 @@ class Judging:
             return Reply(call, question, Unanswered(writable(reason)), lost=True)
         self._answered = True
         words = isinstance(said, Unanswered) or isinstance(said.values[0], str | Unanswered)
-        return Reply(call, question, said if words else Unanswered("no words", said.cost))
+        if not words:
+            said = Unanswered("no words", said.cost, said.unconfirmed)
+        return Reply(call, question, said)
 
     def _take(self, row: JudgingRow) -> None:
         one, value = self._open[row.call], from_json(row.said[0], "journal: judging")
         one.said[row.question] = value
-        one.cost += row.cost
+        cost, unconfirmed = one.answer.cost + row.cost, one.answer.unconfirmed + row.unconfirmed
+        one.answer = replace(one.answer, cost=cost, unconfirmed=unconfirmed)
         self._budget.pay(row.cost)
         if isinstance(value, str):
             self._known[row.asked] = value
@@ -269,8 +271,8 @@ class Judging:
         for row in rows:
             if row.heard and row.call not in answered:
                 values = tuple(from_json(said, "journal: judging") for said in row.said)
-                answer = Answer(values, row.cost)
-                self._open[row.call] = _Open(answer, row.cost, self._to_ask(row.call, answer))
+                answer = Answer(values, row.cost, row.unconfirmed)
+                self._open[row.call] = _Open(answer, self._to_ask(row.call, answer))
                 self._budget.pay(row.cost)
             elif row.call in self._open:
                 self._take(row)
@@ -289,10 +291,12 @@ class Judging:
         self._budget.judged.open = sum(len(self._to_pay(one)) for one in self._open.values())
 
     def _row(
-        self, call: int, question: int, asked: str, said: tuple[object, ...], *rest: float
+        self, call: int, question: int, asked: str, said: tuple[object, ...], by: Said, at: float
     ) -> JudgingRow:
+        """``by``: the answer or reply that was paid for, ``at`` so many seconds of audit."""
         self._rows += 1
-        return JudgingRow(self._rows - 1, call, question, asked, said, *rest)
+        paid = by.cost, at, by.unconfirmed
+        return JudgingRow(self._rows - 1, call, question, asked, said, *paid)
 
 
 def prompt_of(text: str, question: int) -> Prompt:

@@ -91,7 +91,7 @@ class SourceCalls:
         count = 1 if self.answers == "one" else len(self.space.asked)
         values = (answer,) * count if isinstance(answer, Unanswered) else answer.values
         said = (to_json(value) for value in values)
-        return SourceRow(number, tuple(said), answer.cost, elapsed)
+        return SourceRow(number, tuple(said), answer.cost, elapsed, answer.unconfirmed)
 
     def know(self, row: SourceRow) -> None:
         """Keeps the answer, to judge follow-ups by."""

@@ -163,16 +163,22 @@ def _call(row: CallRow) -> list[Any]:
         for a in sorted(row.answers, key=lambda a: a.question)
     ]
     pictures = None if row.pictures is None else [_bytes(p) for p in row.pictures]
-    return [row.call, _real(row.cost), _real(row.elapsed), answers, pictures]
+    return [row.call, _real(row.cost), _real(row.elapsed), answers, pictures, *_unconfirmed(row)]
 
 
 def _source(row: SourceRow) -> list[Any]:
-    return [row.source, list(row.answers), _real(row.cost), _real(row.elapsed)]
+    paid = _real(row.cost), _real(row.elapsed), *_unconfirmed(row)
+    return [row.source, list(row.answers), *paid]
 
 
 def _judging(row: JudgingRow) -> list[Any]:
-    said, numbers = list(row.said), (_real(row.cost), _real(row.elapsed))
-    return [row.position, row.call, row.question, row.asked, said, *numbers]
+    paid = _real(row.cost), _real(row.elapsed), *_unconfirmed(row)
+    return [row.position, row.call, row.question, row.asked, list(row.said), *paid]
+
+
+def _unconfirmed(row: CallRow | SourceRow | JudgingRow) -> list[float | None]:
+    """Only what there is: schema 4 knew no such amounts, and its seals stay."""
+    return [_real(row.unconfirmed)] if row.unconfirmed else []
 
 
 _CONTENT: dict[str, Callable[[Any], list[Any]]] = {

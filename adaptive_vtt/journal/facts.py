@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, NonNegativeInt, ValidationError
 
 from ..errors import JournalError
 from ..types import SIDES, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
@@ -305,7 +305,8 @@ class Facts(LostFacts):
     looked for, None where they are not; ``begun_by``: the command that began it; ``rejudged``: see
     ``rejudging``, None where the model was asked; ``batches``: those of which answers were still
     awaited when it was last said, and those lost; ``ways``: where P(yes) comes from, of two models
-    by "a" and "b", else by "".
+    by "a" and "b", else by ""; ``bounds``: the most tokens, sent and said, of an attempt that was
+    counted at more than expected, by the same sides and "judge".
     """
 
     space: SpaceFacts
@@ -338,6 +339,7 @@ class Facts(LostFacts):
     begun_by: str | None = None
     batches: tuple[BatchFacts, ...] = ()
     ways: dict[str, WayFacts] = {}
+    bounds: dict[str, tuple[NonNegativeInt, NonNegativeInt]] = {}
     rejudged: RejudgedFacts | None = None
     protocol: ProtocolFacts = ProtocolFacts()
 

@@ -21,7 +21,7 @@ from .answer_json import from_json, to_json
 Said = Answer | Unanswered
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS answers (about TEXT, side TEXT, prompt TEXT, time INTEGER,"
-    " said TEXT, cost REAL, PRIMARY KEY (about, side, prompt, time))"
+    " said TEXT, cost REAL, unconfirmed REAL, PRIMARY KEY (about, side, prompt, time))"
 )
 
 
@@ -62,10 +62,13 @@ class HalfStore:
         """On the disk when this returns. Raises JournalError where it cannot be written."""
         key = _key(prompt)
         whole = said.reason if isinstance(said, Unanswered) else [to_json(v) for v in said.values]
-        row = (self._about, side, key, self._whole[key], json.dumps(whole), said.cost)
+        paid = said.cost, said.unconfirmed
+        row = (self._about, side, key, self._whole[key], json.dumps(whole), *paid)
         try:
             with self._lock:
-                self._file.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", row)
+                self._file.execute(
+                    "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", row
+                )
         except sqlite3.Error as error:
             raise JournalError(f"{self._path}: cannot be written: {one_line(error)}") from None
         self._left[side, key] = said
@@ -83,13 +86,16 @@ class HalfStore:
 
     def _recall(self) -> None:
         """Reads what is not journaled yet, the oldest of each prompt, and lets go of the rest."""
-        wanted = "SELECT side, prompt, time, said, cost FROM answers WHERE about = ? ORDER BY time"
+        wanted = (
+            "SELECT side, prompt, time, said, cost, unconfirmed FROM answers WHERE about = ? "
+            "ORDER BY time"
+        )
         gone = []
-        for side, key, time, said, cost in self._file.execute(wanted, (self._about,)).fetchall():
+        for side, key, time, said, *paid in self._file.execute(wanted, (self._about,)).fetchall():
             if time < self._whole[key]:
                 gone.append((self._about, key, time))
             else:
-                self._left.setdefault((side, key), _read(said, cost, key))
+                self._left.setdefault((side, key), _read(said, paid, key))
         drop = "DELETE FROM answers WHERE about = ? AND prompt = ? AND time = ?"
         self._file.executemany(drop, gone)
 
@@ -133,16 +139,16 @@ def _opened(path: Path | None) -> sqlite3.Connection:
     return file
 
 
-def _read(said: Any, cost: Any, key: str) -> Said:
+def _read(said: Any, paid: list[Any], key: str) -> Said:
     """What ``keep`` wrote; raises ValueError, TypeError or JournalError for anything else."""
-    if not (isinstance(cost, float) and 0 <= cost < math.inf):
-        raise ValueError(f"a cost of {cost!r}")
+    if not all(isinstance(cost, float) and 0 <= cost < math.inf for cost in paid):
+        raise ValueError(f"a cost of {paid!r}")
     values = json.loads(said)
     if isinstance(values, str):
-        return Unanswered(values, cost)
+        return Unanswered(values, *paid)
     if not isinstance(values, list) or len(values) != len(json.loads(key)[3]):
         raise ValueError("answers to other questions")
-    return Answer(tuple(from_json(value, "halves") for value in values), cost)
+    return Answer(tuple(from_json(value, "halves") for value in values), *paid)
 
 
 def _key(prompt: Prompt) -> str:

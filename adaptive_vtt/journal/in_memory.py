@@ -101,7 +101,7 @@ class MemoryJournal:
 
     def calls(self) -> list[CallRow]:
         return [
-            CallRow(c.call, c.cost, c.elapsed, tuple(sorted(c.answers, key=lambda a: a.question)))
+            replace(c, answers=tuple(sorted(c.answers, key=lambda a: a.question)), pictures=None)
             for c in self._calls.values()
         ]
 

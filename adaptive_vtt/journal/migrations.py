@@ -1,4 +1,5 @@
-"""Journals of schema 3: what their seals were, and how they become journals of schema 4.
+"""Journals of schema 3: what their seals were, and how they become journals of schema 4; and those
+of schema 4, which did not tell what of a cost was unconfirmed.
 
 Schema 3 kept one value per fact, unsealed, and sealed draws, answers and sources in a table
 of their own. On migration these seals stay, and 'avtt verify' goes on checking them.
@@ -18,7 +19,8 @@ from .schema import CHAIN, FACTS, VERSION, statements
 if TYPE_CHECKING:
     from .base import Journal
 
-VERSION_3 = 3
+VERSION_3, VERSION_4 = 3, 4
+PAID = ("calls", "sources", "judging")
 MIGRATE = (
     "ALTER TABLE facts RENAME TO facts_before;"
     f"\n{FACTS}"
@@ -27,12 +29,14 @@ MIGRATE = (
 DROP TABLE facts_before;
 ALTER TABLE seals RENAME TO old_seals;
 """
+    "ALTER TABLE calls ADD COLUMN unconfirmed REAL NOT NULL DEFAULT 0;\n"
+    "ALTER TABLE sources ADD COLUMN unconfirmed REAL NOT NULL DEFAULT 0;\n"
     f"{CHAIN}PRAGMA user_version={VERSION};\n"
 )
 
 
 def migrate(db: sqlite3.Connection, chain_rows: Callable[[sqlite3.Connection], None]) -> None:
-    """Schema 3 becomes schema 4 in one transaction; ``chain_rows`` seals what is found."""
+    """Schema 3 becomes schema 5 in one transaction; ``chain_rows`` seals what is found."""
     db.execute("BEGIN IMMEDIATE")
     try:
         for statement in statements(MIGRATE):
@@ -43,6 +47,17 @@ def migrate(db: sqlite3.Connection, chain_rows: Callable[[sqlite3.Connection], N
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def add_unconfirmed(db: sqlite3.Connection) -> None:
+    """Schema 4 becomes schema 5, with nothing unconfirmed."""
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+    column = "ADD COLUMN unconfirmed REAL NOT NULL DEFAULT 0"
+    db.execute("BEGIN IMMEDIATE")
+    for table in tables.intersection(PAID):
+        db.execute(f"ALTER TABLE {table} {column}")
+    db.execute(f"PRAGMA user_version={VERSION}")
+    db.execute("COMMIT")
 
 
 def check_old_seals(journal: "Journal") -> None:

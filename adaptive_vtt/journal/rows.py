@@ -66,13 +66,18 @@ class AnswerRow:
 
 @dataclass(frozen=True)
 class CallRow:
-    """One paid answer as journaled, with the answers it brought and, maybe, its pictures."""
+    """One paid answer as journaled, with the answers it brought and, maybe, its pictures.
+
+    ``unconfirmed``: the part of ``cost`` that no server confirmed, so that it may not have been
+    charged; so of the other rows.
+    """
 
     call: int
     cost: float
     elapsed: float
     answers: tuple[AnswerRow, ...]
     pictures: tuple[bytes, bytes] | None = None
+    unconfirmed: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ class SourceRow:
     answers: tuple[Any, ...]
     cost: float
     elapsed: float
+    unconfirmed: float = 0.0
 
     @property
     def canary(self) -> bool:
@@ -110,6 +116,7 @@ class JudgingRow:
     said: tuple[Any, ...]
     cost: float
     elapsed: float
+    unconfirmed: float = 0.0
 
     @property
     def heard(self) -> bool:
@@ -133,10 +140,11 @@ class Tally:
     """How much a journal holds, without its rows.
 
     ``draws``: calls drawn; ``calls``: those of them that were answered; ``sources``: answers about
-    source images, canaries included; ``cost`` of all answers.
+    source images, canaries included; ``cost`` of all answers, and the part of it ``unconfirmed``.
     """
 
     draws: int
     calls: int
     sources: int
     cost: float
+    unconfirmed: float = 0.0

@@ -1,6 +1,6 @@
 """The tables of a journal."""
 
-VERSION = 4
+VERSION = 5
 FIGURES = (
     "low_base", "high_base", "low_predicted", "high_predicted", "scale", "lo", "hi", "foreseen",
     "tilt", "tilt_bound", "uniform", "next_down", "next_up", "next_tilt", "next_foreseen",
@@ -50,6 +50,7 @@ CREATE TABLE calls (          -- one paid answer each
   position INTEGER PRIMARY KEY,  -- order of commit
   call INTEGER NOT NULL UNIQUE REFERENCES draws (call),
   cost REAL NOT NULL,
+  unconfirmed REAL NOT NULL DEFAULT 0,  -- the part of it that no server confirmed
   elapsed REAL NOT NULL
 );
 CREATE TABLE answers (        -- one row per question that a call answered
@@ -68,6 +69,7 @@ CREATE TABLE sources (        -- answers about source images, where the oracle n
   source INTEGER PRIMARY KEY, -- which sample, concept and version: see source_calls.py
   answers TEXT NOT NULL,      -- one per concept sent, JSON (answer_json.py)
   cost REAL NOT NULL,
+  unconfirmed REAL NOT NULL DEFAULT 0,
   elapsed REAL NOT NULL
 );
 CREATE TABLE pictures (       -- PNGs of some calls that went wrong, for the report
@@ -85,6 +87,7 @@ CREATE TABLE IF NOT EXISTS judging (  -- where a judge model is asked; made by t
   asked TEXT NOT NULL,        -- a hash of the words that the judge was sent
   said TEXT NOT NULL,         -- the answers, or the reply; JSON (answer_json.py)
   cost REAL NOT NULL,
+  unconfirmed REAL NOT NULL DEFAULT 0,
   elapsed REAL NOT NULL,
   UNIQUE (call, question)
 );

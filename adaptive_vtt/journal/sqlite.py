@@ -13,7 +13,7 @@ from .answer_json import parsed
 from .chain import Chain, Link, Row
 from .files import connect_to_read, identity, save_beside
 from .locking import Lock
-from .migrations import VERSION_3, migrate
+from .migrations import VERSION_3, VERSION_4, add_unconfirmed, migrate
 from .rows import AnswerRow, CallRow, DrawRow, FactRow, JudgingRow, MoveRow, SourceRow, Tally
 from .schema import FIGURES, JUDGING, SCHEMA, VERSION, statements
 
@@ -85,13 +85,15 @@ class SQLiteJournal:
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.execute("PRAGMA foreign_keys=ON")
         version = self._version()
-        if version == VERSION_3 and read_only:
+        if 0 < version < VERSION and read_only:
             copy = sqlite3.connect(":memory:", isolation_level=None)
             self._db.backup(copy)
             self._db.close()
             self._db = copy
         if version == VERSION_3:
             migrate(self._db, self._chain_all)
+        elif version == VERSION_4:
+            add_unconfirmed(self._db)
         elif read_only:
             self._db.execute("BEGIN")  # every read sees the moment of the first one
         self._made = version > 0
@@ -112,7 +114,7 @@ class SQLiteJournal:
         if tables and version < VERSION_3:
             raise JournalError(
                 f"journal {str(self.path)!r} has schema version {version}, and this program "
-                f"reads {VERSION_3} and {VERSION}: finish the audit with the version that began it"
+                f"reads {VERSION_3} to {VERSION}: finish the audit with the version that began it"
             )
         return version if tables else 0
 
@@ -245,7 +247,9 @@ class SQLiteJournal:
                     details = parsed(details, f"answers, question {row[0]}, details", dict)
                 row.append(details)
                 answers.setdefault(row[1], []).append(AnswerRow(*row))
-            rows = self._read("SELECT call, cost, elapsed FROM calls ORDER BY position")
+            rows = self._read(
+                "SELECT call, cost, unconfirmed, elapsed FROM calls ORDER BY position"
+            )
             return [CallRow(**row, answers=tuple(answers.get(row["call"], []))) for row in rows]
 
     def pictures(self) -> dict[int, tuple[bytes, bytes]]:
@@ -259,13 +263,18 @@ class SQLiteJournal:
         found = self._read(
             "SELECT (SELECT count(*) FROM draws) AS draws, (SELECT count(*) FROM calls) AS calls, "
             "(SELECT count(*) FROM sources) AS sources, (SELECT total(cost) FROM calls) "
-            "+ (SELECT total(cost) FROM sources) AS cost"
+            "+ (SELECT total(cost) FROM sources) AS cost, (SELECT total(unconfirmed) FROM calls) "
+            "+ (SELECT total(unconfirmed) FROM sources) AS unconfirmed"
         )
         if not found:
             return Tally(0, 0, 0, 0.0)
         if self._has_judging():  # answers that wait for their judge are paid for, too
-            waits = "SELECT total(cost) FROM judging WHERE call NOT IN (SELECT call FROM calls)"
-            found[0]["cost"] += next(iter(self._rows(waits)))[0]
+            waits = "FROM judging WHERE call NOT IN (SELECT call FROM calls)"
+            cost, unconfirmed = next(
+                iter(self._rows(f"SELECT total(cost), total(unconfirmed) {waits}"))
+            )
+            found[0]["cost"] += cost
+            found[0]["unconfirmed"] += unconfirmed
         return Tally(**found[0])
 
     def links(self) -> list[Link]:
@@ -363,7 +372,8 @@ class _Step:
         self.link(row)
 
     def add_call(self, row: CallRow) -> None:
-        self._insert("calls", [{"call": row.call, "cost": row.cost, "elapsed": row.elapsed}])
+        paid = {"cost": row.cost, "unconfirmed": row.unconfirmed, "elapsed": row.elapsed}
+        self._insert("calls", [{"call": row.call, **paid}])
         answers = [{**vars(a), "details": _text(a.details)} for a in row.answers]
         self._insert("answers", answers)
         if row.pictures is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from ..errors import ModelError
 from ..types import Answer, CallMode, Prompt, Unanswered
@@ -140,6 +140,11 @@ class ModelDefaults:
         """Whether it is known what a call may cost at most."""
         return self.most_cost is not None
 
+    @property
+    def costs_money(self) -> bool:
+        """Whether a call may cost money: then nothing asks it again without need."""
+        return bool(self.most_cost)
+
     def ways(self) -> "dict[str, WayFacts]":
         """What was found out about how to ask, which must stay so: journaled before any answer that
         was asked for so. Of a pair by "a" and "b", else by ""."""
@@ -147,6 +152,14 @@ class ModelDefaults:
 
     def keep_to(self, ways: "Mapping[str, WayFacts]") -> None:
         """The ``ways`` of the audit's journal, where it goes on."""
+
+    def bounds(self) -> dict[str, tuple[int, int]]:
+        """The most tokens, sent and said, that an attempt was counted at, where that is more than
+        was expected; by side, as ``ways``. Journaled before any answer that was counted so."""
+        return {}
+
+    def keep_bounds(self, bounds: "Mapping[str, tuple[int, int]]") -> None:
+        """The ``bounds`` of the audit's journal, where it goes on."""
 
     def content(self) -> str | None:
         """A hash of what the model is made of, its version if it states none; None: not known."""
@@ -163,6 +176,12 @@ class ModelDefaults:
 
     def close(self) -> None:
         """Lets go of what the model holds: programs, connections."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Adapted(Completed, ModelDefaults):

@@ -89,6 +89,11 @@ def check_answer(answer: object, prompt: Prompt, who: str) -> None:
             f"{who}: expected a cost that is finite and 0 or more, got {answer.cost!r:.40} for "
             f"{where}"
         )
+    if not 0 <= answer.unconfirmed <= answer.cost * (1 + 1e-9):
+        raise ModelError(
+            f"{who}: expected an unconfirmed part of the cost between 0 and {answer.cost:g}, got "
+            f"{answer.unconfirmed!r:.40} for {where}"
+        )
     if isinstance(answer, Unanswered):
         return
     if len(answer.values) != len(prompt.concepts):

@@ -76,6 +76,10 @@ class Pair(ModelDefaults):
         return self.a.prices_known and self.b.prices_known
 
     @property
+    def costs_money(self) -> bool:
+        return self.a.costs_money or self.b.costs_money
+
+    @property
     def price_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from theirs
         """The sum of both; a model whose calls all cost the same counts with the most they can."""
         if not self.prices_known or {self.a.price_guess, self.b.price_guess} == {None}:
@@ -115,6 +119,14 @@ class Pair(ModelDefaults):
     def keep_to(self, ways: Mapping[str, WayFacts]) -> None:
         for side, model in (("a", self.a), ("b", self.b)):
             model.keep_to({"": ways[side]} if side in ways else {})
+
+    def bounds(self) -> dict[str, tuple[int, int]]:
+        sides = {"a": self.a.bounds(), "b": self.b.bounds()}
+        return {side: bounds[""] for side, bounds in sides.items() if "" in bounds}
+
+    def keep_bounds(self, bounds: Mapping[str, tuple[int, int]]) -> None:
+        for side, model in (("a", self.a), ("b", self.b)):
+            model.keep_bounds({"": bounds[side]} if side in bounds else {})
 
     def close(self) -> None:
         try:
@@ -234,7 +246,8 @@ def joined(prompt: Prompt, a: Said, b: Said) -> Answer:
     for said, name in ((a, "model A"), (b, "model B")):
         check_answer(said, prompt, name)
     values = zip(_values(a, prompt), _values(b, prompt), strict=True)
-    return Answer(tuple(Both(*two) for two in values), a.cost + b.cost)
+    unconfirmed = a.unconfirmed + b.unconfirmed
+    return Answer(tuple(Both(*two) for two in values), a.cost + b.cost, unconfirmed)
 
 
 def _values(said: Said, prompt: Prompt) -> tuple[Value, ...]:

@@ -1,6 +1,6 @@
 """What a judge model was asked in an audit, what came of it, and what it cost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -66,6 +66,20 @@ def cost_of(
 ) -> float:
     """What was paid for all that a journal holds: answers that still wait for their judge, and what
     it said of them, are not yet in the cost of a call."""
+    return sum(row.cost for row in _paid(calls, sources, judging))
+
+
+def unconfirmed_of(
+    calls: Sequence[CallRow], sources: Iterable[SourceRow], judging: Iterable[JudgingRow]
+) -> float:
+    """The part of ``cost_of`` that no server confirmed: it may not have been charged."""
+    return sum(row.unconfirmed for row in _paid(calls, sources, judging))
+
+
+def _paid(
+    calls: Sequence[CallRow], sources: Iterable[SourceRow], judging: Iterable[JudgingRow]
+) -> Iterator[CallRow | SourceRow | JudgingRow]:
     judged = {call.call for call in calls}
-    waiting = sum(row.cost for row in judging if row.call not in judged)
-    return sum(c.cost for c in calls) + sum(s.cost for s in sources) + waiting
+    yield from calls
+    yield from sources
+    yield from (row for row in judging if row.call not in judged)

@@ -12,7 +12,7 @@ from ..certify.tracks import Track, members_of, tracks
 from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
 from ..journal.rows import EXCLUDED, AnswerRow, CallRow, DrawRow, JudgingRow, SourceRow
-from ..oracles.judge_findings import cost_of
+from ..oracles.judge_findings import cost_of, unconfirmed_of
 from ..outcomes import judged
 from ..results import warned
 from ..types import SIDES, Floats
@@ -102,6 +102,11 @@ class Content:
     def cost(self) -> float:
         """What all answers cost, those about source images included."""
         return cost_of(self.calls, self.sources, self.judging)
+
+    @property
+    def unconfirmed(self) -> float:
+        """The part of ``cost`` that may not have been charged."""
+        return unconfirmed_of(self.calls, self.sources, self.judging)
 
     @property
     def elapsed(self) -> float:

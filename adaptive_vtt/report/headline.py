@@ -58,7 +58,9 @@ def _tiles(evidence: Evidence) -> list[Tile]:
         )
     tiles.append(Tile("Questions judged", amount(asked), share))
     if evidence.cost:
-        tiles.append(Tile("Cost", money(evidence.cost), "as the model reports it"))
+        doubt = f"{money(evidence.unconfirmed)} of it may not have been charged"
+        note = doubt if evidence.unconfirmed > 0 else "as the model reports it"
+        tiles.append(Tile("Cost", money(evidence.cost), note))
     return [*tiles, Tile("Time", duration(evidence.elapsed), "interruptions left out")]
 
 

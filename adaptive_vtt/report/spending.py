@@ -52,6 +52,7 @@ def section(evidence: Evidence) -> Section | None:
         "spending.html",
         chart=chart("spending-chart", views, "Cost over calls") if evidence.cost else "",
         cost=evidence.cost,
+        unconfirmed=evidence.unconfirmed,
         money=money,
         cap=evidence.facts.max_cost,
         lost=evidence.facts.interrupted,

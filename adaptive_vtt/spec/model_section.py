@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -18,6 +18,9 @@ OUTPUT = (
 
 class ModelSection(Section):
     """What every kind has."""
+
+    costs_money: ClassVar[bool] = False
+    """Whether every call of such a model may cost money, whatever prices are given."""
 
     kind: Any
     name: str | None = Field(None, description="what the report calls the model")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -43,8 +43,14 @@ _Bounds = tuple[_AtATime, _AtATime]
 
 
 class _Paid(ModelSection):
+    costs_money: ClassVar[bool] = True
     retries: int | None = Field(None, description="further attempts at a failed call (5)", ge=0)
     timeout: float | None = Field(None, description="seconds that an answer may take (60)", gt=0)
+    failed_attempts: Literal["likely", "all", "none"] | None = Field(
+        None,
+        description="which failed attempts the server bills where it does not say, each booked at "
+        "the most it can cost (likely: timeouts, 5xx, broken replies; no refusals)",
+    )
     price_per_call: float | None = Field(None, description="price of a call", ge=0)
     price_input: float | None = Field(None, description="price of price_tokens tokens sent", ge=0)
     price_output: float | None = Field(

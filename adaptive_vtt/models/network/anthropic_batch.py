@@ -124,9 +124,9 @@ def _undone(kind: str, error: Any) -> Trouble:
     told = inner if isinstance(inner, dict) else {}
     wrong = told.get("type") == "invalid_request_error"
     detail = f"{str(told.get('type'))[:60]}: {str(told.get('message'))[:200]}"
-    return Trouble(
-        "http 400" if wrong else _ENDED[kind], detail, then="leave" if wrong else "again"
-    )
+    if wrong:
+        return Trouble("http 400", detail, then="leave", refused=True)
+    return Trouble(_ENDED[kind], detail, refused=True)
 
 
 def _seconds(moment: str) -> float:

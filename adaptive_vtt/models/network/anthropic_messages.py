@@ -28,10 +28,10 @@ from .endpoint import Endpoint
 from .http import host_of
 from .key_signs import texts_of_options, texts_of_query, written_out
 from .keys import Key, from_environment
-from .prices import whole
+from .prices import Usage
 from .prompt_templates import Template
 from .ways import Ways
-from .wire import MAX_REPLY_BYTES, client_options, lost_in, parsed, words_of
+from .wire import MAX_REPLY_BYTES, client_options, lost_in, parsed, read_or_none, words_of
 
 ADDRESS = "https://api.anthropic.com"
 WAYS = ("structured", "stated", WORDS)
@@ -80,6 +80,7 @@ class AnthropicProtocol(Chat):
         )
         address = base_url.rstrip("/").removesuffix("/v1")  # the library adds it
         self._client = _client(address, secret, wire or client_options(MAX_REPLY_BYTES))
+        self._background.at_the_end(self._client.close)
         self._options = {"model": model, "max_tokens": max_tokens, **(options or {})}
 
     def prepare(self, prompt: Prompt) -> dict[str, Any]:
@@ -93,9 +94,6 @@ class AnthropicProtocol(Chat):
         system = {"system": self.template.system} if self.template.system else {}
         return {**self._options, **system, "messages": [{"role": "user", "content": content}]}
 
-    async def disconnect(self) -> None:
-        await self._client.close()
-
     async def _body(self, exchange: Awaitable[Any]) -> bytes:
         import anthropic
 
@@ -104,16 +102,21 @@ class AnthropicProtocol(Chat):
             return found
         except anthropic.APIStatusError as error:
             reply = error.response
-            raise _refused(reply.status_code, words_of(reply.content), reply.headers) from None
+            trouble = _refused(reply.status_code, words_of(reply.content), reply.headers)
+            trouble.usage = self._used(read_or_none(reply.content))
+            raise trouble from None
         except anthropic.APIConnectionError as error:
             raise lost_in(error) from None
 
-    def _reply(self, message: Mapping[str, Any], prompt: Prompt, way: str) -> Reply:
-        counts = message.get("usage")
+    def _used(self, message: Any) -> Usage | None:
+        """The tokens that are counted in a body."""
+        counts = message.get("usage") if isinstance(message, dict) else None
         counts = counts if isinstance(counts, dict) else {}
-        sent = [whole(counts.get(name)) for name in _TOKENS]
-        total = None if sent[0] is None else sum(count or 0 for count in sent)
-        usage = self.counted(total, counts.get("output_tokens"))
+        sent, *cached = (counts.get(name) for name in _TOKENS)
+        return self.counted(sent, counts.get("output_tokens"), *cached)
+
+    def _reply(self, message: Mapping[str, Any], prompt: Prompt, way: str) -> Reply:
+        usage = self._used(message)
         with reading(usage):
             return self._replied(_heard(message, prompt, way, self.template), prompt, way, usage)
 
@@ -181,7 +184,7 @@ def _heard(message: Mapping[str, Any], prompt: Prompt, way: str, template: Templ
 def _refused(status: int, words: str, headers: Mapping[str, str]) -> Trouble:
     """The trouble with a status that is no success."""
     if status == 400 and _NO_FUNDS in words.lower():
-        return Trouble("http 400", words, then="stop")
+        return Trouble("http 400", words, then="stop", refused=True)
     return of_status(status, headers, words)
 
 

@@ -49,7 +49,8 @@ class Trouble(Exception):
 
     ``kind`` is counted and reported ("http 503", "timeout"); ``detail`` is for an error's
     sentence; ``asked`` is the Retry-After in seconds; ``billed``: the server may have charged
-    for the attempt, and nobody told us: ``usage`` where it did tell; ``reply``: what was said all
+    for the attempt, and nobody told us: ``usage`` where it did tell; ``refused``: it replied with
+    a status that providers do not charge for; ``reply``: what was said all
     the same, though not as it was asked for: it is taken where no attempt is left.
     """
 
@@ -61,12 +62,14 @@ class Trouble(Exception):
         then: Next = "again",
         asked: float | None = None,
         billed: bool = False,
+        refused: bool = False,
         usage: Usage | None = None,
         reply: Reply | None = None,
     ) -> None:
         super().__init__()
         self.kind, self.detail, self.then = kind, detail, then
         self.asked, self.billed, self.usage, self.reply = asked, billed, usage, reply
+        self.refused = refused
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.detail}" if self.detail else self.kind
@@ -94,18 +97,19 @@ def reading(usage: Usage | None = None) -> Iterator[None]:
 def of_status(status: int, headers: Mapping[str, str], detail: str) -> Trouble:
     """The trouble with an HTTP status that is no success.
 
-    None of these is taken as billed: providers usually charge neither for requests that they
-    refuse nor for those that fail on their side.
+    What failed on the server's side (5xx, and 408, a timeout there) may have been computed, and
+    charged for; requests that it refuses, providers do not charge for.
     """
     if status in HOPELESS:
-        return Trouble(f"http {status}", f"{HOPELESS[status]}: {detail}", then="stop")
-    if status in RETRIED or status >= 500:
+        return Trouble(f"http {status}", f"{HOPELESS[status]}: {detail}", then="stop", refused=True)
+    failed = status >= 500 or status == 408
+    if status in RETRIED or failed:
         asked = retry_after(headers.get("retry-after"), datetime.now(UTC))
-        return Trouble(f"http {status}", detail, asked=asked)
+        return Trouble(f"http {status}", detail, asked=asked, billed=failed, refused=not failed)
     if 300 <= status < 400:
         where = headers.get("location", "nowhere")[:QUOTED]
         detail = f"redirects to {where!r}, which is not followed"
-    return Trouble(f"http {status}", detail, then="leave")
+    return Trouble(f"http {status}", detail, then="leave", refused=True)
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:

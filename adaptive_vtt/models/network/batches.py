@@ -14,7 +14,7 @@ the batch counts as billed at its worst price. What each attempt costs says `pai
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from io import BytesIO
 from typing import Any
 
@@ -25,7 +25,7 @@ from ...utils.random_streams import generator
 from ..base import Record
 from .attempts import MALFORMED, TOO_LONG, Reply, Trouble, reading
 from .exchanges import Exchanging, checked_id
-from .prices import Prices
+from .prices import Bill, Prices
 from .sent_batches import Sent, Unkept, key_of, name_of
 from .wire import MAX_REPLY_BYTES, parsed
 
@@ -56,10 +56,10 @@ class Polling:
     patience: float = 26 * 3600.0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if not getattr(self, field.name) > 0:
-                got = getattr(self, field.name)
-                raise InputError(f"polling {field.name}: expected a number above 0, got {got}")
+        for one in fields(self):
+            if not getattr(self, one.name) > 0:
+                got = getattr(self, one.name)
+                raise InputError(f"polling {one.name}: expected a number above 0, got {got}")
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,16 @@ class Job:
 
 @dataclass
 class _Call:
-    """``cost`` of all its attempts, ``failures`` of them, and what was said in the end."""
+    """``bill`` of all its attempts, ``failures`` of them, and what was said in the end."""
 
     prompt: Prompt
-    cost: float = 0.0
+    bill: Bill = field(default_factory=Bill)
     failures: int = 0
     said: Answer | Unanswered | None = None
+
+    def final(self, said: Answer | Unanswered) -> Answer | Unanswered:
+        """What was said, at the cost of all attempts."""
+        return replace(said, cost=self.bill.cost, unconfirmed=self.bill.unconfirmed)
 
 
 class BatchEndpoint(Exchanging):
@@ -178,7 +182,7 @@ class BatchEndpoint(Exchanging):
             raise
         except Exception as error:
             raise self._unforeseen(error) from self._cause(error)
-        return {n: replace(c.said, cost=c.cost) for n, c in asked.items() if c.said is not None}
+        return {n: c.final(c.said) for n, c in asked.items() if c.said is not None}
 
     def statistics(self) -> dict[str, Any]:
         waited = round(self._seconds_waiting, 1)
@@ -346,8 +350,8 @@ class BatchEndpoint(Exchanging):
         self._fail(calls, failed, batch)
 
     def _answer(self, call: _Call, reply: Reply) -> None:
-        said = self._priced(reply, call.cost)
-        call.cost, call.said = said.cost, call.said or said
+        said = self._priced(reply, call.bill)
+        call.bill, call.said = Bill(said.cost, said.unconfirmed), call.said or said
 
     def _reply_to(
         self,
@@ -380,7 +384,7 @@ class BatchEndpoint(Exchanging):
                 self._answer(call, trouble.reply)
                 continue
             trouble.detail = self._shown(trouble.detail)
-            call.cost += self._charge(trouble)
+            call.bill += self._charge(trouble)
             self._stop_if_hopeless(trouble)
             call.failures += 1
             last = trouble.then == "leave" or call.failures > self.retries.times

@@ -112,6 +112,9 @@ class Chat(Paid):
             except Trouble as trouble:
                 if not self._refuses(way, trouble):
                     raise
+                if trouble.usage is not None or self._refused is None:
+                    trouble.then = "again"  # it is paid for, so it counts as an attempt
+                    raise
 
     def _refuses(self, way: str, trouble: Trouble) -> bool:
         """Whether a request is to be sent again for P(yes) in another way, as this was refused."""

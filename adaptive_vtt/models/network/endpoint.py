@@ -19,7 +19,7 @@ from .attempts import REPLIED, Reply, Trouble, reading
 from .concurrency import Concurrency, Gate
 from .limits import Clock, Limits, Pace, Sleep
 from .paid import Paid
-from .prices import Usage
+from .prices import Bill, Usage
 
 
 class Endpoint(Paid):
@@ -72,9 +72,6 @@ class Endpoint(Paid):
         """Whether what comes of a call decides how others are made, which then wait for the first
         such call."""
         return False
-
-    async def disconnect(self) -> None:
-        """Closes what ``connect`` or ``send`` opened."""
 
     # -- what the audit uses ---------------------------------------------------------------
 
@@ -135,7 +132,7 @@ class Endpoint(Paid):
 
     async def _attempts(self, prompt: Prompt) -> Answer | Unanswered:
         """Attempts until one is answered or none is left; the cost of all of them."""
-        spent = 0.0
+        spent = Bill()
         request = None
         attempt = 0
         while True:
@@ -167,7 +164,7 @@ class Endpoint(Paid):
                     with reading():
                         await self._in_time(self.connect())
                 except Trouble as trouble:
-                    trouble.billed = False
+                    trouble.billed = trouble.refused = False  # nothing was asked of the model yet
                     raise
                 self._connected = True
 
@@ -206,7 +203,11 @@ class Endpoint(Paid):
 
     # -- what came of it -------------------------------------------------------------------
 
-    def _left(self, trouble: Trouble, spent: float) -> Unanswered:
+    def _priced(self, reply: Reply, spent: Bill) -> Answer | Unanswered:
+        self._silent = 0
+        return super()._priced(reply, spent)
+
+    def _left(self, trouble: Trouble, spent: Bill) -> Unanswered:
         """A call given up; raises ModelError where the endpoint seems to be down."""
         if trouble.then == "again" and not (self._connected and trouble.kind in REPLIED):
             self._silent += 1
@@ -217,4 +218,4 @@ class Endpoint(Paid):
                 ) from None
         else:
             self._silent = 0
-        return Unanswered(trouble.kind, spent)
+        return Unanswered(trouble.kind, spent.cost, spent.unconfirmed)

@@ -1,6 +1,6 @@
 """Endpoints that are called over plain HTTP, by httpx."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -10,7 +10,8 @@ from .attempts import Trouble, of_status
 from .endpoint import Endpoint
 from .key_signs import names_secret, texts, texts_of_query, written_out
 from .keys import Key, fill
-from .wire import MAX_REPLY_BYTES, client_options, lost, parsed, words_of
+from .prices import Usage
+from .wire import MAX_REPLY_BYTES, client_options, lost, parsed, read_or_none, words_of
 
 if TYPE_CHECKING:
     import httpx
@@ -43,8 +44,9 @@ class HttpEndpoint(Endpoint):
         self._client = httpx.AsyncClient(
             **client_options(max_reply_bytes),
             limits=httpx.Limits(max_connections=most, max_keepalive_connections=most),
-            auth=self._authorise,
+            auth=_authorised(self._headers),
         )
+        self._background.at_the_end(self._client.aclose)
 
     async def exchange(self, path: str = "", content: bytes | None = None, **headers: str) -> Any:
         """The JSON that comes back from a POST of ``content``, or a GET; raises Trouble."""
@@ -58,7 +60,9 @@ class HttpEndpoint(Endpoint):
         try:
             reply = await self._client.send(request)
             if not reply.is_success:
-                raise of_status(reply.status_code, reply.headers, words_of(reply.content))
+                trouble = of_status(reply.status_code, reply.headers, words_of(reply.content))
+                trouble.usage = self._used(read_or_none(reply.content))
+                raise trouble
             return parsed(reply.content)
         except httpx.TransportError as error:
             trouble = lost(error)
@@ -67,13 +71,20 @@ class HttpEndpoint(Endpoint):
         trouble.billed = trouble.billed and content is not None
         raise trouble
 
-    async def disconnect(self) -> None:
-        await self._client.aclose()
+    def _used(self, body: Any) -> Usage | None:
+        """The tokens that are counted in a body."""
+        return None
 
-    def _authorise(self, request: "httpx.Request") -> "httpx.Request":
-        for name, value in self._headers.items():
+
+def _authorised(headers: Mapping[str, Key]) -> "Callable[[httpx.Request], httpx.Request]":
+    """What puts keys into a request; it holds no model, which the client would keep alive."""
+
+    def authorised(request: "httpx.Request") -> "httpx.Request":
+        for name, value in headers.items():
             request.headers[name] = value.reveal()
         return request
+
+    return authorised
 
 
 def _library() -> Any:

@@ -83,13 +83,16 @@ class HttpJson(HttpEndpoint):
 
     async def send(self, request: bytes, prompt: Prompt) -> Reply:
         body = await self.exchange(content=request, content_type="application/json")
-        usage = self.counted(*(_count(body, path) for path in self._usage_paths))
+        usage = self._used(body)
         with reading(usage):
             try:
                 return Reply(self._values(body, prompt), usage)
             except LookupError as error:
                 detail = f"the reply has nothing at {error.args[0]!r}, which begins {_start(body)}"
                 raise Trouble(MALFORMED, detail, billed=True, usage=usage) from None
+
+    def _used(self, body: Any) -> Usage | None:
+        return self.counted(*(_count(body, path) for path in self._usage_paths))
 
     def _values(self, body: Any, prompt: Prompt) -> tuple[Value, ...]:
         if isinstance(self._response, Mapping):

@@ -114,6 +114,7 @@ class InspectModel(Chat, Endpoint):
             self._model = _model(model, base_url, secret, provider or {})
         except InputError as error:
             raise InputError(scrubbed(str(error), self._keys)) from None
+        self._background.at_the_end(self._model.api.aclose)
         self._config({})  # options that are none are told now
 
     def prepare(self, prompt: Prompt) -> list[Any]:
@@ -133,9 +134,6 @@ class InspectModel(Chat, Endpoint):
             return self._reply(output, prompt, way)
 
         return await self._asked(prompt, exchange)
-
-    async def disconnect(self) -> None:
-        await self._model.api.aclose()
 
     def _config(self, asked: Mapping[str, Any]) -> Any:
         """What goes with a call, and so before all that Inspect was told elsewhere."""
@@ -168,9 +166,9 @@ class InspectModel(Chat, Endpoint):
         none at all, since no call has none."""
         if usage is None:
             return None
-        cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-        sent, said = usage.input_tokens + cached, usage.output_tokens
-        return self.counted(sent, said) if sent or said else None
+        cached = usage.input_tokens_cache_read, usage.input_tokens_cache_write
+        sent, said = usage.input_tokens, usage.output_tokens
+        return self.counted(sent, said, *cached) if sent or said or any(cached) else None
 
 
 def messages(

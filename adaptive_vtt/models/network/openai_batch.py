@@ -15,7 +15,7 @@ from .chat import WORDS, parted
 from .chat_batch import NO_LIST, ChatBatch, known
 from .chat_replies import in_words
 from .exchanges import checked_id
-from .openai_chat import WAYS, OpenAIProtocol, refusal, refused, worded
+from .openai_chat import WAYS, OpenAIProtocol, refused, worded
 from .prices import whole
 from .wire import client_options, lost_in, words_of
 
@@ -110,7 +110,7 @@ class OpenAIBatch(OpenAIProtocol, ChatBatch):
         if status != 200:
             told = body.get("error") if isinstance(body, dict) else None
             code = told.get("code") if isinstance(told, dict) else None
-            return refusal(status, code, words_of(json.dumps(body).encode()), {})
+            return self._refusal(status, code, json.dumps(body).encode(), {})
         way = known(form, WAYS)
         return self._reply(body, prompt, WORDS if in_words(prompt) else way)
 
@@ -149,4 +149,4 @@ def _undone(error: Any) -> Trouble:
     told = error if isinstance(error, dict) else {}
     code, words = str(told.get("code"))[:60], str(told.get("message"))[:200]
     kinds = {"batch_expired": "batch expired", "batch_cancelled": "batch cancelled"}
-    return Trouble(kinds.get(code, "batch error"), f"{code}: {words}")
+    return Trouble(kinds.get(code, "batch error"), f"{code}: {words}", refused=True)

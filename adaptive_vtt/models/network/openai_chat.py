@@ -32,7 +32,7 @@ from .keys import Key, from_environment
 from .prices import Usage
 from .prompt_templates import Template
 from .ways import Ways, kind
-from .wire import MAX_REPLY_BYTES, client_options, lost_in, parsed, words_of
+from .wire import MAX_REPLY_BYTES, client_options, lost_in, parsed, read_or_none, words_of
 
 YesFrom = Literal["auto", "logprobs", "structured", "words"]
 ALTERNATIVES = {"logprobs": 20, "logprobs-5": 5}
@@ -85,6 +85,7 @@ class OpenAIProtocol(Chat):
             keys=[*([] if secret is None else [secret]), *keys, *found],
             **chat,
         )
+        self._background.at_the_end(self._client.close)
         self._model, self._detail = model, detail
         # OpenAI's newer models refuse the older name; other servers may ignore the newer one.
         limit = "max_completion_tokens" if base_url is None else "max_tokens"
@@ -105,19 +106,30 @@ class OpenAIProtocol(Chat):
             messages.insert(0, {"role": "system", "content": self.template.system})
         return {"model": self._model, "messages": messages, **self._options}
 
-    def _reply(self, said: Any, prompt: Prompt, way: str) -> Reply:
-        counts = said.get("usage")
+    def _used(self, said: Any) -> Usage | None:
+        """The tokens that are counted in a body."""
+        counts = said.get("usage") if isinstance(said, dict) else None
         counts = counts if isinstance(counts, dict) else {}
-        usage = self.counted(counts.get("prompt_tokens"), counts.get("completion_tokens"))
+        return self.counted(counts.get("prompt_tokens"), counts.get("completion_tokens"))
+
+    def _refusal(self, status: int, code: object, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """A status that is no success: the content filter's refusal of this image is an answer,
+        anything else raises Trouble."""
+        usage = self._used(read_or_none(body))
+        if code in _FILTERS:
+            return Reply(_FILTERED, usage or self._refused)
+        trouble = refused(status, code, words_of(body), headers)
+        trouble.usage = usage
+        raise trouble from None
+
+    def _reply(self, said: Any, prompt: Prompt, way: str) -> Reply:
+        usage = self._used(said)
         with reading(usage):
             choices = said.get("choices")
             if not choices:
                 detail = f"expected a chat completion, got {words_of(json.dumps(said).encode())}"
                 raise Trouble("truncated", detail, billed=True, usage=usage)
             return self._replied(heard(choices[0], prompt, way, self.template), prompt, way, usage)
-
-    async def disconnect(self) -> None:
-        await self._client.close()
 
 
 class OpenAIChat(OpenAIProtocol, Endpoint):
@@ -140,7 +152,8 @@ class OpenAIChat(OpenAIProtocol, Endpoint):
             try:
                 raw = await self._client.chat.completions.with_raw_response.create(**asked)
             except openai.APIStatusError as error:
-                return _refusal(error)
+                reply = error.response
+                return self._refusal(error.status_code, error.code, reply.content, reply.headers)
             except openai.APIConnectionError as error:
                 raise lost_in(error) from None
             return self._reply(parsed(raw.http_response.content), prompt, way)
@@ -219,21 +232,8 @@ def _text(said: object) -> str:
     return said
 
 
-def _refusal(error: Any) -> Reply:
-    """A status that is no success: a refusal of this image, or Trouble."""
-    words = words_of(error.response.content)
-    return refusal(error.status_code, error.code, words, error.response.headers)
-
-
-def refusal(status: int, code: object, words: str, headers: Mapping[str, str]) -> Reply:
-    """The content filter's refusal is an answer; any other ``code`` and status raises Trouble."""
-    if code in _FILTERS:
-        return Reply(_FILTERED, Usage())
-    raise refused(status, code, words, headers) from None
-
-
 def refused(status: int, code: object, words: str, headers: Mapping[str, str]) -> Trouble:
     """The trouble with a status that is no success."""
     if code == "insufficient_quota":  # comes as 429, but no waiting helps
-        return Trouble(f"http {status}", words, then="stop")
+        return Trouble(f"http {status}", words, then="stop", refused=True)
     return of_status(status, headers, words)

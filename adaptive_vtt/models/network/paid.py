@@ -4,24 +4,30 @@ What a call costs is the sum over its attempts:
 
 - an attempt that was answered costs what the server's token counts come to; where it counts
   none, and tokens have a price, the most that one attempt can cost;
-- one that timed out, or whose reply broke off, was malformed or too long, may have been
-  billed: what the server counts or, where it counts nothing, the most one can cost;
-- one that was refused (4xx, 429 too), failed on the server (5xx) or never reached it costs
-  nothing, unless the server sends token counts with the refusal.
+- one that timed out, failed on the server (5xx, 408), lost its connection once it was sent, or
+  whose reply broke off, was malformed or too long, may have been billed: what the server counts
+  or, where it counts nothing, the most one can cost;
+- one that was refused (4xx, 429 too, and content filters) costs nothing, unless the server sends
+  token counts with the refusal; one that never reached the server costs nothing.
+
+``failed_attempts`` says otherwise of servers that are known to bill "all" failed attempts that
+reached them, or "none". What is booked and no server confirmed is kept apart (`Bill`).
 
 So `most_cost`, the most one attempt can cost times the number of attempts, is never exceeded
-as long as the server counts no more tokens than the bounds it was given. A count is a whole
-number of 0 or more; anything else that a server gives for one counts nothing.
+as long as the server counts no more tokens than the bounds it was given. A count above a bound
+lifts it, and is journaled; one above `MOST_TOKENS` ends the audit. Anything else that a server
+gives for a count is taken for the bound.
 """
 
 import asyncio
 import math
+import weakref
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
-from ...errors import InputError, ModelError, one_line
+from ...errors import InputError, ModelError, one_line, unknown
 from ...journal.answer_json import writable
 from ...types import Answer, CallMode, Prompt, Unanswered, Value
 from ..base import ModelDefaults, PriceGuess
@@ -30,8 +36,11 @@ from .attempts import MALFORMED, REPLIED, Reply, Trouble
 from .background import Background
 from .keys import Key, scrubbed, shows
 from .limits import Retries, Sleep
-from .prices import Prices, Usage, whole
+from .prices import MOST_TOKENS, Bill, Prices, Usage, whole
 
+FailedAttempts = Literal["likely", "all", "none"]
+"""Which failed attempts are booked at the most one can cost, where no tokens are counted: those
+that a provider is "likely" to bill, "all" that reached it, or "none"."""
 PIXELS_PER_TOKEN, CHARACTERS_PER_TOKEN, TEMPLATE_TOKENS = 750.0, 4.0, 40.0
 """Of a first guess: Anthropic's rule for images, everybody's for English, and a prompt's other
 words. What other providers count is learnt from their first answers."""
@@ -62,8 +71,8 @@ class Paid(ModelDefaults):
     """A model under test whose calls cost money; see the module for how much.
 
     ``host`` names it in errors; ``bound``: the most tokens one attempt can use; ``keys`` are taken
-    out of whatever is shown or kept. ``sleep`` is for tests. Raises InputError where tokens have a
-    price and no bound.
+    out of whatever is shown or kept. ``failed_attempts``: which of them the server bills, where it
+    does not say. ``sleep`` is for tests. Raises InputError where tokens have a price and no bound.
     """
 
     def __init__(
@@ -76,6 +85,7 @@ class Paid(ModelDefaults):
         prices: Prices | None = None,
         bound: Usage | None = None,
         keys: Sequence[Key] = (),
+        failed_attempts: FailedAttempts = "likely",
         seed: int = 0,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -84,29 +94,65 @@ class Paid(ModelDefaults):
         self.retries = retries or Retries()
         self.prices = prices or Prices()
         self._bound = bound or Usage()
+        self._given = self._bound
+        if failed_attempts not in get_args(FailedAttempts):
+            raise unknown("value", failed_attempts, get_args(FailedAttempts), "failed_attempts")
+        self._failed_attempts = failed_attempts
         if self.prices.input or self.prices.output:
             self._check_bound("a price")
         self._keys = tuple({key.reveal(): key for key in keys}.values())
         self._seed, self._sleep = seed, sleep
         self._background = Background(f"endpoint {name}")
+        # A program that ends needs nothing closed; its threads could not be waited for either.
+        weakref.finalize(self, self._background.drop).atexit = False
         self._answered = False
         # True once a journal holds its answers: then a first refused call does not end the audit
         self.trusted = False
         self._counts = _Counts()
 
-    async def disconnect(self) -> None:
-        """Closes the connections."""
-
-    def counted(self, sent: object, said: object) -> Usage | None:
+    def counted(self, sent: object, said: object, *cached: object) -> Usage | None:
         """The tokens that a server counts, whatever it gives for them; None where neither counts.
 
-        Where one alone does, the other is taken for the most it can be.
+        ``cached``: tokens sent that it counts apart, absent ones 0. Where one side is not counted,
+        or any part of it is no count, that side is taken for the most it can be. Raises Trouble
+        that ends the audit for a count that nobody can believe.
         """
-        counts = whole(sent), whole(said)
-        if counts == (None, None):
+        told = (sent, *(count for count in cached if count is not None))
+        inputs = [whole(count) for count in told]
+        counts = None if None in inputs else sum(filter(None, inputs)), whole(said)
+        absurd = any(isinstance(c, int) and c > MOST_TOKENS for c in (*told, said, *counts))
+        if absurd and self._per_token:
+            raise Trouble(
+                "token count",
+                f"counts over {MOST_TOKENS:,} tokens for one call, so that nobody knows what it "
+                "bills; ask whoever runs it before going on",
+                then="stop",
+                billed=True,
+            )
+        if counts == (None, None) or absurd:
             return None
         bound = self._bound.input, self._bound.output
         return Usage(*(b if c is None else c for c, b in zip(counts, bound, strict=True)))
+
+    def bounds(self) -> dict[str, tuple[int, int]]:
+        """The bound, where a server counted more than it was given: input and output tokens."""
+        lifted = self._bound != self._given
+        return {"": (self._bound.input, self._bound.output)} if lifted else {}
+
+    def keep_bounds(self, bounds: Mapping[str, tuple[int, int]]) -> None:
+        """Lifts the bound to what the audit's journal tells."""
+        if "" in bounds:
+            self._lift(Usage(*bounds[""]))
+
+    @property
+    def _per_token(self) -> bool:
+        """Whether tokens have a price."""
+        return self.prices.cost(Usage(1, 1)) > self.prices.cost(Usage())
+
+    @property
+    def _refused(self) -> Usage | None:
+        """The tokens of a refusal that counts none; None: it may have been billed."""
+        return None if self._failed_attempts == "all" else Usage()
 
     @property
     def most_attempts(self) -> int:  # type: ignore[override]  # follows from the retries
@@ -117,6 +163,11 @@ class Paid(ModelDefaults):
     def most_cost(self) -> float:  # type: ignore[override]  # may rise, if wrongly bounded
         """No call, with all its attempts, can cost more."""
         return self.most_attempts * self.prices.cost(self._bound)
+
+    @property
+    def costs_money(self) -> bool:
+        """True, whether or not prices are given."""
+        return True
 
     @property
     def prices_known(self) -> bool:
@@ -144,8 +195,9 @@ class Paid(ModelDefaults):
         return {**counts, "failures": dict(sorted(self._counts.failures.items()))}
 
     def close(self) -> None:
-        """Ends calls under way and the connections; may be called twice."""
-        self._background.close(self.disconnect())
+        """Ends calls under way and the connections; may be called twice. A model that is dropped
+        is closed, too."""
+        self._background.close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r} at {self.host})"
@@ -184,15 +236,16 @@ class Paid(ModelDefaults):
             seconds = f"no reply within {self.retries.timeout:g} s"
             raise Trouble("timeout", seconds, billed=billed) from None
 
-    def _priced(self, reply: Reply, spent: float) -> Answer | Unanswered:
+    def _priced(self, reply: Reply, spent: Bill) -> Answer | Unanswered:
+        """The reply as an answer, with what it and the attempts before it cost."""
         self._answered = True
-        cost = self._bill(reply.usage)
-        if reply.usage is None and self.prices.cost(Usage(1, 1)) > self.prices.cost(Usage()):
-            self._counts.cost_unconfirmed += cost
+        unconfirmed = reply.usage is None and self._per_token
+        bill = spent + self._bill(reply.usage, unconfirmed=unconfirmed)
         if isinstance(reply.said, Unanswered):
             reason = writable(scrubbed(reply.said.reason, self._keys))
-            return Unanswered(reason, spent + cost)
-        return Answer(tuple(self._without_keys(value) for value in reply.said), spent + cost)
+            return Unanswered(reason, bill.cost, bill.unconfirmed)
+        values = tuple(self._without_keys(value) for value in reply.said)
+        return Answer(values, bill.cost, bill.unconfirmed)
 
     def _without_keys(self, value: Value) -> Value:
         """A value as it may be journaled: a server may echo whatever it was sent."""
@@ -207,33 +260,35 @@ class Paid(ModelDefaults):
         text = writable(scrubbed(text, self._keys))
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
-    def _charge(self, trouble: Trouble) -> float:
+    def _charge(self, trouble: Trouble) -> Bill:
         """What a failed attempt costs."""
         self._counts.failures[trouble.kind] += 1
         if trouble.kind == MALFORMED and self._counts.first_malformed is None:
             self._counts.first_malformed = trouble.detail
         if trouble.usage is not None:
             return self._bill(trouble.usage)
-        if not trouble.billed:
-            return 0.0
-        cost = self._bill(None)
-        self._counts.cost_unconfirmed += cost
-        return cost
+        reached = trouble.billed or trouble.refused
+        billed = {"likely": trouble.billed, "all": reached, "none": False}[self._failed_attempts]
+        return self._bill(None, unconfirmed=True) if billed else Bill()
 
-    def _bill(self, usage: Usage | None) -> float:
+    def _bill(self, usage: Usage | None, *, unconfirmed: bool = False) -> Bill:
         """The cost of one billed attempt; a usage above the bound lifts the bound."""
         counts = self._counts
         if usage is not None:
             counts.input_tokens += usage.input
             counts.output_tokens += usage.output
-            bound = Usage(
-                max(usage.input, self._bound.input), max(usage.output, self._bound.output)
-            )
-            counts.over_bound += bound != self._bound and self.prices.cost(usage) > 0
-            self._bound = bound
+            counts.over_bound += self._lift(usage) and self.prices.cost(usage) > 0
         cost = self.prices.cost(usage or self._bound)
-        counts.cost += cost
-        return cost
+        bill = Bill(cost, cost if unconfirmed else 0.0)
+        counts.cost += bill.cost
+        counts.cost_unconfirmed += bill.unconfirmed
+        return bill
+
+    def _lift(self, usage: Usage) -> bool:
+        """Lifts the bound to a usage above it; whether it was above."""
+        before = self._bound
+        self._bound = Usage(max(usage.input, before.input), max(usage.output, before.output))
+        return self._bound != before
 
     def _stop_if_hopeless(self, trouble: Trouble) -> None:
         """Raises ModelError for trouble that no further call can escape."""

@@ -33,6 +33,18 @@ class Usage:
         return self.input + self.output
 
 
+@dataclass(frozen=True)
+class Bill:
+    """What attempts cost, and the part of it that no server confirmed: it may not have been
+    charged."""
+
+    cost: float = 0.0
+    unconfirmed: float = 0.0
+
+    def __add__(self, other: "Bill") -> "Bill":
+        return Bill(self.cost + other.cost, self.unconfirmed + other.unconfirmed)
+
+
 def whole(count: object) -> int | None:
     """A count of tokens as a server may tell it; None for anything else, which counts nothing."""
     counts = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOKENS

@@ -95,6 +95,14 @@ def parsed(body: bytes) -> Any:
         raise Trouble(MALFORMED, one_line(error), billed=True) from None
 
 
+def read_or_none(body: bytes) -> Any:
+    """The JSON of a body that need not have any: None where it has none."""
+    try:
+        return parsed(body)
+    except Trouble:
+        return None
+
+
 def words_of(body: bytes) -> str:
     """The beginning of a reply, and of JSON errors the message alone."""
     text = body[:_PIECE].decode(errors="replace")

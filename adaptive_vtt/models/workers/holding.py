@@ -38,6 +38,7 @@ class About:
     needs_image: bool
     most_cost: float | None
     prices_known: bool
+    costs_money: bool
     most_attempts: int
     template_hash: str | None
     hard_answers: bool
@@ -99,6 +100,7 @@ class Holding:
             model.needs_image,
             model.most_cost,
             model.prices_known,
+            model.costs_money,
             model.most_attempts,
             model.template_hash,
             model.hard_answers,

@@ -70,6 +70,7 @@ class Workers(ModelDefaults):
         self.hard_answers, self.takes_words = about.hard_answers, about.takes_words
         self.price_guess, self._protocol = about.price_guess, about.protocol
         self._content, self._prices_known = about.content, about.prices_known
+        self._costs_money = about.costs_money
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
         """The answer of whichever worker is free first."""
@@ -89,11 +90,16 @@ class Workers(ModelDefaults):
                 lost += self.most_cost or 0.0
                 future = self.submit(prompt)
             else:
-                return replace(said, cost=said.cost + lost) if lost else said
+                unconfirmed = said.unconfirmed + lost
+                return replace(said, cost=said.cost + lost, unconfirmed=unconfirmed)
 
     @property
     def prices_known(self) -> bool:
         return self._prices_known
+
+    @property
+    def costs_money(self) -> bool:
+        return self._costs_money
 
     @property
     def trusted(self) -> bool:
