@@ -156,7 +156,7 @@ def test_one_that_is_not_there_is_submitted_and_one_that_cannot_be_found_is_lost
     intent = BatchFacts(key="k-1", calls=(7,), form="stated", at=NOW)
     with asked(message("No.")) as (model, service):
         record.write([intent])
-        assert model.ask_batch({7: ONE}, record)[7] == Answer((0.0,), USED)
+        assert model.ask_batch({7: ONE}, record)[7] == Answer((0.0,), USED + WORST)
         service.instead["GET /v1/messages/batches?"] = (404, {}, b"{}")
         record.write([intent])
         assert model.ask_batch({7: ONE}, record)[7] == Answer((0.0,), USED + WORST)

@@ -144,7 +144,11 @@ ENDS: list[tuple[str, Any, str]] = [
     ("POST /v1/files", (400, {}, b'{"error": {"message": "quota"}}'), "uploading a batch failed"),
     ("POST /v1/batches", (429, {"retry-after": "9999"}, b"{}"), "submitting a batch failed: http"),
     ("POST /v1/batches", (403, {}, b"{}"), "the key is not allowed to do this"),
-    ("GET /v1/batches/batch_0", (404, {}, b"{}"), "looking at batch batch_0 failed: http 404"),
+    (
+        "GET /v1/batches/batch_0",
+        (404, {}, b"{}"),
+        "batch 'batch_0' is gone .http 404: no such .* avtt resume DIR --give-up-batch batch_0 ",
+    ),
     ("GET /v1/batches/batch_0", (200, {}, b"[]"), "looking at batch batch_0 failed: malformed"),
     ("GET /v1/batches/batch_0", (200, {}, b'{"id": "batch_0", "status": "gone"}'), "and its stat"),
     ("GET /v1/batches/batch_0", (200, {}, b'{"id": "x", "status": "completed"}'), "expected batch"),
@@ -235,8 +239,21 @@ def test_older_batches_of_others_are_passed_over_page_by_page():
 
         service.say = page  # type: ignore[method-assign]
         service.instead["POST /v1/batches"] = (200, {}, b"{}")
-        with pytest.raises(ModelError, match="a batch was not taken: it did not arrive"):
-            model.ask([ONE])
+        assert model.ask([ONE]) == [Unanswered("batch lost", 2 * WORST)]
+
+
+def test_a_batch_that_its_list_hides_is_paid_for_at_its_worst_price():
+    """Made, though the server said 500; what is submitted next is another batch."""
+    with asked(YES) as (model, service):
+
+        def broken(asked: dict[str, Any], create: Any = service.create) -> dict[str, Any]:
+            made = create(asked)
+            return {"id": None} if len(service.batches) == 1 else made
+
+        service.create = broken  # type: ignore[method-assign]
+        service.instead["GET /v1/batches?"] = (200, {}, b'{"data": [], "has_more": false}')
+        (answer,) = model.ask([ONE])
+        assert (answer.cost, answer.unconfirmed) == pytest.approx((WORST + USED, WORST))
 
 
 def test_keys_are_never_shown(monkeypatch: pytest.MonkeyPatch):

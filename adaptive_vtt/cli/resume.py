@@ -44,6 +44,14 @@ def resume(
     seconds: Annotated[
         float | None, typer.Option(help="Seconds of audit, at most, in all.", metavar="SECONDS")
     ] = None,
+    give_up_batch: Annotated[
+        list[str],
+        typer.Option(
+            help="Wait no more for this batch, which the provider has lost: it counts at its worst "
+            "price, and its calls are sent again.",
+            metavar="ID",
+        ),
+    ] = [],  # noqa: B006 - typer copies it
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
@@ -76,7 +84,7 @@ def resume(
         from .run_folder import run_and_report
 
         lease = lease_beside(directory)
-        audit = go_on(directory, posthoc=posthoc, lease=lease, **limits)
+        audit = go_on(directory, posthoc=posthoc, give_up=give_up_batch, lease=lease, **limits)
         if lease is not None:
             lease.follow(audit)
         if not as_json and any(limit is not None for limit in limits.values()):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import BatchFacts, read_facts
 from ..models.base import BatchModel, ModelDefaults
@@ -34,6 +35,20 @@ class JournalRecord:
 
     def _all(self) -> tuple[BatchFacts, ...]:
         return read_facts(self._journal.facts()).batches
+
+
+def give_up(journal: Journal, name: str) -> None:
+    """Counts the batch of which the provider's id is ``name`` as lost, at its worst price. Raises
+    InputError where no answers of such a batch are awaited."""
+    waiting = [batch.id for batch in under_way(journal) if batch.id is not None]
+    if name not in waiting:
+        awaited = ", ".join(waiting) or "none is"
+        raise InputError(
+            f"--give-up-batch: expected a batch that is awaited ({awaited}), got {name!r}"
+        )
+    batches = read_facts(journal.facts()).batches
+    given_up = [b.model_copy(update={"lost": True}) if b.id == name else b for b in batches]
+    journal.set_facts(batches=[batch.model_dump(mode="json") for batch in given_up])
 
 
 def submitted(model: ModelDefaults, journal: Journal, awaits: Callable[[int], bool]) -> set[int]:

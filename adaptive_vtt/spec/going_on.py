@@ -7,6 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 from ..audit import Audit
 from ..engine.lease import Lease
+from ..engine.sent_batches import give_up as give_up_batch
 from ..errors import InputError
 from ..gate import asked_later
 from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
@@ -46,6 +47,7 @@ def resume(
     directory: Path | str,
     *,
     posthoc: Sequence[str] = (),
+    give_up: Sequence[str] = (),
     lease: Lease | None = None,
     **limits: Unpack[NewLimits],
 ) -> Audit:
@@ -60,6 +62,9 @@ def resume(
     ``posthoc``: targets, as rules of a gate name them, that draws to come shall certify, too,
     whatever made somebody choose them; see ``Audit.certify_also``.
 
+    ``give_up``: batches, by the provider's ids, that are waited for no more; each counts as billed
+    at its worst price.
+
     ``lease``: what it may spend for now, where it is one of a fleet.
 
     Runs the model that the journal's spec names. Raises InputError for a limit below what was
@@ -71,6 +76,8 @@ def resume(
         facts = read_facts(journal.facts())
         spec, base = spec_of(facts, str(path), OTHERWISE)
         check_program(facts, spec, str(path))
+        for name in give_up:
+            give_up_batch(journal, name)
         changes = {name: value for name, value in limits.items() if value is not None}
         notes = {}
         if changes:

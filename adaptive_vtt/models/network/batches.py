@@ -8,8 +8,9 @@ A subclass says how one provider words it; everything else is here. A round of c
 4. Calls that failed are submitted again, as a batch of their own, as often as retries allow.
 
 An audit that was interrupted finds its batches in the record, and only waits for them. One with a
-key and no id may have arrived or not: the provider's list of batches tells. Where it keeps none,
-the batch counts as billed at its worst price. What each attempt costs says `paid.py`.
+key and no id may have arrived or not: the provider's list of batches tells where it is in it. A
+batch that is not found, or was given up, counts as billed at its worst price: lists lag, and hide.
+What each attempt costs says `paid.py`.
 """
 
 import time
@@ -223,38 +224,35 @@ class BatchEndpoint(Exchanging):
                 attempt += 1
 
     def _arrival(self, batch: BatchFacts) -> str | None:
-        """The id of a batch that may have arrived; None: it did not. Raises Trouble, UNLISTED.
+        """The id of a batch that may have arrived; None: nobody can tell.
 
-        What is not listed yet may be a moment later, so it is looked for twice.
+        What is not listed yet may be a moment later, so it is looked for twice, and once more
+        whenever the audit goes on.
         """
 
         async def found() -> str | None:
             return await self.find(batch.key, batch.at)
 
-        for _ in range(2):
-            one = self._awaited(self._again("looking for a batch", found, (UNLISTED,)))
+        for look in range(1 if batch.lost else 2):
+            if look:
+                self._awaited(self._sleep(self.polling.first))
+            try:
+                one = self._awaited(self._again("looking for a batch", found, (UNLISTED,)))
+            except Trouble:
+                return None
             if one is not None:
                 return checked_id(one)
-            self._awaited(self._sleep(self.polling.first))
         return None
 
     # -- what came of a batch --------------------------------------------------------------
 
     def _settle(self, batch: BatchFacts, asked: Mapping[int, _Call], sent: "Sent") -> None:
-        """Waits for a batch and takes what came of it; or drops it, where it never was."""
+        """Waits for a batch and takes what came of it; or counts it as lost."""
         calls = {number: asked[number] for number in batch.calls if number in asked}
-        if batch.id is None and not batch.lost:
-            try:
-                found = self._arrival(batch)
-            except Trouble:
-                batch = sent.put(batch, lost=True)
-            else:
-                if found is None:
-                    sent.drop(batch)
-                    self._not_taken("it did not arrive")
-                    return
-                batch = sent.put(batch, id=found)
         if batch.id is None:
+            found = self._arrival(batch)
+            batch = sent.put(batch, id=found, lost=found is None)
+        if batch.id is None or batch.lost:
             self._fail(calls, dict.fromkeys(calls, Trouble("batch lost", billed=True)), batch)
             return
         job = self._awaited(self._until_ended(batch, batch.id))
@@ -268,7 +266,7 @@ class BatchEndpoint(Exchanging):
     async def _until_ended(self, batch: BatchFacts, found: str) -> Job:
         wait = self.polling.first
         while True:
-            job = await self._again(f"looking at batch {found}", lambda: self.look(found))
+            job = await self._looked_at(found)
             self.doing = "" if job.ended else f"batch: {job.done or 0} of {len(batch.calls)}"
             if job.ended:
                 return job
@@ -282,7 +280,17 @@ class BatchEndpoint(Exchanging):
             await self._sleep(wait)
             wait = min(self.polling.longest, wait * self.polling.growth)
 
-    def _not_taken(self, why: str, *, again: bool = True) -> None:
+    async def _looked_at(self, found: str) -> Job:
+        try:
+            return await self._again(f"looking at batch {found}", lambda: self.look(found), GONE)
+        except Trouble as trouble:
+            said = self._shown(trouble.detail)
+            raise ModelError(
+                f"{self._who}: batch {found!r} is gone ({trouble.kind}: {said}); avtt resume DIR "
+                f"--give-up-batch {found} counts it at its worst price and goes on"
+            ) from None
+
+    def _not_taken(self, why: str, *, again: bool) -> None:
         """Nothing of a batch was done: it is submitted anew, or the audit ends."""
         self._in_vain += 1
         if not again or self._in_vain > self.retries.times:
