@@ -91,6 +91,7 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.resilience --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.fleet --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.slices --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.forecasts --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.after --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.versus --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.versus_replay --out bench

@@ -51,7 +51,11 @@ class TargetEntry(_Part):
     size: Count = Field(0, description="its questions in the whole space")
     variance_ratio: float | None = Field(None, description="of these draws to uniform ones")
     effective_draws: float | None = Field(None, description="so many uniform ones tell as much")
-    more_calls: Count | None = Field(None, description="until it is certified, roughly")
+    more_calls: Count | None = Field(
+        None, description="until it is certified, likely; null: that cannot be told yet"
+    )
+    more_calls_least: Count | None = Field(None, description="the least that these may be")
+    more_calls_most: Count | None = Field(None, description="the most; in four of five audits")
     emptied: bool = Field(False, description="nothing is left of its interval")
     astray: bool = Field(False, description="the estimate had to be moved into its interval")
     excluded: Count = Field(0, description="answered questions that did not count")

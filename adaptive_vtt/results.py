@@ -12,6 +12,7 @@ import pandas as pd
 from .cautions import cautions
 from .certify import Bounds, derive, verify_versus
 from .certify.compared import Compared, compared
+from .certify.further import COLUMNS
 from .certify.tracks import members_of
 from .certify.verify import Interval, recompute
 from .engine.canaries import Repeated, repeated
@@ -64,7 +65,8 @@ class Result:
     ``targets``: one row per target with target, estimate, lower, upper, half_width,
     certified, questions, and, in audits that certify, pseudo_outcome_mean (the estimate by the
     draws alone, without today's predictions), size, variance_ratio (of the draws against uniform
-    ones), effective_draws and more_calls. In others, estimates are raw
+    ones), effective_draws, and more_calls with more_calls_least and more_calls_most, its range (NA
+    where nothing can be forecast yet). In others, estimates are raw
     sample figures and carry no interval (NaN). ``derived``: what follows from certified
     targets (balanced accuracy, kappa, BE ...), one row per quantity with estimate, lower,
     upper and note (what to mind, or ""); no rows where nothing follows.
@@ -317,6 +319,7 @@ def _certified(
     table = pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
     if "pseudo_outcome_mean" not in table:  # versions before it had no other estimate
         table["pseudo_outcome_mean"] = table["estimate"]
+    table = table.astype({name: "Int64" for name in COLUMNS if name in table})
     return _identified(table, certificate.ids)
 
 

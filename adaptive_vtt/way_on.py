@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .certify.further import COLUMNS, Range, longest
 from .journal.facts import CertificateFacts, Facts
 
-ROOM = 1.25
-"""Factor on the calls that are forecast: about half of all audits take more than a forecast."""
 LEAST = 0.1
 """Calls by which an audit is extended at least, as a share of those it made."""
 
@@ -45,19 +44,23 @@ def shipping_rule(certificate: CertificateFacts) -> str:
     return f"versus:{name} <= {worse:g}"
 
 
-def more_calls(facts: Facts, calls: int, open_: Iterable[int]) -> int:
-    """About how many calls to allow beyond the ``calls`` made, at most all that are left.
+def forecast(rows: Iterable[Mapping[Any, Any]]) -> Range | None:
+    """How many more calls certify all of these targets, rows of a result that are not settled;
+    None where that cannot be told yet."""
+    found: list[Range | None] = []
+    for row in rows:
+        figures = [row.get(name) for name in COLUMNS]
+        known = [n for n in figures if isinstance(n, int)]
+        found.append(Range(*known) if len(known) == len(COLUMNS) else None)
+    return longest(found)
 
-    ``open_``: the ``more_calls`` of every target that is not settled. An audit that certifies
-    nothing may double what it asked. 0: nothing is left to do.
-    """
-    left = facts.all_calls - calls
-    if facts.certificate is None:
-        return max(0, min(calls, left))
-    widest = max(open_, default=None)
-    if widest is None:
-        return 0
-    return max(0, min(math.ceil(ROOM * max(int(widest), LEAST * calls)), left))
+
+def more_calls(facts: Facts, calls: int, further: Range | None) -> int:
+    """How many calls to allow beyond the ``calls`` made, at most all that are left: as many as
+    ``further``, the forecast of what is open, has at most. Where nothing can be forecast, or
+    nothing is certified, an audit may double what it asked."""
+    more = calls if further is None else max(further.most, math.ceil(LEAST * calls))
+    return max(0, min(more, facts.all_calls - calls))
 
 
 def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> str:

@@ -64,7 +64,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "certify/comparison": ("versus", "versus_claims"),
     "certify/decisions": ("game",),
     "certify/forecast": ("planning",),
-    "certify/narrowing": ("narrowing",),
+    "certify/further": ("further",),
     "certify/game": ("game", *_CERTIFIED),
     "certify/rules": ("game",),
     "certify/sequences": ("game", *_CERTIFIED),

@@ -67,7 +67,7 @@ def test_a_pilot_tells_how_its_intervals_narrowed(spec: Path, tmp_path: Path, ca
     assert run("audit", str(spec), *few) == 0
     capsys.readouterr()
     assert run("plan", str(spec), "--targets", "overall", "--pilot", str(tmp_path / "few")) == 2
-    assert "widest interval is within +-0.25 and that left" in capsys.readouterr().err
+    assert "more than 8 draws about every target, and that left" in capsys.readouterr().err
 
 
 PRICED = """

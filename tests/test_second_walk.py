@@ -106,12 +106,13 @@ def test_terminal_and_report_tell_the_same_limit_and_no_more_calls_than_there_ar
     limit = re.search(r"avtt resume \S+ (--budget \d+)", printed)
     assert limit
     assert f"avtt resume DIR {limit[1]}<" in page
-    about = re.search(r"would take\s+about\s+(\d+)\s+more\s+calls", printed)
+    about = re.search(r"would take (.*? more calls)", " ".join(printed.split()))
     assert about
-    assert f"would take about {about[1]} more calls" in page
+    assert f"would take {about[1]}" in page
     there = 60 * 16  # images and their changes
-    assert int(about[1]) <= there - 24
-    assert int(limit[1].split()[1]) <= there
+    most = max(int(number) for number in re.findall(r"\d+", about[1]))
+    assert most <= there - 24
+    assert 24 + most <= int(limit[1].split()[1]) <= there
 
 
 def test_a_forecast_is_never_more_than_the_calls_that_are_left() -> None:
@@ -127,7 +128,10 @@ def test_a_forecast_is_never_more_than_the_calls_that_are_left() -> None:
         move = certifier.foresee(inside, unit, None, law, 0)
         certifier.learn(move, inside[:, :2], np.full(2, place % 2), np.full(2, place % 2))
         calls = calls[1:]
-        assert {row["more_calls"] for row in certifier.table()} <= {*range(len(calls) + 1)}
+        assert {row["more_calls_most"] for row in certifier.table()} <= {
+            None,
+            *range(len(calls) + 1),
+        }
 
 
 def test_an_audit_that_python_began_is_said_to_go_on_from_python(

@@ -229,7 +229,8 @@ class Audit:
 
     def intervals(self) -> list[dict[str, Any]] | None:
         """Where every target stands now, a row each; None where nothing is certified."""
-        return interval_rows(self._selector)
+        drawn = max(self._selector.draws, 1)
+        return interval_rows(self._selector, max(self._leasing.calls / drawn, 1.0))
 
     @property
     def stopped(self) -> str | None:

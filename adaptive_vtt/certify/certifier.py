@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from ..space import QuestionSpace
 from ..types import Bools, CallMode, Floats, Indices
+from .further import columns, further
 from .game import Game
 from .game import Move as Move
 from .rules import Rules
@@ -295,14 +296,13 @@ class Certifier(Game):
         self.play(move, low, high, count, left_out)
         self.hits += count > 0
 
-    def table(self) -> list[dict[str, Any]]:
-        """One row per target: interval, estimate, and how the draws compare with uniform ones."""
+    def table(self, calls_per_draw: float = 1.0) -> list[dict[str, Any]]:
+        """One row per target: interval, estimate, how the draws compare with uniform ones, and what
+        it still takes (``further``), in calls of which a draw took so many."""
         sequences, ratios = self.sequences, self.variance_ratios()
         estimate = self.estimate
         astray = self.astray()
-        more = sequences.moves * np.maximum((sequences.half_width / self._wanted) ** 2 - 1, 0)
-        if self.rules.only_sides:  # evidence goes with the draws
-            more = sequences.moves * self.lacking / np.maximum(1 - self.lacking, TINY)
+        more = columns(further(self, self.left), ~self.settled, calls_per_draw)
         decided = self._decided()
         return [
             {
@@ -317,7 +317,7 @@ class Certifier(Game):
                 "size": int(self.sizes[k]),
                 "variance_ratio": float(ratios[k]),
                 "effective_draws": float(self.hits[k] / ratios[k]),
-                "more_calls": int(min(np.ceil(more[k]), self.left)),
+                **more[k],
                 **decided[k],
             }
             for k, target in enumerate(self.targets)

@@ -30,6 +30,7 @@ import numpy as np
 from ..space import QuestionSpace
 from ..types import Bools, CallMode, Floats, Indices
 from .certifier import Certifier
+from .further import draws
 from .rules import LEAST_AIM
 from .strata import possible
 from .targets import Target
@@ -170,8 +171,7 @@ def _likely(certifier: Certifier, calls: Calls, alpha: Floats, floor: float, los
     aims, cap = _aims(certifier, loss), certifier.rules.bets.cap
     with np.errstate(divide="ignore"):
         evidence = np.log(2 / alpha)
-    worth = 2 * MEASURED * evidence * loss * (1 - loss) / aims**2
-    ranges = evidence / (cap * aims)
+    per_spread = draws(evidence, aims, aims, MEASURED * loss * (1 - loss), 1 / cap)
     even = calls.number / calls.number.sum()
     weight = np.ones(len(certifier.targets))
     needed = weight
@@ -179,6 +179,6 @@ def _likely(certifier: Certifier, calls: Calls, alpha: Floats, floor: float, los
         each = np.sqrt(weight @ (calls.questions / certifier.sizes[:, None] ** 2) + TINY)
         law = floor * even + (1 - floor) * calls.number * each / (calls.number @ each)
         spread = calls.questions @ (calls.number**2 / law) / certifier.sizes**2
-        needed = (worth + ranges) * spread
+        needed = per_spread * spread
         weight = weight * (needed / needed.max()) ** STEP
     return np.ceil(needed / (1 + needed / calls.total))

@@ -12,6 +12,9 @@ from ..types import Bools, Floats, Indices
 from .rules import Rules
 from .sequences import Sequences, Step
 
+RECENT = 0.1
+"""Weight of a draw's range in the mean of recent ones."""
+
 
 @dataclass(frozen=True)
 class Move:
@@ -86,6 +89,8 @@ class Game:
         self.least = np.zeros(len(sizes))  # S, unanswered losses as 0
         self.most = np.zeros(len(sizes))  # S, unanswered losses as 1
         self.out = np.zeros(len(sizes))  # questions that turned out not to count
+        self.moved = np.zeros(count)  # draws that each target was bet on
+        self.foreseen, self.reach = np.full(count, 0.25), np.ones(count)  # of recent ones
 
     def play(
         self, move: Move, low: Floats, high: Floats, count: npt.NDArray[np.int64], out: Floats
@@ -117,6 +122,7 @@ class Game:
             )
         self.sequences.move(step)
         self._aim()
+        self._note(step)
         self.least += low
         self.most += high
         self.waiting -= count
@@ -125,6 +131,19 @@ class Game:
         self.sequences.bound(least, most)
         if self.decisions is not None:
             self.decisions.settle(least, most)
+
+    @property
+    def ages(self) -> Floats:
+        """(K,): draws since each target's bets began."""
+        return np.maximum(self.sequences.moves - self.sequences.since, 0).astype(float)
+
+    def _note(self, step: Step) -> None:
+        """What is known of the draws to come: variance and range of the pseudo-outcomes."""
+        on = step.active
+        self.moved += on
+        self.foreseen = np.where(on, step.foreseen, self.foreseen)
+        weight = np.where(on, np.maximum(RECENT, 1 / np.maximum(self.moved, 1)), 0.0)
+        self.reach = self.reach + weight * (step.hi - step.lo - self.reach)
 
     def _aim(self) -> None:
         """Sets what the bets on the next draw aim at."""

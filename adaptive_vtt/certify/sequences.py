@@ -143,6 +143,11 @@ class Sequences:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self._said[1] / self._said[0] / self.share)
 
+    def kept(self, k: int) -> tuple[Floats, Floats, Floats]:
+        """Target ``k``: the means that are still possible, and log K+ and log K- against each."""
+        mine = self._row == k
+        return self._mean[mine], self._rising[mine], self._falling[mine]
+
     @property
     def share(self) -> Floats:
         """(K,): the expected share of each target's questions that count; 1 before any draw."""

@@ -45,7 +45,14 @@ class Track:
 def tracks(
     certificate: "CertificateFacts", draws: Sequence[DrawRow], calls: Sequence[CallRow]
 ) -> list[Track]:
-    """One per target, in the order of the certificate, from a journal's rows.
+    """One per target, in the order of the certificate, from a journal's rows; see ``played``."""
+    return played(certificate, draws, calls)[1]
+
+
+def played(
+    certificate: "CertificateFacts", draws: Sequence[DrawRow], calls: Sequence[CallRow]
+) -> tuple[Game, list[Track]]:
+    """The game as it stands in the end, and the track of every target.
 
     Draws count up to the first whose call is not answered, as nothing later is learnt from yet.
     """
@@ -73,7 +80,7 @@ def tracks(
     emptied = game.sequences.emptied
     ends, sides = np.array([lower, upper]), np.stack(decided, axis=1)
     counts = np.stack(questions, axis=1)
-    return [
+    found = [
         Track(
             ends[0, :, k],
             ends[1, :, k],
@@ -85,6 +92,7 @@ def tracks(
         )
         for k in range(len(sizes))
     ]
+    return game, found
 
 
 def _sides(game: Game, none: Counts) -> Counts:

@@ -211,17 +211,17 @@ def _promise(caps: "Caps") -> str:
 
 
 def _next(members: "list[Member]", caps: "Caps", file: Path, out: Path) -> list[tuple[str, str]]:
-    from ..way_on import ROOM, rounded_up
+    from ..way_on import rounded_up
 
     folder, steps = shlex.quote(str(out)), []
     short = [m for m in members if m.state == "short"]
     if short:
         more = {
-            "--max-cost": (caps.max_cost, sum(m.money for m in members), "more_cost"),
-            "--max-calls": (caps.max_calls, sum(m.drawn for m in members), "more_calls"),
+            "--max-cost": (caps.max_cost, sum(m.money for m in members), "more_cost_most"),
+            "--max-calls": (caps.max_calls, sum(m.drawn for m in members), "more_calls_most"),
         }
         limits = [
-            f"{option} {rounded_up(took + ROOM * sum(m.figures.get(field, 0) for m in short)):.10g}"
+            f"{option} {rounded_up(took + sum(m.figures.get(field, 0) for m in short)):.10g}"
             for option, (cap, took, field) in more.items()
             if cap is not None
         ]

@@ -11,7 +11,7 @@ from ..errors import InputError, ModelError
 from ..journal import Journal, answered
 from ..journal.facts import Facts, read_facts
 from ..results import Result
-from ..way_on import more_calls, raised, rounded_up
+from ..way_on import forecast, more_calls, raised, rounded_up
 
 NEARLY = 2
 """Factor on the half-width wanted, above which nobody would settle for what was reached."""
@@ -51,8 +51,9 @@ def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
     if "emptied" in result.targets and bool(result.targets["emptied"].any()):
         again = shlex.quote(f"{out}-again")
         found.append((f"avtt audit SPEC.toml --out {again}", "once the model stays as it is"))
-    widest = result.targets[~result.reached].get("more_calls", ())
-    more = 0 if found else more_calls(facts, result.calls, widest)
+    open_ = result.targets[~result.reached].to_dict("records")
+    settled = found or (facts.certificate is not None and not open_)
+    more = 0 if settled else more_calls(facts, result.calls, forecast(open_))
     if more and (limits := raised(facts, result.calls, result.questions, result.cost, more)):
         what = "goes on, to certify the rest" if facts.certificate else "goes on"
         found.append((f"avtt resume {folder} {limits}", what))

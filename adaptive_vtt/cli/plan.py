@@ -11,7 +11,7 @@ import typer
 from .options import Json, names
 
 if TYPE_CHECKING:
-    from ..certify.narrowing import Narrowing
+    from ..report.content import Content
     from .dry_run import Plan
 
 WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2"
@@ -21,9 +21,10 @@ WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2"
 @dataclass(frozen=True)
 class Step:
     """What all targets together take to +-``half_width``: calls ``at_least`` and ``at_most``,
-    ``likely`` by loss rate, ``by_pilot`` as an earlier audit's intervals foretell (None without
-    one), and what the likely calls ``cost``, by loss rate (None where prices are not known), and
-    those by the pilot (None where that cost nothing)."""
+    ``likely`` by loss rate, ``by_pilot`` as an earlier audit's journal foretells (None without
+    one), in four of five audits within ``range_by_pilot``, and what the likely calls ``cost``, by
+    loss rate (None where prices are not known), and those by the pilot (None where that cost
+    nothing)."""
 
     half_width: float
     at_least: int
@@ -32,6 +33,7 @@ class Step:
     by_pilot: int | None
     cost: dict[float, float] | None
     cost_by_pilot: float | None = None
+    range_by_pilot: tuple[int, int] | None = None
 
 
 def plan(
@@ -51,8 +53,8 @@ def plan(
 ) -> None:
     """Say what each half-width would take, in calls and money; ask nothing.
 
-    The bounds are those of 'avtt audit --dry-run'. With --pilot, intervals are
-    taken to narrow on as those of that audit did, at its cost of a call.
+    The bounds are those of 'avtt audit --dry-run'. With --pilot, draws are taken
+    to vary and to win as those of that audit did, at its cost of a call.
 
     Example: avtt plan SPEC.toml --targets overall,relations
     """
@@ -98,11 +100,11 @@ def _widths(text: str) -> list[float]:
 
 @dataclass(frozen=True)
 class Pilot:
-    """An earlier audit: its ``folder``, how its widest interval narrowed, what a call of it
+    """An earlier audit: its ``folder``, what its journal says, what a call of it
     ``cost``, and the names of its targets."""
 
     folder: Path
-    narrowing: "Narrowing"
+    content: "Content"
     cost: float
     targets: frozenset[str]
 
@@ -121,7 +123,7 @@ class Pilot:
 def _pilot(folder: Path) -> Pilot:
     """The audit in a folder. Raises InputError for one that certified nothing, compared two models,
     or tells too little."""
-    from ..certify.narrowing import NARROW, Narrowing
+    from ..certify.further import KNOWN
     from ..errors import InputError
     from ..journal import read_journal
     from ..journal.facts import read_facts
@@ -142,14 +144,13 @@ def _pilot(folder: Path) -> Pilot:
             )
         content = Content.of(journal)
     widths = content.widest
-    found = Narrowing.of(widths, content.facts.all_calls)
-    if found is None:
+    if content.calls_to(float(widths[-1]) / 2) is None:
         raise InputError(
-            f"--pilot {folder}: expected an audit whose widest interval is within +-{NARROW:g} and "
-            f"that left something to ask, got +-{widths[-1]:.3f} after {len(widths) - 1} calls"
+            f"--pilot {folder}: expected an audit with more than {KNOWN} draws about every target, "
+            f"and that left something to ask, got +-{widths[-1]:.3f} after {len(widths) - 1} calls"
         )
-    cost = content.cost / max(found.calls, 1)
-    return Pilot(folder, found, cost, frozenset(certificate.targets))
+    cost = content.cost / max(len(widths) - 1, 1)
+    return Pilot(folder, content, cost, frozenset(certificate.targets))
 
 
 def _steps(width: float, found: "Plan", pilot: Pilot | None) -> list[Step]:
@@ -161,8 +162,13 @@ def _steps(width: float, found: "Plan", pilot: Pilot | None) -> list[Step]:
     bounds = (together.at_least, together.likely, together.at_most)
     if pilot is None:
         return [Step(width, *bounds, None, cost)]
-    by_pilot = min(pilot.narrowing.calls_to(width), together.at_most)
-    return [Step(width, *bounds, by_pilot, cost, by_pilot * pilot.cost or None)]
+    told = pilot.content.calls_to(width)
+    if told is None:
+        return [Step(width, *bounds, None, cost)]
+    calls = (told.likely, told.least, told.most)
+    likely, *ends = (min(n, together.at_most) for n in calls)
+    by_cost = likely * pilot.cost or None
+    return [Step(width, *bounds, likely, cost, by_cost, (ends[0], ends[1]))]
 
 
 def _show(steps: list[Step]) -> None:
@@ -179,8 +185,12 @@ def _show(steps: list[Step]) -> None:
         table.add_column(column, justify="right")
     for step in steps:
         cells = [f"±{step.half_width:g}"]
-        calls = (step.at_least, *step.likely.values(), step.at_most, step.by_pilot)
-        cells += [f"{n:,}" for n in calls if n is not None]
+        cells += [f"{n:,}" for n in (step.at_least, *step.likely.values(), step.at_most)]
+        if "by pilot" in columns:
+            ends = step.range_by_pilot
+            cells.append(
+                "–" if ends is None else " to ".join(f"{n:,}" for n in dict.fromkeys(ends))
+            )
         if step.cost_by_pilot is not None:
             cells.append(f"{step.cost_by_pilot:.3g}")
         elif step.cost is not None:

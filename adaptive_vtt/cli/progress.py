@@ -19,6 +19,7 @@ from ..certify.plan import Certify
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
 from ..results import Result, paid
+from ..way_on import forecast
 from .progress_line import clock, fitted, share_done, still_open, time_left
 from .signals import heed
 
@@ -235,9 +236,13 @@ def _still_open(result: Result, certify: Certify) -> str:
     told = unreached(result, certify)
     if open_.empty:
         return f"{told}, but contradicted"
-    worst = open_.sort_values("more_calls", ascending=False).iloc[0]
+    worst = open_.sort_values("more_calls", ascending=False, na_position="first").iloc[0]
     where = f"at +-{worst['half_width']:.3f}"
     if certify.half_width is None:
         where = f"between {worst['lower']:.3f} and {worst['upper']:.3f}"
     which = "it" if len(result.targets) == 1 else f"the furthest, {worst['target']!r},"
-    return f"{told}; {which} is {where} and would take about {worst['more_calls']} more calls"
+    further = forecast(open_.to_dict("records"))
+    if further is None:
+        return f"{told}; {which} is {where}; how many more calls it takes cannot be told yet"
+    every = "it" if len(open_) == 1 else "all of them"
+    return f"{told}; {which} is {where}; {every} would take {further} more calls"

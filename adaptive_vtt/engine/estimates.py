@@ -73,7 +73,7 @@ class Guesses:
         return mean * max(0.0, 1 - float(variance.min()) / max(mean**2, TINY))
 
 
-def interval_rows(selector: Selector) -> list[dict[str, Any]] | None:
+def interval_rows(selector: Selector, calls_per_draw: float = 1.0) -> list[dict[str, Any]] | None:
     """The certifier's table, with ``estimate`` as above, kept within its interval, and
     ``pseudo_outcome_mean``, the estimate by the draws alone; None where nothing is certified.
 
@@ -81,7 +81,7 @@ def interval_rows(selector: Selector) -> list[dict[str, Any]] | None:
     """
     if selector.certifier is None:
         return None
-    rows, sequences = selector.certifier.table(), selector.certifier.sequences
+    rows, sequences = selector.certifier.table(calls_per_draw), selector.certifier.sequences
     found = guesses(selector)
     combined = np.full(len(rows), np.nan) if found is None else found.combined()
     kept = np.clip(combined, sequences.lower, sequences.upper)

@@ -9,8 +9,8 @@ of the largest gain goes first. A target's gain grows the nearer it is, so that 
 begun is mostly ended before another, dearer one is begun: where the money is short, few half-done
 audits eat it.
 
-r_k follows from the forecast that is made without asking (``certify.forecast``) while the interval
-has hardly narrowed, and from how wide it is later: a half-width goes with 1 / sqrt(draws).
+r_k is the forecast of what an audit still takes (``certify.further``), and, while too little is
+known for one, that made without asking (``certify.forecast``).
 
 No certificate depends on any of this. A member's draws follow from its own key and answers alone,
 whenever they are made, and its intervals hold at all moments at once, so also at the one at which
@@ -23,7 +23,7 @@ import numpy as np
 
 from ..certify import Certifier
 from ..certify.forecast import forecasts
-from ..certify.narrowing import NARROW
+from ..certify.further import further, longest
 from ..certify.plan import Certify
 from ..engine.belief import Belief
 from ..engine.lease import Account
@@ -34,6 +34,7 @@ from ..types import Floats
 ASSUMED = 0.2
 """The loss rate that first forecasts are made for."""
 TINY = 1e-12
+FIGURES = ("more_calls", "more_calls_most", "more_cost", "more_cost_most")
 
 
 class Running(Protocol):
@@ -73,18 +74,22 @@ class Outlook:
         """The calls and the money that it is expected to take yet, to certify all that is open."""
         certifier = self._audit.belief.certifier
         if certifier is None or certifier.settled.all():
-            return {"more_calls": 0, "more_cost": 0.0}
+            return dict.fromkeys(FIGURES, 0)
         calls = float(self.remaining(certifier)[~certifier.settled].max())
-        return {"more_calls": round(calls), "more_cost": calls * self._price(account)}
+        found = longest(further(certifier, certifier.left))
+        most = calls if found is None else max(found.most, calls)
+        price = self._price(account)
+        figures = {"more_calls": round(calls), "more_calls_most": round(most)}
+        return {**figures, "more_cost": calls * price, "more_cost_most": most * price}
 
     def remaining(self, certifier: Certifier) -> Floats:
         """(K,): the calls that each target is expected to take yet, 1 at least."""
-        lacking, sequences = certifier.lacking, certifier.sequences
-        likely = np.full(len(lacking), self._likely.max(initial=1.0))  # of slices, found later
+        likely = np.full(len(certifier.sizes), self._likely.max(initial=1.0))  # of slices, later
         likely[: len(self._likely)] = self._likely
-        so_far = sequences.moves / np.maximum(1 - lacking, TINY)
-        in_all = np.where(sequences.half_width > NARROW, likely, so_far)
-        return np.maximum(in_all * lacking, 1.0)
+        likely *= certifier.lacking
+        found = further(certifier, certifier.left)
+        told = [n if each is None else each.likely for each, n in zip(found, likely, strict=True)]
+        return np.maximum(np.array(told, float), 1.0)
 
     def _price(self, account: Account) -> float:
         """Of a call, expected: the mean so far, with one call at its price without retries."""

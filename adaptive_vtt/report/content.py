@@ -8,7 +8,9 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from ..certify.tracks import Track, members_of, tracks
+from ..certify.further import Range, further, longest
+from ..certify.game import Game
+from ..certify.tracks import Track, members_of, played
 from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
 from ..journal.rows import EXCLUDED, AnswerRow, CallRow, DrawRow, JudgingRow, SourceRow
@@ -151,9 +153,29 @@ class Content:
         return {a.question: a for call in self.calls for a in call.answers}
 
     @cached_property
+    def played(self) -> tuple[Game | None, list[Track]]:
+        """The game of intervals as it stands in the end, None without one; and ``history``."""
+        if self.certificate is None:
+            return None, []
+        return played(self.certificate, self.draws, self.calls)
+
+    @property
     def history(self) -> list[Track]:
         """Every target's interval over the draws, in the order of the certificate."""
-        return tracks(self.certificate, self.draws, self.calls) if self.certificate else []
+        return self.played[1]
+
+    def calls_to(self, width: float) -> Range | None:
+        """Calls, those made included, until every interval is within +-``width``: as they were, or
+        by the forecast; None where nothing is certified or can be forecast."""
+        game, made = self.played[0], len(self.widest) - 1
+        if game is None:
+            return None
+        if self.widest[-1] <= width:
+            first = int(np.argmax(self.widest <= width))
+            return Range(first, first, first)
+        left = self.facts.all_calls - made
+        more = longest(further(game, left, width)) if left > 0 else None
+        return None if more is None else more.after(made)
 
     @property
     def widest(self) -> Floats:

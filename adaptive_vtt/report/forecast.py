@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.narrowing import Narrowing
-from ..types import Floats
+from ..certify.further import Range
 from .evidence import Evidence
 from .section import Section, chart, figure_of, fragment, money
 
@@ -21,54 +20,61 @@ POINTS = 30
 @dataclass(frozen=True)
 class Row:
     """A half-width, the calls until all targets are that narrow, those made included, and what all
-    of them cost."""
+    of them cost, by what a call cost so far."""
 
     half_width: float
-    calls: int
-    cost: float
+    calls: Range
+    more: Range
+    each: float
+
+    @property
+    def cost(self) -> str:
+        least, most = self.calls.least * self.each, self.calls.most * self.each
+        return f"{money(least)} to {money(most)}"
 
 
 def section(evidence: Evidence) -> Section | None:
-    """The widest half-width over calls, and on from there; None where nothing is certified, or
-    decisions alone were asked for."""
+    """The widest half-width over calls, and on from there; None where nothing is certified,
+    decisions alone were asked for, or nothing can be forecast."""
     certificate = evidence.certificate
     if certificate is None or certificate.half_width is None:
         return None
-    widths, total = evidence.widest, evidence.facts.all_calls
-    calls = len(widths) - 1
-    found = Narrowing.of(widths, total)
-    if found is None or not _narrower(found):
-        return None
+    calls, widest = len(evidence.widest) - 1, float(evidence.widest[-1])
     each = evidence.cost / max(calls, 1)
-    rows = [Row(w, n, n * each) for w in _narrower(found) for n in [found.calls_to(w)]]
+    found = [(w, evidence.calls_to(w)) for w in [w for w in WIDTHS if w < widest][:ROWS]]
+    rows = [Row(w, n, n.after(-calls), each) for w, n in found if n is not None]
+    if not rows:
+        return None
     html = fragment(
         "forecast.html",
         rows=rows,
-        now=Row(found.widest, calls, evidence.cost),
-        total=total,
+        half_width=widest,
+        calls=calls,
+        cost=evidence.cost,
+        total=evidence.facts.all_calls,
         money=money,
         several=len(certificate.targets) > 1,
-        chart=chart("forecast-chart", _views(widths, found, each), "Half-width by calls, and on"),
+        chart=chart("forecast-chart", _views(evidence, rows[-1]), "Half-width by calls, and on"),
     )
     return Section("What more would have cost", "forecast", html)
 
 
-def _narrower(found: Narrowing) -> list[float]:
-    return [width for width in WIDTHS if width < found.widest][:ROWS]
-
-
-def _views(widths: Floats, found: Narrowing, each: float) -> dict[str, dict[str, Any]]:
+def _views(evidence: Evidence, last: Row) -> dict[str, dict[str, Any]]:
     """By calls, and where they cost something by money."""
-    views: dict[str, dict[str, Any]] = {"calls": _figure(widths, found, 1.0, "calls answered")}
-    if each:
-        views["money"] = _figure(widths, found, each, "cost")
+    views: dict[str, dict[str, Any]] = {"calls": _figure(evidence, last, 1.0, "calls answered")}
+    if last.each:
+        views["money"] = _figure(evidence, last, last.each, "cost")
     return views
 
 
-def _figure(widths: Floats, found: Narrowing, each: float, title: str) -> dict[str, Any]:
+def _figure(evidence: Evidence, last: Row, each: float, title: str) -> dict[str, Any]:
     """``each``: what a call counts for on the axis."""
-    moments = np.unique(np.linspace(0, found.calls, CHECKPOINTS).round().astype(np.int64))
-    ahead = np.geomspace(found.widest, _narrower(found)[-1], POINTS)
+    widths = evidence.widest
+    calls = len(widths) - 1
+    moments = np.unique(np.linspace(0, calls, CHECKPOINTS).round().astype(np.int64))
+    ahead = np.geomspace(float(widths[-1]), last.half_width, POINTS).tolist()
+    found = [(w, evidence.calls_to(w)) for w in ahead[1:]]
+    known = [(w, n.likely) for w, n in found if n is not None]
     so_far = {
         "x": (moments * each).tolist(),
         "y": widths[moments].tolist(),
@@ -77,8 +83,8 @@ def _figure(widths: Floats, found: Narrowing, each: float, title: str) -> dict[s
         "width": 2.5,
     }
     forecast = {
-        "x": [found.calls_to(float(w)) * each for w in ahead],
-        "y": ahead.tolist(),
+        "x": [calls * each, *(n * each for _, n in known)],
+        "y": [ahead[0], *(w for w, _ in known)],
         "name": "forecast",
         "colour": "third",
         "dash": "dash",

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..certify.further import Range
 from ..certify.tracks import Track
 from ..types import IDENTITY, SIDES, TargetId
+from ..way_on import forecast
 from .content import Content
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class Standing:
     belief: float | None
     variance_ratio: float | None
     effective: float | None
-    more_calls: int | None
+    more_calls: Range | None
 
     @property
     def name(self) -> str:
@@ -167,7 +169,7 @@ def _standing(
         belief=belief,
         variance_ratio=stated.get("variance_ratio"),
         effective=stated.get("effective_draws"),
-        more_calls=stated.get("more_calls"),
+        more_calls=forecast([stated]),
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from shlex import quote
 
+from ..certify.further import longest
 from ..journal.facts import CertificateFacts
 from ..types import SIDES, TargetId
 from ..way_on import more_calls, raised, rounded_up
@@ -165,12 +166,13 @@ def _narrow(evidence: Evidence, open_: list[Standing], mine: bool) -> Step:
     named = ", ".join(f"{s.name} ({within(s.half_width)})" for s in open_[:OPEN])
     more = f" and {amount(len(open_) - OPEN)} more" if len(open_) > OPEN else ""
     text = f"Still open: {named}{more}."
-    calls = [s.more_calls for s in open_ if s.more_calls is not None]
-    if not calls:
-        return Step(text, "avtt resume DIR" if mine else "Audit(space, model, journal=...)")
-    text += f" The furthest would take about {amount(max(calls))} more calls."
+    found = longest(s.more_calls for s in open_)
+    if found is None:
+        text += " How many more calls that takes cannot be told yet."
+    else:
+        text += f" {'It' if len(open_) == 1 else 'All of them'} would take {found} more calls."
     made = len(evidence.calls) + len(evidence.sources)
-    further = more_calls(evidence.facts, made, calls)
+    further = more_calls(evidence.facts, made, found)
     if not mine:
         total = f"{rounded_up(made + further):.0f}"
         return Step(text, f"Audit(space, model, journal=..., budget={total})")
