@@ -58,7 +58,7 @@ class Folder:
         if "\0" in name:
             return True  # no path at all
         plain = not {"/", os.sep} & set(name) and name not in ("..", "")
-        if plain and not path.is_symlink():
+        if plain and not os.path.islink(path):
             return False  # nearly all are: spares following every part of the path
         real = os.path.realpath(path)
         return os.path.commonpath([self._real, real]) != self._real

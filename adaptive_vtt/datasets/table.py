@@ -1,6 +1,7 @@
 """A dataset from a table of binary labels and, where there are any, images."""
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from pathlib import Path
@@ -300,7 +301,7 @@ def _check_masks(masks: MaskSource, ids: Sequence[str], concepts: Sequence[str])
 def _files_exist(kind: str, sources: Iterable[Any], ids: Sequence[str]) -> None:
     for sample, source in zip(ids, sources, strict=False):
         if isinstance(source, str | Path):
-            if not Path(source).is_file():
+            if not os.path.isfile(source):
                 raise InputError(f"sample {sample!r}: {kind} file {str(source)!r} does not exist")
         elif source is not None:
             return

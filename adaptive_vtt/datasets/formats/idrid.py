@@ -6,6 +6,7 @@
 A mask that is not there means that the lesion is absent.
 """
 
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -69,4 +70,4 @@ def _masks(top: Path, split: str, image: Path) -> dict[str, Path]:
         lesion: folder / name / f"{image.stem}_{short}.tif"
         for lesion, (name, short) in LESIONS.items()
     }
-    return {lesion: path for lesion, path in paths.items() if path.is_file()}
+    return {lesion: path for lesion, path in paths.items() if os.path.isfile(path)}

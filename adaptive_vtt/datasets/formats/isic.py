@@ -6,6 +6,7 @@
 A mask that is zero all over means that the attribute is absent.
 """
 
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -43,7 +44,7 @@ def from_isic(
         for image in image_files(image_folder)
     }
     for mask in (mask for row in table.values() for mask in row):
-        if not mask.is_file():
+        if not os.path.isfile(mask):
             raise InputError(f"mask {str(mask)!r} does not exist; an absent attribute has one, too")
     bad = unreadable([f for image, row in table.items() for f in (image, *row)], broken, str(top))
     table = {image: row for image, row in table.items() if bad.isdisjoint((image, *row))}

@@ -6,6 +6,7 @@ our words and in MedTest's order; see ``datasets.vqa.medvqa_questions``.
 """
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -103,7 +104,7 @@ def _chosen(questions: Sequence[str | int] | None) -> list[str]:
 def _file(images: Folder, name: str, root: Path) -> Path:
     for ending in (".jpg", *ENDINGS, ""):
         path = images.file(f"{name}{ending}", f"{root / 'gt.json'}, ImageID {name!r}")
-        if path.is_file():
+        if os.path.isfile(path):
             return path
     raise InputError(f"sample {name!r}: image file {str(images.path / name)!r}.jpg does not exist")
 
@@ -164,5 +165,5 @@ def _mask(
         named = [Path(str(text)).name for text in (said if isinstance(said, list) else [said])]
         tried = [*named, *(f"{image}{ending}" for ending in ENDINGS)]
         paths = (folder.file(name, f"sample {image!r}, its mask") for name in tried if name)
-        return next((path for path in paths if path.is_file()), None)
+        return next((path for path in paths if os.path.isfile(path)), None)
     return None

@@ -1,5 +1,6 @@
 """What to write in [dataset] where a table of labels, or its images, are other than expected."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def find(folder: Folder, name: str, where: str) -> Path | None:
     """The image file of this name, with or without an ending; None where there is none."""
     for ending in ("", *ENDINGS):
         path = folder.file(f"{name}{ending}", where)
-        if path.is_file():
+        if os.path.isfile(path):
             return path
     return None
 

@@ -8,6 +8,7 @@ of VOC's own evaluations: where a class has no other object, whether it is there
 """
 
 import math
+import os
 import xml.etree.ElementTree as ET
 from functools import partial
 from pathlib import Path
@@ -88,7 +89,7 @@ def _picture(
     where = f"{annotations.path.parent}, image {name!r}"
     path, file = annotations.file(f"{name}.xml", where), images.file(f"{name}.jpg", where)
     tree = _tree(path)
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise InputError(f"{path}: its image file {str(file)!r} does not exist")
     height, width = (int(_number(tree, f"size/{side}", str(path))) for side in ("height", "width"))
     if min(height, width) < 1:
