@@ -17,6 +17,7 @@ from typing import Any
 from ...errors import InputError, one_line, unknown
 from ...types import UNKNOWN, Box
 from ...utils.files import instead
+from ...utils.inside import contents
 from ..boxed import BoxedDataset, Picture, from_pictures, show, within
 from ..scanning import Broken, Folder, choose, natural, unreadable
 from .image_rows import Reading
@@ -46,7 +47,7 @@ def from_voc(
     choose("value of broken", broken, ("refuse", "skip"), "VOC")
     reading = Reading(broken == "skip")
     parts = top / "Annotations", top / "JPEGImages"
-    annotations, images = (Folder(part, allow_outside) for part in parts)
+    annotations, images = (Folder(part, allow_outside, top) for part in parts)
     found = (
         reading.attempt(partial(_picture, annotations, images, name, difficult, reading))
         for name in _listed(top, split)
@@ -115,9 +116,11 @@ class _NoDeclarations(ET.TreeBuilder):
 
 def _tree(path: Path) -> ET.Element:
     try:
-        return ET.fromstring(path.read_bytes(), ET.XMLParser(target=_NoDeclarations()))
+        return ET.fromstring(contents(path), ET.XMLParser(target=_NoDeclarations()))
     except FileNotFoundError:
         raise InputError(f"{path}: the annotation does not exist") from None
+    except InputError:
+        raise
     except (OSError, ValueError, ET.ParseError) as error:
         raise InputError(f"{path}: cannot read it as XML: {one_line(error)}") from None
 
