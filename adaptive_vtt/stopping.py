@@ -1,5 +1,6 @@
 """When an audit ends. Rules combine: ``a | b`` ends at the first, ``a & b`` at the last."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -77,6 +78,8 @@ SURELY_HARD = 100
 """Answers, all of them 0 or 1, after which it is taken for sure that the model gives no others."""
 WIDEST = 0.5
 """Half-width of any rate's interval before any question: 0 to 1."""
+MOST_CONFIDENCE = 1 - 1e-9
+"""Nearer to 1, what may go wrong (1 - confidence) has lost most of its digits."""
 CENTS = 1e-9
 """Tolerance, in units of money, where sums of costs are compared: far below any price, and far
 above what floats lose by rounding."""
@@ -383,5 +386,14 @@ def levels_of(rules: Iterable[StoppingRule]) -> list[tuple[Literal["mean", "max"
 
 
 def _positive(what: str, value: float) -> None:
-    if not value > 0:
-        raise InputError(f"stop: expected a number of {what} above 0, got {value}")
+    if not 0 < value < math.inf:
+        remedy = "; leave the limit out for none" if value > 0 else ""
+        raise InputError(f"stop: expected a number of {what} above 0, got {value}{remedy}")
+
+
+def check_confidence(confidence: float) -> None:
+    """Raises InputError where it is no probability, or too near to 1 to reckon with."""
+    if not 0 < confidence <= MOST_CONFIDENCE:
+        raise InputError(
+            f"confidence: expected a number above 0 and at most 1 - 1e-9, got {confidence!r}"
+        )

@@ -22,7 +22,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_vtt.datasets import from_coco, from_medvqa, from_voc, read_table
+from adaptive_vtt.datasets import (
+    from_coco,
+    from_medvqa,
+    from_table,
+    from_voc,
+    read_table,
+)
 from adaptive_vtt.datasets.formats.npz import NpzArray
 from adaptive_vtt.engine.law import Law
 from adaptive_vtt.errors import AvttError, InputError, JournalError
@@ -35,6 +41,32 @@ from adaptive_vtt.utils.image_codec import png
 from adaptive_vtt.utils.tables import MOST_COLUMNS, check_width, csv_text, inert, original, restored
 
 PICTURE = png(np.zeros((8, 8, 3), np.uint8))
+
+LONG = "a" * 300
+"""A name longer than any file's."""
+
+
+@pytest.mark.parametrize("kind", ["table", "COCO", "VOC", "MEDVQA", "images"])
+def test_a_name_too_long_for_a_file_is_one_sentence(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "labels.csv").write_text(f"id,c\n{LONG},1\n")
+    image = {"id": 1, "file_name": f"{LONG}.jpg", "height": 8, "width": 8}
+    (tmp_path / "coco.json").write_text(
+        json.dumps({"images": [image], "annotations": [], "categories": []})
+    )
+    (tmp_path / "gt.json").write_text(json.dumps([{"ImageID": LONG, "Labels": []}]))
+    for name in ("images", "ImageSets/Main", "Annotations", "JPEGImages"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "ImageSets" / "Main" / "all.txt").write_text(LONG)
+    read: dict[str, Callable[[], Any]] = {
+        "table": lambda: read_table(tmp_path / "labels.csv", tmp_path / "images"),
+        "COCO": lambda: from_coco(tmp_path / "coco.json", tmp_path / "images"),
+        "VOC": lambda: from_voc(tmp_path, split="all"),
+        "MEDVQA": lambda: from_medvqa(tmp_path),
+        "images": lambda: from_table([tmp_path / LONG], [[1]]),
+    }
+    with pytest.raises(InputError, match=r"does not exist|File name too long"):
+        read[kind]()
+
 
 # -- names that lead out of their folder ----------------------------------------------------
 

@@ -17,6 +17,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import VERSION, SQLiteJournal, read_journal
+from adaptive_vtt.journal.locking import holder
 from adaptive_vtt.testing import ScriptedModel
 
 OLD = Path(__file__).parent / "golden" / "journal3.db.gz"
@@ -74,6 +75,51 @@ def test_a_forked_child_does_not_hold_the_lock_of_its_parent(tmp_path: Path) -> 
     finally:
         os.kill(child, 9)
         os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "hard link", "notes", "folder", "pipe"])
+def test_what_no_lock_is_stays_as_it_is(tmp_path: Path, kind: str) -> None:
+    path, other = tmp_path / "journal.db", tmp_path / "precious"
+    lock = tmp_path / "journal.db.lock"
+    other.write_text("" if kind == "hard link" else "my notes")
+    if kind == "link":
+        lock.symlink_to(other)
+    elif kind == "dangling":
+        lock.symlink_to(tmp_path / "nowhere")
+    elif kind == "hard link":
+        lock.hardlink_to(other)
+    elif kind == "notes":
+        lock.write_text("my notes")
+    elif kind == "folder":
+        lock.mkdir()
+    else:
+        os.mkfifo(lock)
+    before = other.read_text()
+    with pytest.raises(JournalError, match=r"journal\.db\.lock: expected a lock of adaptive-vtt"):
+        SQLiteJournal(path)
+    assert holder(path) is None
+    assert other.read_text() == before
+    assert not (tmp_path / "nowhere").exists()
+    if kind == "notes":
+        assert lock.read_text() == "my notes"
+
+
+def test_a_journal_of_two_names_is_written_by_neither_and_by_links_as_one(tmp_path: Path) -> None:
+    path, link, hard = (tmp_path / name for name in ("journal.db", "link.db", "hard.db"))
+    link.symlink_to(path)
+    with closing(SQLiteJournal(path)) as journal:
+        journal.set_facts(a=1)
+        with pytest.raises(JournalError, match="is being written by this process already"):
+            SQLiteJournal(link)
+        hard.hardlink_to(path)
+        with pytest.raises(
+            JournalError, match=r"hard\.db'.* expected a file of one name, got one of 2"
+        ):
+            SQLiteJournal(hard)
+    with closing(SQLiteJournal(hard, read_only=True)) as reader:
+        assert reader.facts() == {"a": 1}
+    hard.unlink()
+    SQLiteJournal(path).close()
 
 
 def test_reading_makes_nothing_and_sees_one_moment_of_a_running_audit(

@@ -11,7 +11,14 @@ from ..journal.facts import BetFacts, CertificateFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
-from ..stopping import Certified, Compared, Decided, StoppingRule, check_half_width
+from ..stopping import (
+    Certified,
+    Compared,
+    Decided,
+    StoppingRule,
+    check_confidence,
+    check_half_width,
+)
 from ..types import CallMode, Guarantee, TargetId
 from .certifier import Certifier
 from .comparison import MOST_AIM, Comparison
@@ -113,10 +120,7 @@ class Certify:
             check_half_width(self.half_width)
         if self.at_most is not None and not 0 < self.at_most < 1:
             raise InputError(f"at_most: expected a number between 0 and 1, got {self.at_most}")
-        if not 0 < self.confidence < 1:
-            raise InputError(
-                f"confidence: expected a number between 0 and 1, got {self.confidence}"
-            )
+        check_confidence(self.confidence)
         if self.guarantee not in ("all", "each"):
             raise unknown("guarantee", str(self.guarantee), ("all", "each"))
         if self.guarantee == "each" and self.weights:

@@ -87,7 +87,7 @@ class Crew:
         }
         with (folder / LOG).open("a", encoding="utf-8") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "adaptive_vtt.cli.fleet_member"],
+                [sys.executable, "-P", "-m", "adaptive_vtt.cli.fleet_member"],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

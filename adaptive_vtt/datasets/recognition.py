@@ -136,12 +136,12 @@ def _left_alone(tables: list[Path]) -> str:
 
 def _are_loose(path: Path | str) -> bool:
     """Whether images lie right in a folder."""
-    return Path(path).is_dir() and bool(image_files(Path(path)))
+    return Path(path).is_dir() and bool(image_files(Path(path), allow_outside=True))
 
 
 def _image_folders(root: Path) -> list[Path]:
     """The folders below ``root`` that hold images."""
-    return sorted(path for path in root.rglob("*") if path.is_dir() and image_files(path))
+    return sorted(path for path in root.rglob("*") if _are_loose(path))
 
 
 # -- tables ----------------------------------------------------------------------------

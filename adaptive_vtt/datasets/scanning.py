@@ -2,17 +2,23 @@
 
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from ..errors import InputError, unknown
 from ..utils.files import instead
 from ..utils.image_files import read_image
+from ..utils.inside import REMEDY, holds, inside
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 """File name endings of images, in the order in which a name without one is tried."""
+
+_NO_NAMES = ("", ".", "..")
+"""Last parts of names that lead to a folder."""
 
 Broken = Literal["refuse", "skip"]
 """A file that cannot be decoded: an error when it is met, or left out (and listed) at load."""
@@ -21,47 +27,110 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def image_files(folder: Path) -> list[Path]:
-    """The image files right in ``folder``, 2 before 10; raises InputError where it is none."""
-    if not folder.is_dir():
-        raise InputError(f"{str(folder)!r} is no folder of images{instead(folder)}")
-    found = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
-    return sorted((path for path in found if _is_shown(path)), key=natural)
+def image_files(folder: Path, *, allow_outside: bool = False) -> list[Path]:
+    """The image files right in ``folder``; see ``Folder.images``."""
+    return Folder(folder, allow_outside).images()
 
 
 class Folder:
-    """A folder that a file of the user's names files in; see ``file``.
+    """A folder that files are taken from, by names of the user's or as they lie there.
 
-    ``allow_outside``: those names may lead out of it, by "..", from the root, or by links.
+    ``allow_outside``: they may lie out of it, by "..", from the root, or by links.
+    ``top``: the folder of the data, where that is above it: links, but no names, may lead to all
+    of it. Its folders are listed once, when they are needed.
     """
 
-    def __init__(self, path: Path, allow_outside: bool) -> None:
+    def __init__(self, path: Path, allow_outside: bool, top: Path | None = None) -> None:
         self.path = path
         self._allow_outside = allow_outside
-        self._real = os.path.realpath(path)
+        self._real = os.path.realpath(path if top is None else top)
+        self._below = top is not None
+        self._listings: dict[str, _Listing] = {}
 
     def file(self, name: str, where: str) -> Path:
         """The path of the file called ``name``, whether there is one or not.
 
         ``where``: what names it, e.g. "labels.csv, row 3", for the InputError that is raised
-        where it is outside.
+        where it is outside; it is looked for again when the file is opened.
         """
-        path = self.path / name
-        if not self._allow_outside and self._is_outside(path, name):
+        if self._allow_outside:
+            return self.path / name
+        if self._is_outside(name):
             raise InputError(
                 f"{where}: expected a file inside {str(self.path)!r}, got {name!r}, which is "
-                "outside; allow_outside = true in [dataset] (in Python allow_outside=True) lets it"
+                f"outside; {REMEDY}"
             )
-        return path
+        return inside(self.path / name, self._real)
 
-    def _is_outside(self, path: Path, name: str) -> bool:
+    def find(self, names: Iterable[str], where: str) -> Path | None:
+        """The first of these files that is there; InputError where one is outside."""
+        for name in names:
+            parent, last = os.path.split(name)
+            known = "\0" not in name and last not in _NO_NAMES
+            if known and (listing := self._listing(parent)).inside and not listing.may_have(last):
+                continue
+            path = self.file(name, where)
+            if os.path.isfile(path):
+                return path
+        return None
+
+    def images(self, below: str = "") -> list[Path]:
+        """The image files right in it, or in a folder of it, 2 before 10.
+
+        Raises InputError where there is no such folder, and where one of them is outside.
+        """
+        folder = self.path / below
+        if not folder.is_dir():
+            raise InputError(f"{str(folder)!r} is no folder of images{instead(folder)}")
+        found = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
+        shown = sorted((path for path in found if _is_shown(path)), key=natural)
+        return [self.file(os.path.join(below, path.name), str(folder)) for path in shown]
+
+    def _is_outside(self, name: str) -> bool:
         if "\0" in name:
             return True  # no path at all
-        plain = not {"/", os.sep} & set(name) and name not in ("..", "")
-        if plain and not path.is_symlink():
-            return False  # nearly all are: spares following every part of the path
-        real = os.path.realpath(path)
-        return os.path.commonpath([self._real, real]) != self._real
+        parent, last = os.path.split(name)
+        if last not in _NO_NAMES:
+            listing = self._listing(parent)
+            if not listing.inside or not listing.may_be_link(last):
+                return not listing.inside  # nearly all: spares following every part of the path
+        return not holds(self._real, os.path.realpath(self.path / name))
+
+    def _listing(self, parent: str) -> "_Listing":
+        if parent not in self._listings:
+            folder = os.path.join(self.path, parent)
+            named = holds(os.path.abspath(self.path), os.path.abspath(folder)) or not self._below
+            safe = self._allow_outside or (named and holds(self._real, os.path.realpath(folder)))
+            self._listings[parent] = _Listing(folder, safe)
+        return self._listings[parent]
+
+
+class _Listing:
+    """What a folder holds; ``inside``: whether it is where it may be, else it is not looked at.
+
+    Names count as the same whatever their case, which some file systems do not tell apart.
+    """
+
+    def __init__(self, folder: str, inside: bool) -> None:
+        self.inside = inside
+        self._names: set[str] = set()
+        self._links: set[str] = set()
+        with suppress(OSError):
+            for entry in os.scandir(folder) if inside else ():
+                name = _folded(entry.name)
+                self._names.add(name)
+                if entry.is_symlink():
+                    self._links.add(name)
+
+    def may_have(self, name: str) -> bool:
+        return _folded(name) in self._names
+
+    def may_be_link(self, name: str) -> bool:
+        return _folded(name) in self._links
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def natural(path: Path) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """A dataset from a table of binary labels and, where there are any, images."""
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ import pandas as pd
 from ..errors import InputError, unknown
 from ..types import UNKNOWN, Ask, Floats, Image, Indices, Mask, Sample, Truths
 from ..utils.image_files import as_image, as_mask, pixels_declared, read_image, read_mask
+from ..utils.inside import as_path
 from .held_truths import HeldTruths
 from .labels import Labels, as_labels
 from .scanning import image_files
@@ -127,7 +129,7 @@ class TableDataset(HeldTruths):
             return self._images.pixels(index)
         source = self._images[index]
         if isinstance(source, str | Path):
-            return pixels_declared(Path(source))
+            return pixels_declared(as_path(source))
         return float(np.prod(source.shape[:2])) if isinstance(source, np.ndarray) else np.nan
 
     def _image(self, index: int) -> Image | None:
@@ -137,7 +139,7 @@ class TableDataset(HeldTruths):
         where = f"sample {self._ids[index]!r}"
         if isinstance(source, str | Path):
             try:
-                return read_image(Path(source), where)
+                return read_image(as_path(source), where)
             except InputError as error:
                 raise InputError(f"{error}; {LEAVE_OUT}") from None
         return as_image(source, where)
@@ -169,7 +171,7 @@ class LazyMasks(Mapping[str, Mask]):
     def _decode(self, source: Any, concept: str) -> Mask:
         where = f"{self._where}, mask of {concept!r}"
         if isinstance(source, str | Path):
-            mask = read_mask(Path(source), where)
+            mask = read_mask(as_path(source), where)
         else:
             mask = as_mask(source, where)
         if self._shape is not None:
@@ -300,7 +302,7 @@ def _check_masks(masks: MaskSource, ids: Sequence[str], concepts: Sequence[str])
 def _files_exist(kind: str, sources: Iterable[Any], ids: Sequence[str]) -> None:
     for sample, source in zip(ids, sources, strict=False):
         if isinstance(source, str | Path):
-            if not Path(source).is_file():
+            if not os.path.isfile(source):
                 raise InputError(f"sample {sample!r}: {kind} file {str(source)!r} does not exist")
         elif source is not None:
             return

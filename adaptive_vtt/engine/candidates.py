@@ -39,6 +39,8 @@ class Pool:
         self.answers = answers
         self.remaining: npt.NDArray[np.int64] = space.cell_counts.copy()
         self._seen: set[int] = set()  # calls; of a space held as arrays, questions
+        self._order: list[int] = []  # the same, in the order in which they were seen
+        self._rests: dict[int | None, _Rest] = {}  # what is left, by stratum; None: of all
         self._left = int(space.size)
         self._every: Indices | None = None
         self._listed: _Listed | None = None
@@ -112,6 +114,7 @@ class Pool:
         truth = self.space.dataset.truth(sample, concept)
         for cell in zip(concept.tolist(), truth.tolist(), strict=True):
             self.remaining[cell] -= 1
+        self._order += [number for number in dict.fromkeys(known) if number not in self._seen]
         self._seen.update(known)
         self._left -= len(numbers)
         if self._listed:
@@ -144,8 +147,7 @@ class Pool:
                 self.limit,
             )
             return columns(self.space, chosen)
-        rest = strata.nth(place, np.arange(size))
-        rest = rest[~np.isin(rest, np.fromiter(self._seen, np.int64, len(self._seen)))]
+        rest = self._rest(place, lambda: strata.nth(place, np.arange(size)))
         if len(rest) > self.limit:
             rest = rest[np.sort(rng.choice(len(rest), self.limit, replace=False))]
         return columns(self.space, rest)
@@ -155,11 +157,17 @@ class Pool:
         unseen = everything - len(self._seen)
         if unseen > most and 2 * unseen >= everything:
             return _fresh(lambda: self._any(rng, most), self._seen, most)
-        seen = np.fromiter(self._seen, np.int64, len(self._seen))
-        rest = np.setdiff1d(self._all(), seen, assume_unique=True)
+        rest = self._rest(None, self._all)
         if len(rest) > most:
             rest = rest[np.sort(rng.choice(len(rest), most, replace=False))]
         return rest
+
+    def _rest(self, place: int | None, everything: Callable[[], Indices]) -> Indices:
+        """What is unseen of ``everything``, in its order; it is made once, and then kept short."""
+        rest = self._rests.get(place)
+        if rest is None:
+            rest = self._rests[place] = _Rest(everything())
+        return rest.without(self._order)
 
     def _any(self, rng: np.random.Generator, count: int) -> Indices:
         """Uniform questions, or images with anything to ask about; at most ``count``."""
@@ -189,6 +197,21 @@ def _fresh(draws: Callable[[], Indices], seen: set[int], most: int) -> Indices:
             if number not in seen and len(chosen) < most:
                 chosen[number] = None
     return np.fromiter(chosen, np.int64, len(chosen))
+
+
+class _Rest:
+    """What is left of numbers of which ever more are seen: only new ones are looked for in it."""
+
+    def __init__(self, numbers: Indices) -> None:
+        self._numbers, self._known = numbers, 0
+
+    def without(self, order: list[int]) -> Indices:
+        """The numbers without those of ``order``, which only ever grows."""
+        if self._known < len(order):
+            seen = np.array(order[self._known :], np.int64)
+            self._numbers = self._numbers[~np.isin(self._numbers, seen)]
+            self._known = len(order)
+        return self._numbers
 
 
 class _Listed:

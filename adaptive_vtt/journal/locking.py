@@ -1,10 +1,15 @@
 """One writer at a time: a lock of the operating system, on a file beside the journal.
 
 It goes with the process that holds it, however that ends. The file stays, and is no sign of
-anything; while the lock is held it tells the process's number.
+anything; while the lock is held it tells the process's number. Nothing else is ever written over:
+links, folders, and files with any other content are refused.
+
+A journal is locked by its real path, and has one name: SQLite keeps what a writer was about to
+commit beside the name it wrote by, where writers by another hard link would not find it.
 """
 
 import os
+import stat
 import sys
 import time
 from contextlib import suppress
@@ -46,6 +51,8 @@ else:
 
     HELD = (BlockingIOError,)
 
+DIGITS = 20
+"""How many digits a process's number has at most."""
 TRIES, PAUSE = 10, 0.02
 """How often a writer tries, and seconds in between: somebody may just be looking whether the lock
 is held."""
@@ -57,21 +64,56 @@ def holder(journal: Path) -> int | None:
     Writes nothing and waits for nothing; a writer that begins at this moment tries again.
     """
     try:
-        file = os.open(_beside(journal), os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
-    except OSError:
+        file = _open(_beside(journal), os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+    except (OSError, JournalError):
         return None
     try:
         _look(file)
     except HELD:
-        number = os.read(file, 20).decode("ascii", "replace").strip()
-        return int(number) if number.isascii() and number.isdigit() else 0
+        return int(_number(file) or 0)
     finally:
         os.close(file)
     return None
 
 
 def _beside(journal: Path) -> Path:
-    return journal.with_name(f"{journal.name}.lock")
+    real = Path(os.path.realpath(journal))
+    return real.with_name(f"{real.name}.lock")
+
+
+def _open(path: Path, flags: int) -> int:
+    """Raises JournalError for what no lock made here is; nothing is written, nothing waited for."""
+    for safe in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"):
+        flags |= getattr(os, safe, 0)
+    try:
+        if path.is_symlink():  # where the system knows no O_NOFOLLOW
+            raise _foreign(path)
+        file = os.open(path, flags, 0o644)
+    except OSError:
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise _foreign(path) from None
+        raise
+    found = os.fstat(file)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1 and _number(file) is not None:
+        return file
+    os.close(file)
+    raise _foreign(path)
+
+
+def _number(file: int) -> str | None:
+    """What a lock's file tells: a process's number, or nothing; None where it is no such file."""
+    os.lseek(file, 0, os.SEEK_SET)
+    text = os.read(file, DIGITS + 1)
+    if len(text) > DIGITS or text.strip(b"0123456789"):
+        return None
+    return text.decode("ascii")
+
+
+def _foreign(path: Path) -> JournalError:
+    return JournalError(
+        f"{path}: expected a lock of adaptive-vtt, a file of its own with nothing but a process's "
+        "number, and found something else, which stays as it is: move it away"
+    )
 
 
 class Lock:
@@ -82,12 +124,13 @@ class Lock:
 
     def __init__(self, journal: Path) -> None:
         path = _beside(journal)
+        refuse_other_names(journal)
         self._owner = os.getpid()
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+        self._file = _open(path, os.O_RDWR | os.O_CREAT)
         try:
             _take_patiently(self._file)
         except HELD:
-            holder = os.read(self._file, 20).decode("ascii", "replace").strip()
+            holder = _number(self._file) or ""
             self.release()
             raise JournalError(_held(journal, holder)) from None
         except OSError as error:
@@ -115,6 +158,19 @@ class Lock:
     def __del__(self) -> None:
         if hasattr(self, "_file"):
             self.release()
+
+
+def refuse_other_names(journal: Path) -> None:
+    """Raises JournalError where the journal has several hard links."""
+    with suppress(FileNotFoundError):
+        found = os.stat(journal)
+        names = found.st_nlink
+        if stat.S_ISREG(found.st_mode) and names > 1:
+            raise JournalError(
+                f"journal {str(journal)!r}: expected a file of one name, got one of {names} (hard "
+                "links), by which two could write it at once: go on with a copy ('cp'), or delete "
+                "the other names"
+            )
 
 
 def _take_patiently(file: int) -> None:

@@ -12,7 +12,7 @@ from ..errors import JournalError, one_line
 from .answer_json import parsed
 from .chain import Chain, Link, Row
 from .files import connect_to_read, identity, save_beside
-from .locking import Lock
+from .locking import Lock, refuse_other_names
 from .migrations import VERSION_3, VERSION_4, add_unconfirmed, migrate
 from .rows import AnswerRow, CallRow, DrawRow, FactRow, JudgingRow, MoveRow, SourceRow, Tally
 from .schema import FIGURES, JUDGING, SCHEMA, VERSION, statements
@@ -62,6 +62,7 @@ class SQLiteJournal:
         try:
             if not read_only:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
+                refuse_other_names(self.path)
             self._db = (
                 connect_to_read(self.path)
                 if read_only

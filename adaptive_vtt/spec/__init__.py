@@ -10,6 +10,7 @@ from ..errors import InputError, one_line
 from ..journal.files import JOURNAL
 from ..stopping import check_half_width
 from ..utils.files import near_file
+from ..utils.toml import toml_of
 from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec
 from .datasets import DatasetSpec
 from .detectors import DetectorSpec
@@ -93,7 +94,7 @@ DEMO = Spec.model_validate(
 def read_spec(path: Path) -> Spec:
     """The spec at ``path``; raises InputError naming file and field."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = toml_of(path.read_text(encoding="utf-8"))
     except OSError as error:
         why = f"cannot be read: {error.strerror or error}"
         if path.is_dir():

@@ -4,7 +4,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..stopping import AllOf, FirstOf, MaxQuestions, StoppingRule, UncertaintyBelow, WallClock
+from ..stopping import (
+    MOST_CONFIDENCE,
+    AllOf,
+    FirstOf,
+    MaxQuestions,
+    StoppingRule,
+    UncertaintyBelow,
+    WallClock,
+)
 from .section import Section
 
 
@@ -233,7 +241,10 @@ class CertifySpec(Section):
         None, description="stop when every target is surely above, or at most, this", gt=0, lt=1
     )
     confidence: float = Field(
-        0.95, description="probability that what is certified holds at all times", gt=0, lt=1
+        0.95,
+        description="probability that what is certified holds at all times",
+        gt=0,
+        le=MOST_CONFIDENCE,
     )
     guarantee: Literal["all", "each"] = Field(
         "all",

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from ..datasets import Dataset
 from ..errors import InputError, one_line
+from ..utils.toml import toml_of
 from .datasets import DatasetSpec
 from .section import Section
 from .sentences import sentence
@@ -22,7 +23,7 @@ def read_dataset(path: Path) -> Dataset:
     Raises InputError naming file and field.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = toml_of(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

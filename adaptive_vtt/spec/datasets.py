@@ -36,6 +36,12 @@ class _Broken(Section):
     )
 
 
+class _Scanned(_Folder, _Broken):
+    """A folder whose files are taken as they lie there."""
+
+    allow_outside: bool | None = Field(None, description=_OUTSIDE)
+
+
 class _Labelled(_Broken):
     """A file of labels and, elsewhere, images."""
 
@@ -98,7 +104,7 @@ class MedMnistData(_Folder):
     )
 
 
-class MaskData(_Folder, _Broken):
+class MaskData(_Scanned):
     """Folders of images and masks."""
 
     kind: Literal["masks"] = "masks"
@@ -112,7 +118,7 @@ class MaskData(_Folder, _Broken):
     )
 
 
-class ClassData(_Folder, _Broken):
+class ClassData(_Scanned):
     """A folder of images per class."""
 
     kind: Literal["classes"] = "classes"
@@ -121,7 +127,7 @@ class ClassData(_Folder, _Broken):
     )
 
 
-class IsicData(_Folder, _Broken):
+class IsicData(_Scanned):
     """ISIC 2018 task 2."""
 
     kind: Literal["isic"] = "isic"
@@ -129,7 +135,7 @@ class IsicData(_Folder, _Broken):
     masks: str | None = Field(None, description=f"folder of masks {_PATH}")
 
 
-class IdridData(_Folder, _Broken):
+class IdridData(_Scanned):
     """IDRiD segmentation."""
 
     kind: Literal["idrid"] = "idrid"
@@ -233,7 +239,7 @@ class HuggingFaceData(_Folder):
     metadata: list[str] | None = Field(None, description="columns that describe samples")
 
 
-class ImagesData(_Folder, _Broken):
+class ImagesData(_Scanned):
     """A folder of images, where no label is needed."""
 
     kind: Literal["images"] = "images"

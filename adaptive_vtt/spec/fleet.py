@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from ..errors import InputError, one_line
 from ..utils.files import near_file
+from ..utils.toml import toml_of
 from . import Spec, parse_spec, read_spec
 from .section import Section
 from .sentences import sentence
@@ -40,7 +41,7 @@ class FleetSpec(Section):
         description="with guarantee all: the probability that all intervals of all members hold "
         "at all times (default: 0.95)",
         gt=0,
-        lt=1,
+        le=1 - 1e-6,  # each member has a part of the rest
     )
 
 
@@ -127,7 +128,7 @@ def _check_caps(shared: FleetSpec, path: Path) -> None:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return toml_of(path.read_text(encoding="utf-8"))
     except OSError:
         why = "expected a FLEET.toml, got a folder" if path.is_dir() else "no such file"
         hint = near_file(path) or f"; {_SHAPE}"
@@ -169,7 +170,7 @@ def _member(row: Any, where: str, folder: Path) -> FleetMember:
     if not path.is_file():
         raise InputError(f"{where}: spec: {path}: no such file{near_file(path) or ''}")
     read_spec(path)  # says what is wrong there under its own name
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    table = toml_of(path.read_text(encoding="utf-8"))
     for section, fields in given.set.items():
         table[section] = {**table.get(section, {}), **fields}
     name = given.name or (path.stem if path.stem.upper() != "SPEC" else path.parent.resolve().name)

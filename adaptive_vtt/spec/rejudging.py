@@ -14,6 +14,7 @@ from ..oracles import REGISTRY
 from ..rejudging import rejudge
 from ..results import Result
 from ..utils.loading import file_of, is_target
+from ..utils.toml import toml_of
 from . import Spec, parse_spec
 from .building import build_space
 from .resuming import check_program, notes_of, spec_of
@@ -70,6 +71,6 @@ def _option(text: str) -> tuple[str, Any]:
     if not (equals and name.strip() and value.strip()):
         raise InputError(f"--option: expected NAME=VALUE, such as threshold=0.7, got {text!r}")
     try:
-        return name.strip(), tomllib.loads(f"value = {value}")["value"]
+        return name.strip(), toml_of(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:  # a word may stand without quotes
         return name.strip(), value.strip()

@@ -15,7 +15,7 @@ PLUG_IN = "plug-in"
 class Section(BaseModel):
     """Fields are checked strictly; one that is not known is an error."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod

@@ -93,7 +93,8 @@ def _remedy(wrong: Any) -> str:
         return "; write it without quotes" if _is_plain(got) else ""
     if kind == "string_type" and isinstance(got, int | float):
         return f'; write "{got}"'
-    if kind == "less_than" and wrong["ctx"]["lt"] == 1 and 1 < got <= PERCENT:
+    bound = wrong["ctx"].get("lt", wrong["ctx"].get("le")) if "less_than" in kind else 0
+    if round(bound, 5) == 1 and 1 < got <= PERCENT:
         return f"; it is a share: write {got / PERCENT:g} for {got:g} %"
     if kind == "too_short" and not got:
         return "; leave the field out for its default"

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..types import Image, Mask
 from .image_headers import declared_size, is_tiff, orientation, tiff_has_alpha
+from .inside import contents, opened
 
 MAX_PIXELS = 100_000_000
 """Images above this many pixels are refused before they are decoded."""
@@ -118,7 +119,7 @@ def pixels_declared(path: Path) -> float:
     """Pixels of the image at ``path`` as its first ``HEADER`` bytes declare them; NaN where they do
     not, or cannot be read."""
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             size = declared_size(file.read(HEADER))
     except OSError:
         return np.nan
@@ -127,7 +128,7 @@ def pixels_declared(path: Path) -> float:
 
 def _read(path: Path, where: str) -> bytes:
     try:
-        return path.read_bytes()
+        return contents(path)
     except OSError as error:
         raise InputError(
             f"{where}: cannot read image {str(path)!r}: {error.strerror or error}"

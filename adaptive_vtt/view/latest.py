@@ -16,6 +16,8 @@ class OfJournal(Protocol):
     def head(self) -> str: ...
 
 
+AGAIN = 10.0
+"""Seconds after which what failed is tried again, if somebody still asks."""
 Made = TypeVar("Made", bound=OfJournal)
 
 
@@ -23,7 +25,7 @@ class Latest(Generic[Made]):
     """Made when somebody asks and the journal has grown; between two, at least as long as it took.
 
     ``value`` is the last that could be made, or None; ``failure`` says why the last try failed,
-    else "". ``busy``: whether one is under way.
+    else "", and there is another after ``AGAIN``. ``busy``: whether one is under way.
     """
 
     def __init__(self, make: Callable[[], Made], pool: Executor) -> None:
@@ -42,13 +44,14 @@ class Latest(Generic[Made]):
                 self._pool.submit(self._renew, head)
 
     def _renew(self, head: str) -> None:
-        began = time.monotonic()
+        began, least = time.monotonic(), 0.0
         try:
             self.value, self.failure = self._make(), ""
             head = self.value.head
         except AvttError as error:
-            self.failure = one_line(error)
+            self.failure, head, least = one_line(error), "", AGAIN
         finally:
             with self._lock:
                 now = time.monotonic()
-                self._head, self._rest_until, self.busy = head, 2 * now - began, False
+                self._head, self.busy = head, False
+                self._rest_until = now + max(least, now - began)

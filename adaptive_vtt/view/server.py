@@ -1,7 +1,10 @@
 """HTTP on loopback, by the standard library: six addresses that are read by one person."""
 
+import socket
 import threading
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +15,11 @@ from ..utils.loopback import ADDRESS, is_loopback
 from .pages import trouble
 from .site import Reply, Site
 from .watching import Watch
+
+MOST = 64
+"""Connections at a time: several browsers have a few each."""
+HEAD_SECONDS = 15.0
+"""From a connection, or its last answer, until the head of a request must be there."""
 
 
 class View:
@@ -67,11 +75,59 @@ class View:
 
 
 class _Server(ThreadingHTTPServer):
+    """A thread per connection, of which there are ``MOST``: the next one takes the place of that
+    which has been waited for longest."""
+
     daemon_threads = True
+    request_queue_size = MOST
 
     def __init__(self, port: int, site: Site) -> None:
         self.site = site
+        self._waiting: dict[Any, float] = {}  # since when each connection's next head is awaited
+        self._answering: dict[Any, float] = {}
+        self._lock = threading.Lock()
         super().__init__((ADDRESS, port), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            if len(self._waiting) + len(self._answering) >= MOST:
+                self._hang_up(next(iter(self._waiting or self._answering)))
+            self._waiting[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._forget(request)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Twice a second: hangs up where the head of a request is not there in time."""
+        with self._lock:
+            late = time.monotonic() - HEAD_SECONDS
+            for request in [each for each, since in self._waiting.items() if since < late]:
+                self._hang_up(request)
+
+    @contextmanager
+    def answering(self, request: Any) -> Iterator[None]:
+        """While a head that came is answered, which takes as long as it takes."""
+        self._move(request, self._waiting, self._answering)
+        yield
+        self._move(request, self._answering, self._waiting)
+
+    def _move(self, request: Any, here: dict[Any, float], there: dict[Any, float]) -> None:
+        with self._lock:
+            if here.pop(request, None) is not None:  # else it was hung up meanwhile
+                there[request] = time.monotonic()
+
+    def _forget(self, request: Any) -> None:
+        self._waiting.pop(request, None)
+        self._answering.pop(request, None)
+
+    def _hang_up(self, request: Any) -> None:
+        """Its thread sees the end of it, and ends."""
+        self._forget(request)
+        with suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: Any) -> None:
         """A browser that hangs up is no news."""
@@ -83,6 +139,10 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
+        with self.server.answering(self.connection):
+            self._answer()
+
+    def _answer(self) -> None:
         host = self.headers.get("Host", "")
         if not is_loopback(host):
             sentence = f"Expected the Host localhost or 127.0.0.1, got {host[:60]!r}."

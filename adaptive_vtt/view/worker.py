@@ -7,8 +7,8 @@ with that.
 import os
 import signal
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -17,6 +17,10 @@ from typing import Any, TypeVar
 from ..errors import AvttError, one_line
 
 Done = TypeVar("Done")
+SAFE = "PYTHONSAFEPATH"
+"""The variable that does what python -P does."""
+SETTLING = 0.5
+"""Seconds in which a process whose pipe is closed ends by itself, so that it has an exit code."""
 
 
 class Worker:
@@ -40,8 +44,11 @@ class Worker:
             done, told = pipe.recv()
         except (EOFError, OSError):
             with self._lock:
-                self._end()
-            raise AvttError("the process that builds pages ended before it was done") from None
+                code = self._end()
+            raise AvttError(
+                f"the process that builds pages ended before it was done (exit code {code}); the "
+                "terminal of 'avtt view' says why, and the page tries again"
+            ) from None
         if told is not None:
             raise AvttError(told)
         return done
@@ -50,7 +57,7 @@ class Worker:
         """Ends the process for good, whatever it does. A second call does nothing."""
         with self._lock:
             self._closed = True
-            self._end()
+            self._end(0.0)
 
     def _running(self) -> Connection:
         with self._lock:
@@ -60,15 +67,38 @@ class Worker:
                 context = get_context("spawn")  # a fork would share locks and threads of a server
                 self._pipe, theirs = context.Pipe()
                 self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-                self._process.start()
+                with _standard_modules_first():
+                    self._process.start()
                 theirs.close()
             return self._pipe
 
-    def _end(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
+    def _end(self, patience: float = SETTLING) -> int | None:
+        """Ends the process, and gives the exit code of one that had ended by itself."""
+        process, code = self._process, None
+        if process is not None:
+            process.join(patience)
+            code = process.exitcode
+            process.kill()
+            process.join()
         self._process = self._pipe = None  # the pipe closes once nobody waits for its answer
+        return code
+
+
+@contextmanager
+def _standard_modules_first() -> Iterator[None]:
+    """Processes that are begun here take no ``re.py`` of the folder they are begun in for Python's.
+
+    They are started by "python -c", which looks there first unless it is told not to.
+    """
+    before = os.environ.get(SAFE)
+    os.environ[SAFE] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE]
+        else:
+            os.environ[SAFE] = before
 
 
 def _serve(pipe: Connection) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError
-from ..scanning import Broken, choose, image_files, natural, unreadable
+from ..scanning import Broken, Folder, choose, natural, unreadable
 from ..table import TableDataset, from_table
 from .medmnist import Classes, one_per_class
 
@@ -20,7 +20,11 @@ SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing"}
 
 
 def from_class_folders(
-    root: Path | str, *, classes: Classes = "all", broken: Broken = "refuse"
+    root: Path | str,
+    *,
+    classes: Classes = "all",
+    broken: Broken = "refuse",
+    allow_outside: bool = False,
 ) -> TableDataset:
     """A dataset of all images under ``root``: the folder that holds an image is its class.
 
@@ -35,11 +39,12 @@ def from_class_folders(
     image-labels.csv, are left alone: the folders say the same.
     ``broken``: "refuse" raises InputError when an image that cannot be decoded is met, "skip"
     decodes all now and lists those left out as ``skipped``.
+    ``allow_outside``: links, of files and of folders, may lead out of ``root``.
     """
     choose("value of classes", classes, ("all", "own"), "class folders")
     given = Path(root)
     top = given / HYPER_KVASIR if (given / HYPER_KVASIR).is_dir() else given
-    files = _files(top)
+    files = _files(top, Folder(top, allow_outside))
     left_out = unreadable(files, broken, str(given))
     kept = [file for file in files if file not in left_out]
     if not kept:
@@ -58,10 +63,10 @@ def from_class_folders(
     )
 
 
-def _files(top: Path) -> list[Path]:
-    loose = image_files(top)
+def _files(top: Path, data: Folder) -> list[Path]:
+    loose = data.images()
     folders = sorted((path for path in top.rglob("*") if path.is_dir()), key=natural)
-    found = [file for folder in folders for file in image_files(folder)]
+    found = [file for folder in folders for file in data.images(str(folder.relative_to(top)))]
     if loose and found:
         raise InputError(
             f"{str(loose[0])!r}: expected every image in the folder of its class, found one "

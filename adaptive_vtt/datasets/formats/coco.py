@@ -8,6 +8,7 @@ height), ``categories`` (id, name) and ``annotations`` (id, image_id, category_i
 """
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -141,7 +142,7 @@ def _picture(entry: dict[str, Any], key: int | str, path: Path, folder: Folder) 
     height, width = (_field(entry, side, (int,), where) for side in ("height", "width"))
     if min(height, width) < 1:
         raise InputError(f"{where}: expected height and width of 1 or more, got {height}, {width}")
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise InputError(f"{where}: its file_name {str(file)!r} does not exist")
     return Picture(str(key), file, height, width)
 

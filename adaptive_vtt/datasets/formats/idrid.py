@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from ...errors import InputError
-from ..scanning import Broken, choose, image_files, unreadable
+from ..scanning import Broken, Folder, choose, unreadable
 from ..table import TableDataset, from_table
 
 LESIONS = {
@@ -21,11 +21,16 @@ LESIONS = {
     "soft exudates": ("4. Soft Exudates", "SE"),
     "optic disc": ("5. Optic Disc", "OD"),
 }
+IMAGES, MASKS = "1. Original Images", "2. All Segmentation Groundtruths"
 SETS = {"train": "a. Training Set", "test": "b. Testing Set"}
 
 
 def from_idrid(
-    root: Path | str, *, split: str | None = None, broken: Broken = "refuse"
+    root: Path | str,
+    *,
+    split: str | None = None,
+    broken: Broken = "refuse",
+    allow_outside: bool = False,
 ) -> TableDataset:
     """Four lesions and the optic disc as concepts, with masks where present.
 
@@ -33,6 +38,7 @@ def from_idrid(
     (27), or None for both; it is also the metadata. Mask sizes are compared when a mask is
     used. ``broken``: a file that cannot be decoded raises InputError when it is met ("refuse"),
     or its image is left out now ("skip", named in ``skipped``).
+    ``allow_outside``: links may lead out of ``root``.
     Raises InputError for folders that are not there, and for a set without any mask.
     """
     if split is not None:
@@ -40,8 +46,9 @@ def from_idrid(
     top = Path(root)
     top = top / "A. Segmentation" if (top / "A. Segmentation").is_dir() else top
     splits = [split] if split is not None else list(SETS)
-    rows = [(name, image) for name in splits for image in _images(top, name)]
-    table = {image: _masks(top, name, image) for name, image in rows}
+    data = Folder(top, allow_outside)
+    rows = [(name, image) for name in splits for image in data.images(f"{IMAGES}/{SETS[name]}")]
+    table = {image: _masks(data, name, image) for name, image in rows}
     files = [f for image, masks in table.items() for f in (image, *masks.values())]
     bad = unreadable(files, broken, str(top))
     kept = [(n, i) for n, i in rows if bad.isdisjoint((i, *table[i].values()))]
@@ -59,14 +66,9 @@ def from_idrid(
     )
 
 
-def _images(top: Path, split: str) -> list[Path]:
-    return image_files(top / "1. Original Images" / SETS[split])
-
-
-def _masks(top: Path, split: str, image: Path) -> dict[str, Path]:
-    folder = top / "2. All Segmentation Groundtruths" / SETS[split]
+def _masks(data: Folder, split: str, image: Path) -> dict[str, Path]:
     paths = {
-        lesion: folder / name / f"{image.stem}_{short}.tif"
+        lesion: data.find([f"{MASKS}/{SETS[split]}/{name}/{image.stem}_{short}.tif"], str(image))
         for lesion, (name, short) in LESIONS.items()
     }
-    return {lesion: path for lesion, path in paths.items() if path.is_file()}
+    return {lesion: path for lesion, path in paths.items() if path is not None}

@@ -15,18 +15,23 @@ NOTHING = "image"
 
 
 def from_images(
-    root: Path | str, *, concepts: Sequence[str] | None = None, broken: Broken = "refuse"
+    root: Path | str,
+    *,
+    concepts: Sequence[str] | None = None,
+    broken: Broken = "refuse",
+    allow_outside: bool = False,
 ) -> TableDataset:
     """A dataset of the images right in ``root``, named by their files.
 
     It can be asked about where an oracle needs no truth: in captions, or for consistency.
     ``concepts``: what the model answers about each image (default: one, "image").
     ``broken``: "refuse" raises InputError when an image that cannot be decoded is met, "skip"
-    decodes all now and lists those left out as ``skipped``. Raises InputError for a folder
+    decodes all now and lists those left out as ``skipped``.
+    ``allow_outside``: links may lead out of the folder. Raises InputError for a folder
     that is none, or holds no image.
     """
     folder = Path(root)
-    files = image_files(folder)
+    files = image_files(folder, allow_outside=allow_outside)
     left_out = unreadable(files, broken, str(folder))
     kept = [file for file in files if file not in left_out]
     if not kept:

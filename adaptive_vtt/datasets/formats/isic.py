@@ -6,6 +6,7 @@
 A mask that is zero all over means that the attribute is absent.
 """
 
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +14,7 @@ import pandas as pd
 from ...errors import InputError
 from ...utils.files import instead
 from ...utils.image_files import read_mask
-from ..scanning import Broken, each, image_files, unreadable
+from ..scanning import Broken, Folder, each, unreadable
 from ..table import TableDataset, from_table
 
 ATTRIBUTES = ("pigment_network", "negative_network", "streaks", "milia_like_cyst", "globules")
@@ -25,6 +26,7 @@ def from_isic(
     images: Path | str | None = None,
     masks: Path | str | None = None,
     broken: Broken = "refuse",
+    allow_outside: bool = False,
 ) -> TableDataset:
     """The five attributes as concepts ("pigment network", ...), with masks where present.
 
@@ -33,17 +35,24 @@ def from_isic(
     40 ms each at 6 million pixels, divided by the number of cores. Sizes are compared when a
     mask is used. ``broken``: a file that cannot be decoded raises InputError when it is met
     ("refuse"), or its image is left out now ("skip", named in ``skipped``).
+    ``allow_outside``: links may lead out of these folders.
     Raises InputError for folders that are not found or not unique, and for masks that miss.
     """
     top = Path(root)
     image_folder = _folder(top, images, "*_Input", "images")
     mask_folder = _folder(top, masks, "*Task2*GroundTruth*", "masks")
+    image_data, mask_data = (
+        Folder(path, allow_outside, top if given is None else None)
+        for path, given in ((image_folder, images), (mask_folder, masks))
+    )
     table = {
-        image: [mask_folder / f"{image.stem}_attribute_{name}.png" for name in ATTRIBUTES]
-        for image in image_files(image_folder)
+        image: [
+            mask_data.file(f"{image.stem}_attribute_{name}.png", str(image)) for name in ATTRIBUTES
+        ]
+        for image in image_data.images()
     }
     for mask in (mask for row in table.values() for mask in row):
-        if not mask.is_file():
+        if not os.path.isfile(mask):
             raise InputError(f"mask {str(mask)!r} does not exist; an absent attribute has one, too")
     bad = unreadable([f for image, row in table.items() for f in (image, *row)], broken, str(top))
     table = {image: row for image, row in table.items() if bad.isdisjoint((image, *row))}

@@ -14,7 +14,7 @@ import pandas as pd
 from ...errors import InputError
 from ...utils.files import instead
 from ...utils.image_files import read_mask, read_size
-from ..scanning import Broken, choose, each, image_files, unreadable
+from ..scanning import Broken, Folder, choose, each, unreadable
 from ..table import TableDataset, from_table, same_size
 
 LAYOUTS = (
@@ -42,6 +42,7 @@ def from_masks(
     masks: Path | str | None = None,
     empty: Empty = "refuse",
     broken: Broken = "refuse",
+    allow_outside: bool = False,
 ) -> TableDataset:
     """A dataset of one concept, to be seen where the masks say.
 
@@ -53,11 +54,12 @@ def from_masks(
     nothing inside raises InputError ("refuse"), is left out ("skip"), or makes a sample without
     the concept ("absent"). ``broken``: a file that cannot be decoded raises InputError when it is
     met ("refuse"), or is left out now ("skip"). What was left out is named in ``skipped``.
+    ``allow_outside``: links may lead out of ``folder``.
     Raises InputError for a mask whose size is not its image's, and for images or masks alone.
     """
     root = Path(folder)
     choose("value of empty", empty, ("refuse", "skip", "absent"), "masks")
-    pairs = _pairs(*_folders(root, images, masks))
+    pairs = _pairs(*_folders(root, images, masks, allow_outside))
     bad = unreadable([file for pair in pairs for file in pair], broken, str(root))
     pairs = [pair for pair in pairs if bad.isdisjoint(pair)]
     shown = dict(zip(pairs, each(_is_shown, pairs), strict=True))
@@ -83,22 +85,25 @@ def from_masks(
     )
 
 
-def _folders(root: Path, images: Path | str | None, masks: Path | str | None) -> tuple[Path, Path]:
+def _folders(
+    root: Path, images: Path | str | None, masks: Path | str | None, allow_outside: bool
+) -> tuple[Folder, Folder]:
     if (images is None) != (masks is None):
         given = "images" if masks is None else "masks"
         raise InputError(f"{root}: expected both images= and masks= or neither, got {given}= alone")
     if images is not None and masks is not None:
-        return root / images, root / masks
+        return Folder(root / images, allow_outside), Folder(root / masks, allow_outside)
     if not root.is_dir():
         raise InputError(f"{root}: is no folder{instead(root)}")
     for image_name, mask_name in LAYOUTS:
         if (root / image_name).is_dir() and (root / mask_name).is_dir():
-            return root / image_name, root / mask_name
+            images, masks = root / image_name, root / mask_name
+            return Folder(images, allow_outside, root), Folder(masks, allow_outside, root)
     layouts = ", ".join(f"{i!r} and {m!r}" for i, m in LAYOUTS)
     raise InputError(f"{root}: expected folders of images and masks, one of {layouts}; found none")
 
 
-def _pairs(image_folder: Path, mask_folder: Path) -> list[_Pair]:
+def _pairs(image_folder: Folder, mask_folder: Folder) -> list[_Pair]:
     images, masks = _by_stem(image_folder), _by_stem(mask_folder)
     for files, others, folder, kind in (
         (images, masks, mask_folder, "mask"),
@@ -107,15 +112,15 @@ def _pairs(image_folder: Path, mask_folder: Path) -> list[_Pair]:
         alone = [file for stem, file in files.items() if stem not in others]
         if alone:
             raise InputError(
-                f"{str(alone[0])!r} has no {kind} of that name in {str(folder)!r}, and so have "
-                f"{len(alone)} of {len(files)}"
+                f"{str(alone[0])!r} has no {kind} of that name in {str(folder.path)!r}, and so "
+                f"have {len(alone)} of {len(files)}"
             )
     return [_Pair(image, masks[stem]) for stem, image in images.items()]
 
 
-def _by_stem(folder: Path) -> dict[str, Path]:
+def _by_stem(folder: Folder) -> dict[str, Path]:
     found: dict[str, Path] = {}
-    for file in image_files(folder):
+    for file in folder.images():
         if file.stem in found:
             raise InputError(f"{str(file)!r}: another image is named {found[file.stem].name!r}")
         found[file.stem] = file

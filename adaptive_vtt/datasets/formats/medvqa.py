@@ -50,7 +50,7 @@ def from_medvqa(
     root = Path(folder)
     entries = _entries(root / "gt.json")
     chosen = _chosen(questions)
-    images = Folder(root / "images", allow_outside)
+    images = Folder(root / "images", allow_outside, root)
     files = {name: _file(images, name, root) for name in entries}
     bad = unreadable([*files.values()], broken, str(root))
     kept = [name for name in entries if files[name] not in bad]
@@ -65,7 +65,7 @@ def from_medvqa(
         chosen,
         asks=[{c: _ASKS[c] for c in chosen}] * len(kept),
         answers=answers,
-        masks=_masks(Folder(root / "masks", allow_outside), kept, entries, chosen),
+        masks=_masks(Folder(root / "masks", allow_outside, root), kept, entries, chosen),
         metadata=pd.DataFrame({"procedure": [_procedure(entries[name], name) for name in kept]}),
         skipped=sorted(map(str, bad)),
         name=root.resolve().name,
@@ -101,10 +101,10 @@ def _chosen(questions: Sequence[str | int] | None) -> list[str]:
 
 
 def _file(images: Folder, name: str, root: Path) -> Path:
-    for ending in (".jpg", *ENDINGS, ""):
-        path = images.file(f"{name}{ending}", f"{root / 'gt.json'}, ImageID {name!r}")
-        if path.is_file():
-            return path
+    names = (f"{name}{ending}" for ending in (".jpg", *ENDINGS, ""))
+    path = images.find(names, f"{root / 'gt.json'}, ImageID {name!r}")
+    if path is not None:
+        return path
     raise InputError(f"sample {name!r}: image file {str(images.path / name)!r}.jpg does not exist")
 
 
@@ -163,6 +163,5 @@ def _mask(
         said = label.get("Answer", [])
         named = [Path(str(text)).name for text in (said if isinstance(said, list) else [said])]
         tried = [*named, *(f"{image}{ending}" for ending in ENDINGS)]
-        paths = (folder.file(name, f"sample {image!r}, its mask") for name in tried if name)
-        return next((path for path in paths if path.is_file()), None)
+        return folder.find(filter(None, tried), f"sample {image!r}, its mask")
     return None

@@ -40,11 +40,7 @@ def _are_files(cells: "pd.Series[str]", images: Path | str) -> bool:
 
 def find(folder: Folder, name: str, where: str) -> Path | None:
     """The image file of this name, with or without an ending; None where there is none."""
-    for ending in ("", *ENDINGS):
-        path = folder.file(f"{name}{ending}", where)
-        if path.is_file():
-            return path
-    return None
+    return folder.find((f"{name}{ending}" for ending in ("", *ENDINGS)), where)
 
 
 def not_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -93,7 +89,7 @@ def _where_images_are(folder: Path, name: Path, table: pd.DataFrame) -> str:
     if not folder.is_dir():
         hint = near_file(folder) or "; say where the images are by images = ... in [dataset]"
         return f"; {str(folder)!r} is no folder{hint}"
-    there = image_files(folder)
+    there = image_files(folder, allow_outside=True)
     if not there:
         return f"; {str(folder)!r} holds no image ({', '.join(ENDINGS)})"
     for column in map(str, table.columns):

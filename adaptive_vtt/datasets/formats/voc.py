@@ -8,6 +8,7 @@ of VOC's own evaluations: where a class has no other object, whether it is there
 """
 
 import math
+import os
 import xml.etree.ElementTree as ET
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from ...errors import InputError, one_line, unknown
 from ...types import UNKNOWN, Box
 from ...utils.files import instead
+from ...utils.inside import contents
 from ..boxed import BoxedDataset, Picture, from_pictures, show, within
 from ..scanning import Broken, Folder, choose, natural, unreadable
 from .image_rows import Reading
@@ -45,7 +47,7 @@ def from_voc(
     choose("value of broken", broken, ("refuse", "skip"), "VOC")
     reading = Reading(broken == "skip")
     parts = top / "Annotations", top / "JPEGImages"
-    annotations, images = (Folder(part, allow_outside) for part in parts)
+    annotations, images = (Folder(part, allow_outside, top) for part in parts)
     found = (
         reading.attempt(partial(_picture, annotations, images, name, difficult, reading))
         for name in _listed(top, split)
@@ -88,7 +90,7 @@ def _picture(
     where = f"{annotations.path.parent}, image {name!r}"
     path, file = annotations.file(f"{name}.xml", where), images.file(f"{name}.jpg", where)
     tree = _tree(path)
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise InputError(f"{path}: its image file {str(file)!r} does not exist")
     height, width = (int(_number(tree, f"size/{side}", str(path))) for side in ("height", "width"))
     if min(height, width) < 1:
@@ -114,9 +116,11 @@ class _NoDeclarations(ET.TreeBuilder):
 
 def _tree(path: Path) -> ET.Element:
     try:
-        return ET.fromstring(path.read_bytes(), ET.XMLParser(target=_NoDeclarations()))
+        return ET.fromstring(contents(path), ET.XMLParser(target=_NoDeclarations()))
     except FileNotFoundError:
         raise InputError(f"{path}: the annotation does not exist") from None
+    except InputError:
+        raise
     except (OSError, ValueError, ET.ParseError) as error:
         raise InputError(f"{path}: cannot read it as XML: {one_line(error)}") from None
 

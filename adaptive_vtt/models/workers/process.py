@@ -66,7 +66,7 @@ class LocalProcess:
         if self._device is not None:
             environment["CUDA_VISIBLE_DEVICES"] = self._device
         return subprocess.Popen(
-            [sys.executable, "-c", code],
+            [sys.executable, "-P", "-c", code],
             stdin=subprocess.DEVNULL,
             stdout=2,  # what a model prints is none of the command's output
             pass_fds=[descriptor],
