@@ -15,11 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from adaptive_vtt.audit import Audit
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+
 from . import resilience_audits as audits
 from .resilience_audits import ASKED, Kind
 from .resilience_kills import Row, row
 
 BUDGET = 24
+UNDECIDED = "losses forged in an audit that goes on: gate notices"
 MOST_FLIPS = 8
 """Bytes that are flipped at a time."""
 
@@ -63,7 +68,36 @@ def forgeries(folder: Path, flips: int, every: int, rng: np.random.Generator) ->
         for what, forged in kinds.items():
             tried = [(f, fate(f, run, scratch)) for f in forged]
             found.setdefault(what, []).extend((f, seen) for f, seen in tried if seen != "nothing")
-    return [_row(what, tried) for what, tried in found.items()]
+    gates = [(forgery, gated(forgery, folder / "open", scratch)) for forgery in of_losses()]
+    return [*(_row(what, tried) for what, tried in found.items()), _row(UNDECIDED, gates)]
+
+
+def of_losses() -> Iterator[Forgery]:
+    """Answers that went wrong, made right; and the same with every seal taken away."""
+    right = _sql("UPDATE answers SET loss = 0 WHERE loss > 0")
+    yield Forgery("losses of 0", right)
+    unsealed = _sql("DELETE FROM chain WHERE kind = 'call'")
+    yield Forgery("losses of 0, without seals", lambda run: right(run) and unsealed(run))
+
+
+def gated(forgery: Forgery, run: Path, scratch: Path) -> str:
+    """What ``avtt gate`` made of a forged audit that was never ended: noticed, passed, crashed."""
+    if not run.exists():
+        space = QuestionSpace(tiny_dataset(60, 2), ["identity", "brightness_up"])
+        model = ScriptedModel()
+        given: dict[str, Any] = {"half_width": 0.05, "targets": ["overall"], "seed": 1}
+        with Audit(space, model, journal=run / "journal.db", **given) as audit:
+            for _ in range(BUDGET):
+                (call,) = audit.ask()
+                audit.tell(call, model.ask([call.prompt])[0])
+    shutil.rmtree(scratch, ignore_errors=True)
+    shutil.copytree(run, scratch)
+    if not forgery.make(scratch):
+        return "nothing"
+    ended = audits.ran(["gate", str(scratch), "--rule", "overall <= 0.99"])
+    if ended.crashed or ended.hung:
+        return "crashed"
+    return "noticed" if ended.code == 2 else "passed"
 
 
 def _row(what: str, tried: list[tuple[Forgery, str]]) -> Row:

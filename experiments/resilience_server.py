@@ -216,7 +216,7 @@ ATTACKS: tuple[Attack, ...] = (
         ("of 4,001 digits", "=" + "9" * 4001, 5), ("minus, of 4,001 digits", "=-" + "9" * 4001, 5),
         ("1e400", "=1e400", 5),
     )),
-    Attack("count of 10 ** 12", counting(10**12, 5), above=True),
+    Attack("count of 10 ** 12", counting(10**12, 5), above=True, hopeless=True),
     Attack("count just above the bound", counting(401, 33), above=True),
     *(Attack(f"usage {name}", usage(value)) for name, value in (
         ("in words", "free"), ("a list", []), ("null", None), ("true", True))),
@@ -241,7 +241,12 @@ ATTACKS: tuple[Attack, ...] = (
     *(Attack(f"Content-Length {value[:6]}", lengths(value)) for value in (
         "3", "100000", "-1", "many", "9" * 5000)),
     Attack("header of a megabyte", raw(b"{}", x_much="a" * 2**20)),
-    Attack("reset", closing, billed=False),
+    Attack("reset", closing),
+    *(
+        Attack(f"status {status}, and billed", raw(b"{}", status))
+        for status in (408, 500, 503, 529)
+    ),
+    Attack("refused, and billed as counted", lambda asked: said(honest(asked), 429)),
     *(Attack(f"Retry-After {value[:32]}", raw(b"{}", 429, retry_after=value), billed=False)
       for value in ("Fri, 31 Dec 99999999999 23:59:59 GMT", "nan", "inf", "-5", "1e999", "9" * 5000,
                     "soon", "")),

@@ -178,7 +178,7 @@ def _judging(row: JudgingRow) -> list[Any]:
 
 def _unconfirmed(row: CallRow | SourceRow | JudgingRow) -> list[float | None]:
     """Only what there is: schema 4 knew no such amounts, and its seals stay."""
-    return [_real(row.unconfirmed)] if row.unconfirmed else []
+    return [] if row.unconfirmed == 0 else [_real(row.unconfirmed)]
 
 
 _CONTENT: dict[str, Callable[[Any], list[Any]]] = {
