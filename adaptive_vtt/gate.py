@@ -20,7 +20,7 @@ from .certify.comparison import Comparison
 from .certify.targets import Target, named_targets
 from .certify.verify import verify
 from .errors import InputError, unknown
-from .journal import Journal
+from .journal import Journal, check_head
 from .journal.facts import CertificateFacts, read_facts
 from .results import Result, summarise
 from .space import QuestionSpace
@@ -170,12 +170,16 @@ class Gate:
         return "\n".join([f"## Gate: {self.state}", "", head, *rows, "", f"{self.promise}.", ""])
 
 
-def gate(journal: Journal, rules: Sequence[str | Rule], where: str = "") -> Gate:
-    """What the rules come to, from the rows of a journal, ended or not.
+def gate(
+    journal: Journal, rules: Sequence[str | Rule], where: str = "", *, head: str | None = None
+) -> Gate:
+    """What the rules come to, from the rows of a journal, ended or not; they are verified first.
+
+    ``head``: the journal's head as it was kept elsewhere, which the journal must still have.
 
     Raises InputError for a rule that cannot be read, a target that is not registered, an audit that
     certifies nothing, and one of a single model where two are to be compared; JournalError where
-    the journal states what its rows do not bear.
+    the journal is not as it was written, states what its rows do not bear, or has another head.
     """
     parsed = [rule if isinstance(rule, Rule) else Rule.parse(rule) for rule in rules]
     if not parsed:
@@ -188,8 +192,9 @@ def gate(journal: Journal, rules: Sequence[str | Rule], where: str = "") -> Gate
         raise InputError(
             "gate: expected an audit that certifies (half_width or at_most), got one that explores"
         )
-    if facts.intervals is not None:
-        verify(journal)  # what a journal states counts for nothing that its rows do not bear
+    verify(journal)  # neither rows nor intervals count for anything that the chain does not bear
+    if head is not None:
+        check_head(journal, head, "the head given")
     result = summarise(journal)
     by_bets = all(_by_bets(rule, certificate) for rule in parsed)
     rulings = [found for rule in parsed for found in _rulings(rule, certificate, result, by_bets)]

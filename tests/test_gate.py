@@ -1,7 +1,9 @@
 """Rules about certified rates: what they say, what they decide, and what they may not name."""
 
 import re
+import sqlite3
 import tomllib
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -307,6 +309,42 @@ def test_intervals_that_the_rows_do_not_bear_pass_no_gate():
     journal.set_facts(intervals=rows)
     with pytest.raises(JournalError, match="the journal says otherwise"):
         gate(journal, ["overall <= 0.02"])
+
+
+def killed(folder: Path) -> Path:
+    """The run folder of an audit that was killed: nothing states its intervals."""
+    folder.mkdir()
+    journal = copied(SQLiteJournal(folder / "journal.db"))
+    journal.set_facts(ended=None, intervals=None)
+    journal.close()
+    return folder
+
+
+def test_answers_changed_in_a_killed_audit_pass_no_gate(tmp_path: Path, capsys: Any):
+    folder = killed(tmp_path / "run")
+    with sqlite3.connect(folder / "journal.db") as db:
+        db.execute("UPDATE answers SET loss = 0")
+    db.close()
+    with pytest.raises(SystemExit) as ended:
+        main(["gate", str(folder), "--rule", "overall <= 0.95"])
+    assert ended.value.code == 2
+    assert "was altered after it was written" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_gate_refuses_a_journal_with_another_head_than_was_kept(tmp_path: Path, capsys: Any):
+    folder = killed(tmp_path / "run")
+    with closing(SQLiteJournal(folder / "journal.db", read_only=True)) as journal:
+        head, earlier = journal.head, journal.links()[-2].seal
+    for kept, code, told in (
+        (head, 0, "gate: pass"),
+        (earlier, 2, "the head given is this journal's of 1 rows ago"),
+        ("0" * 32, 2, "the head given is none this journal ever had"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["gate", str(folder), "--rule", "overall <= 0.95", "--head", kept])
+        said = capsys.readouterr()
+        assert (ended.value.code or 0) == code
+        assert told in " ".join((said.out + said.err).split())
 
 
 def test_a_gate_goes_by_decisions_or_by_intervals_and_never_by_both():
