@@ -91,6 +91,18 @@ def check_head(journal: Journal, head: str, where: str, remedy: str = "") -> Non
     )
 
 
+def check_undamaged(journal: Journal) -> None:
+    """Raises JournalError where the file or the chain of a journal to go on with is damaged."""
+    try:
+        journal.check_storage()
+        check_chain(journal, journal.draws(laws=False), journal.calls())
+    except JournalError as error:
+        raise JournalError(
+            f"{error}; nothing was asked, as no interval would hold: restore the journal from a "
+            "copy, or begin a new audit elsewhere"
+        ) from None
+
+
 def with_law(journal: Journal, row: DrawRow) -> DrawRow:
     """The draw with its law, read where it was left out."""
     return row if row.law else replace(row, law=journal.law(row.draw))
