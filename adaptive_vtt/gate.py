@@ -26,6 +26,7 @@ from .results import Result, summarise
 from .space import QuestionSpace
 from .stopping import State as Standing
 from .types import TargetId
+from .utils.rounding import outward
 
 State = Literal["pass", "fail", "open"]
 Sign = Literal["<=", "<", ">=", ">"]
@@ -107,8 +108,14 @@ class Ruling:
     state: State
     note: str = ""
 
+    @property
+    def span(self) -> str:
+        """What is certified in percent, rounded outward."""
+        low, high = outward(self.lower, self.upper)
+        return f"{_percent(low)} to {_percent(high)}"
+
     def __str__(self) -> str:
-        found = f"{_percent(self.estimate)} ({_percent(self.lower)} to {_percent(self.upper)})"
+        found = f"{_percent(self.estimate)} ({self.span})"
         return (
             f"{self.state}: {self.rule.text}: {self.target} {found}{self.note and f'; {self.note}'}"
         )
@@ -163,7 +170,7 @@ class Gate:
         """A summary for a pull request."""
         rows = [
             f"| {r.state} | {_code(r.rule.text)} | {_cell(r.target)} | {_percent(r.estimate)} | "
-            f"{_percent(r.lower)} to {_percent(r.upper)} | {_cell(r.note)} |"
+            f"{r.span} | {_cell(r.note)} |"
             for r in self.rulings
         ]
         head = "| | rule | target | estimate | certified | |\n|---|---|---|---:|---|---|"

@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 from copied_journals import add_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.cli import main
+from adaptive_vtt.cli import main, progress
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.gate import Gate, Gated, Rule, Ruling, gate
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import ModelDefaults
+from adaptive_vtt.report.section import THIN, span
 from adaptive_vtt.spec import parse_spec
 from adaptive_vtt.spec.building import build_audit
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -309,6 +311,16 @@ def test_intervals_that_the_rows_do_not_bear_pass_no_gate():
     journal.set_facts(intervals=rows)
     with pytest.raises(JournalError, match="the journal says otherwise"):
         gate(journal, ["overall <= 0.02"])
+
+
+def test_a_ruling_shows_its_interval_rounded_outward_as_the_report_does():
+    ruling = Ruling(Rule.parse("overall <= 0.1"), "overall", 0.05, 0.0089, 0.0871, "pass")
+    assert str(ruling) == "pass: overall <= 0.1: overall 5.0 % (0.8 % to 8.8 %)"
+    assert "| 0.8 % to 8.8 % |" in Gate((ruling,), "all hold").markdown()
+    assert span(ruling.lower, ruling.upper) == f"0.8 to 8.8{THIN}%"
+    row = {"target": "overall", "estimate": 0.05, "lower": 0.0089, "upper": 0.0871, "questions": 9}
+    table = progress._table(pd.DataFrame([row | {"more_calls": 0}]))
+    assert [*table.columns[2].cells] == ["0.008 - 0.088"]
 
 
 def killed(folder: Path) -> Path:
