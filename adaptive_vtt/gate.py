@@ -20,12 +20,13 @@ from .certify.comparison import Comparison
 from .certify.targets import Target, named_targets
 from .certify.verify import verify
 from .errors import InputError, unknown
-from .journal import Journal
+from .journal import Journal, check_head
 from .journal.facts import CertificateFacts, read_facts
 from .results import Result, summarise
 from .space import QuestionSpace
 from .stopping import State as Standing
 from .types import TargetId
+from .utils.rounding import outward
 
 State = Literal["pass", "fail", "open"]
 Sign = Literal["<=", "<", ">=", ">"]
@@ -107,8 +108,14 @@ class Ruling:
     state: State
     note: str = ""
 
+    @property
+    def span(self) -> str:
+        """What is certified in percent, rounded outward."""
+        low, high = outward(self.lower, self.upper)
+        return f"{_percent(low)} to {_percent(high)}"
+
     def __str__(self) -> str:
-        found = f"{_percent(self.estimate)} ({_percent(self.lower)} to {_percent(self.upper)})"
+        found = f"{_percent(self.estimate)} ({self.span})"
         return (
             f"{self.state}: {self.rule.text}: {self.target} {found}{self.note and f'; {self.note}'}"
         )
@@ -163,19 +170,23 @@ class Gate:
         """A summary for a pull request."""
         rows = [
             f"| {r.state} | {_code(r.rule.text)} | {_cell(r.target)} | {_percent(r.estimate)} | "
-            f"{_percent(r.lower)} to {_percent(r.upper)} | {_cell(r.note)} |"
+            f"{r.span} | {_cell(r.note)} |"
             for r in self.rulings
         ]
         head = "| | rule | target | estimate | certified | |\n|---|---|---|---:|---|---|"
         return "\n".join([f"## Gate: {self.state}", "", head, *rows, "", f"{self.promise}.", ""])
 
 
-def gate(journal: Journal, rules: Sequence[str | Rule], where: str = "") -> Gate:
-    """What the rules come to, from the rows of a journal, ended or not.
+def gate(
+    journal: Journal, rules: Sequence[str | Rule], where: str = "", *, head: str | None = None
+) -> Gate:
+    """What the rules come to, from the rows of a journal, ended or not; they are verified first.
+
+    ``head``: the journal's head as it was kept elsewhere, which the journal must still have.
 
     Raises InputError for a rule that cannot be read, a target that is not registered, an audit that
     certifies nothing, and one of a single model where two are to be compared; JournalError where
-    the journal states what its rows do not bear.
+    the journal is not as it was written, states what its rows do not bear, or has another head.
     """
     parsed = [rule if isinstance(rule, Rule) else Rule.parse(rule) for rule in rules]
     if not parsed:
@@ -188,8 +199,9 @@ def gate(journal: Journal, rules: Sequence[str | Rule], where: str = "") -> Gate
         raise InputError(
             "gate: expected an audit that certifies (half_width or at_most), got one that explores"
         )
-    if facts.intervals is not None:
-        verify(journal)  # what a journal states counts for nothing that its rows do not bear
+    verify(journal)  # neither rows nor intervals count for anything that the chain does not bear
+    if head is not None:
+        check_head(journal, head, "the head given")
     result = summarise(journal)
     by_bets = all(_by_bets(rule, certificate) for rule in parsed)
     rulings = [found for rule in parsed for found in _rulings(rule, certificate, result, by_bets)]

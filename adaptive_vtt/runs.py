@@ -18,6 +18,7 @@ from .journal.facts import CertificateFacts, Facts, is_begun, read_facts
 from .journal.files import JOURNAL
 from .journal.locking import holder
 from .types import Guarantee, TargetId
+from .utils.rounding import outward
 from .way_on import way
 
 State = Literal["starting", "running", "ended", "stopped", "unreadable"]
@@ -85,10 +86,8 @@ class Rate:
     @property
     def span(self) -> str:
         """The interval in percent, rounded outwards, as a rounded one would promise too much."""
-        slack = 1e-6  # of a step: what floating point makes of 0.13
-        low = math.floor(1000 * self.lower + slack) / 10
-        high = math.ceil(1000 * self.upper - slack) / 10
-        return f"{low:.1f} to {high:.1f} %"
+        low, high = outward(self.lower, self.upper)
+        return f"{100 * low:.1f} to {100 * high:.1f} %"
 
 
 @dataclass(frozen=True)

@@ -230,6 +230,36 @@ def test_decisions_step_down_within_a_direction_and_start_at_half() -> None:
     assert np.exp(two.needed()) == pytest.approx(np.full((2, 2), 20))
 
 
+def test_beside_intervals_nothing_steps_down_and_a_side_takes_twice_the_evidence() -> None:
+    game = Decisions(0.3, np.full(4, 0.05), shared=True, beside=True)
+    game.play(np.array([5.0, 5.0, 5.0, 3.6]), np.zeros(4))
+    game.settle(np.zeros(4), np.ones(4))
+    assert game.above.tolist() == [True, True, True, False]
+    assert np.exp(game.needed()) == pytest.approx(np.full((2, 4), 40))
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.301])
+def test_beside_an_interval_a_decision_errs_where_the_interval_does(rate: float) -> None:
+    """1000 audits of a coin at the limit, and just above it: the level is .05."""
+    one, none = np.ones(1000), np.zeros(1000)
+    sequences = Sequences(0.05 * one, 0.05 * one, BETS)
+    game = Decisions(0.3, 0.05 * one, shared=False, beside=True)
+    missed, rng = none > 0, np.random.default_rng(1)
+    for _ in range(400):
+        flips = (rng.random(1000) < rate).astype(float)
+        step = Step(one > 0, flips, flips, none, one, 0.25 * one, none, none, none, none)
+        game.play(*sequences.growth(step, np.arange(1000), 0.3 * one))
+        sequences.move(step)
+        sequences.bound(none, one)
+        game.settle(none, one)
+        # what the bets exclude: an interval is a grid cell wider
+        missed |= (sequences.lower > rate - BETS.cell) | (sequences.upper < rate + BETS.cell)
+    wrong = game.above if rate <= 0.3 else game.below
+    assert wrong.any()
+    assert not (wrong & ~missed).any()
+    assert missed.mean() <= 0.05
+
+
 def near(seed: int, rate: float, **options: Any) -> Audit:
     """An audit of 400 questions of which a share ``rate`` is answered wrongly."""
     rng = np.random.default_rng(seed)
@@ -248,6 +278,14 @@ def near(seed: int, rate: float, **options: Any) -> Audit:
         surrogate=False,
         **options,
     )
+
+
+@pytest.mark.parametrize(("guarantee", "calls"), [("all", 102), ("each", 57), ("each", 66)])
+def test_verify_comes_to_the_same_decisions_beside_intervals(guarantee: str, calls: int) -> None:
+    audit = near(0, 0.12, at_most=0.25, half_width=0.08, guarantee=guarantee, budget=calls)
+    stated = audit.run().targets["decided"].tolist()
+    assert [i.decided for i in verify(audit.journal)] == stated
+    assert ("below" in stated) == (calls != 57)
 
 
 @pytest.mark.parametrize("guarantee", ["all", "each"])

@@ -1,24 +1,28 @@
 """Rules about certified rates: what they say, what they decide, and what they may not name."""
 
 import re
+import sqlite3
 import tomllib
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 from copied_journals import add_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.cli import main
+from adaptive_vtt.cli import main, progress
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.gate import Gate, Gated, Rule, Ruling, gate
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import ModelDefaults
+from adaptive_vtt.report.section import THIN, span
 from adaptive_vtt.spec import parse_spec
 from adaptive_vtt.spec.building import build_audit
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -307,6 +311,52 @@ def test_intervals_that_the_rows_do_not_bear_pass_no_gate():
     journal.set_facts(intervals=rows)
     with pytest.raises(JournalError, match="the journal says otherwise"):
         gate(journal, ["overall <= 0.02"])
+
+
+def test_a_ruling_shows_its_interval_rounded_outward_as_the_report_does():
+    ruling = Ruling(Rule.parse("overall <= 0.1"), "overall", 0.05, 0.0089, 0.0871, "pass")
+    assert str(ruling) == "pass: overall <= 0.1: overall 5.0 % (0.8 % to 8.8 %)"
+    assert "| 0.8 % to 8.8 % |" in Gate((ruling,), "all hold").markdown()
+    assert span(ruling.lower, ruling.upper) == f"0.8 to 8.8{THIN}%"
+    row = {"target": "overall", "estimate": 0.05, "lower": 0.0089, "upper": 0.0871, "questions": 9}
+    table = progress._table(pd.DataFrame([row | {"more_calls": 0}]))
+    assert [*table.columns[2].cells] == ["0.008 - 0.088"]
+
+
+def killed(folder: Path) -> Path:
+    """The run folder of an audit that was killed: nothing states its intervals."""
+    folder.mkdir()
+    journal = copied(SQLiteJournal(folder / "journal.db"))
+    journal.set_facts(ended=None, intervals=None)
+    journal.close()
+    return folder
+
+
+def test_answers_changed_in_a_killed_audit_pass_no_gate(tmp_path: Path, capsys: Any):
+    folder = killed(tmp_path / "run")
+    with sqlite3.connect(folder / "journal.db") as db:
+        db.execute("UPDATE answers SET loss = 0")
+    db.close()
+    with pytest.raises(SystemExit) as ended:
+        main(["gate", str(folder), "--rule", "overall <= 0.95"])
+    assert ended.value.code == 2
+    assert "was altered after it was written" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_gate_refuses_a_journal_with_another_head_than_was_kept(tmp_path: Path, capsys: Any):
+    folder = killed(tmp_path / "run")
+    with closing(SQLiteJournal(folder / "journal.db", read_only=True)) as journal:
+        head, earlier = journal.head, journal.links()[-2].seal
+    for kept, code, told in (
+        (head, 0, "gate: pass"),
+        (earlier, 2, "the head given is this journal's of 1 rows ago"),
+        ("0" * 32, 2, "the head given is none this journal ever had"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["gate", str(folder), "--rule", "overall <= 0.95", "--head", kept])
+        said = capsys.readouterr()
+        assert (ended.value.code or 0) == code
+        assert told in " ".join((said.out + said.err).split())
 
 
 def test_a_gate_goes_by_decisions_or_by_intervals_and_never_by_both():

@@ -74,9 +74,11 @@ def test_a_journal_is_read_once_for_each_use(journal: Counting, use: Any, laws: 
     assert journal.read == Counter({"draws": 1, "calls": 1, "laws": laws})
 
 
-def test_going_on_reads_no_law(journal: Counting, space: QuestionSpace) -> None:
+def test_going_on_reads_each_law_once_to_check_the_chain(
+    journal: Counting, space: QuestionSpace
+) -> None:
     Audit(space, ScriptedModel(), journal=journal, **OPTIONS)
-    assert journal.read == {"draws": 1, "calls": 1}
+    assert journal.read == {"draws": 2, "calls": 2, "laws": 30}
 
 
 def test_a_file_gives_draws_without_laws_and_each_law_alone(

@@ -133,6 +133,20 @@ def test_finished_audit_asks_nothing_when_resumed_and_goes_on_with_a_larger_budg
     assert more.result().reason == "12 calls were made"
 
 
+def test_a_damaged_journal_is_refused_before_the_first_call(
+    space: QuestionSpace, tmp_path: Path
+) -> None:
+    path, model = tmp_path / "journal.db", ScriptedModel()
+    options = {"half_width": 0.05, "targets": ["overall"], "seed": 3}
+    finished(space, journal=path, budget=6, **options).close()
+    path.write_bytes(path.read_bytes()[:-1])
+    before = path.read_bytes()
+    refused = "was altered after it was written; nothing was asked, .* restore the journal"
+    with pytest.raises(JournalError, match=refused):
+        Audit(space, model, journal=path, budget=11, **options)
+    assert (model.asked, path.read_bytes()) == ([], before)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -219,6 +219,8 @@ def test_verify_knows_a_head_of_before_and_a_report_of_before(
     assert run("verify", str(folder)) == 2
     assert "report.html: was not written from the journal as it is now" in said(capsys)
     assert run("report", str(folder)) == 0
+    assert "not verified: 'avtt verify" in capsys.readouterr().out
+    assert "Not verified" in (folder / "report.html").read_text(encoding="utf-8")
     assert run("verify", str(folder)) == 0
 
 

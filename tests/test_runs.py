@@ -62,6 +62,7 @@ def test_the_table_fits_a_terminal_and_says_what_cannot_be_read(
     assert "broken: journal" in words
     assert "no audit was begun here" in words
     assert "other" not in words
+    assert "not verified: rates are as journals state them" in words
     for name in ("first", "second", "exploring", "ended", "unreadable", "/3", "24"):
         assert name in words
 
@@ -75,6 +76,7 @@ def test_json_has_every_figure_of_the_journal(
     assert (first["state"], first["targets"], first["calls"]) == ("ended", 3, 24)
     assert first["told"] == "24 calls were made"
     assert first["certified"] == rates.certified
+    assert first["verified"] is False
     with closing(SQLiteJournal(runs / "first" / "journal.db", read_only=True)) as journal:
         assert first["head"] == journal.head
         assert first["cost"] == sum(call.cost for call in journal.calls())

@@ -5,21 +5,26 @@ with a probability of at most .05. Three misses or more in 6 audits have probabi
 more in 12 have .0002.
 """
 
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import source_spaces
+import torch
+from copied_journals import add_rows
 
 import adaptive_vtt as avtt
-from adaptive_vtt import Audit
+from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.engine import audit_key
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.prior import read_prior
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Recorded, TorchModel, Unanswered
 from adaptive_vtt.results import outcomes
+from adaptive_vtt.surrogates import Named, QuestionGP
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 FRESH = audit_key.fresh_seed
@@ -169,6 +174,53 @@ def test_the_key_follows_from_whatever_an_audit_is_made_of(space):
     assert len(set(keys)) == len(keys)
 
 
+def even(candidates, belief):
+    return torch.ones(len(candidates))
+
+
+def test_a_custom_part_of_the_same_name_and_seed_draws_anew_and_goes_on_as_it_was(
+    space, monkeypatch
+):
+    monkeypatch.setattr(audit_key, "fresh_seed", FRESH)
+    certified = {"half_width": 0.1, "targets": ["overall"]}
+
+    class Mine(QuestionGP):
+        pass
+
+    class Even:
+        weights = staticmethod(even)
+
+    parts = [
+        {"strategy": Even()},
+        {**certified, "surrogate": Named("mine", Mine)},
+        {**certified, "surrogate": Named("mine", partial(Mine))},
+        {**certified, "proxies": {"p": lambda images: np.zeros((len(images), 2))}},
+    ]
+    for options in parts:
+        begun = [Audit(space, ScriptedModel(), seed=3, budget=4, **options) for _ in range(2)]
+        keys = [audit.journal.facts()["key"] for audit in begun]
+        assert keys[0] != keys[1]
+        begun[0].run()
+        again = {**options, "budget": 6}
+        more = Audit(space, ScriptedModel(), seed=3, journal=begun[0].journal, **again)
+        assert more.run().calls == 6
+        assert more.journal.facts()["key"] == keys[0]
+    same = [Audit(space, ScriptedModel(), seed=3, **certified) for _ in range(2)]
+    assert len({audit.journal.facts()["key"] for audit in same}) == 1
+
+
+def test_features_that_a_dataset_brings_are_part_of_the_key():
+    keys = set()
+    for scale in (None, 1.0, 2.0):
+        dataset = tiny_dataset(6, 2)
+        if scale is not None:
+            dataset.features = scale * np.eye(6)
+        space = QuestionSpace(dataset, ["identity"])
+        options = {"half_width": 0.1, "targets": ["overall"], "seed": 3}
+        keys.add(Audit(space, ScriptedModel(), **options).journal.facts()["key"])
+    assert len(keys) == 3
+
+
 def test_what_only_says_when_to_stop_is_no_part_of_the_key(space):
     def key(**options: object) -> str:
         audit = Audit(space, ScriptedModel(), targets=["overall"], **options)
@@ -188,8 +240,6 @@ def test_a_model_of_another_version_gets_other_draws(space):
 
 
 def test_a_module_that_was_trained_on_is_another_version():
-    import torch
-
     module = torch.nn.Linear(2, 1)
     before = audit_key.version_of(TorchModel(module, device="cpu"))
     with torch.no_grad():
@@ -249,14 +299,13 @@ def test_a_journal_of_an_earlier_version_goes_on_with_its_own_images_and_streams
     space, path = avtt.QuestionSpace(tiny_dataset(6, 2), ["gaussian_noise"]), tmp_path / "j.db"
     with Audit(space, ScriptedModel(), seed=7, budget=3, journal=path) as audit:
         audit.run()
-    journal = SQLiteJournal(path)
-    then = journal.facts()["space"]
-    then.pop("seed")
-    journal.set_facts(space=then)
-    journal._db.execute(  # a journal of that version has no such facts
-        "UPDATE facts SET name = 'no ' || name WHERE name IN ('key', 'model_version', 'population')"
-    )
-    journal.close()
+        unknown = ("key", "model_version", "population")  # to a journal of that version
+        facts = {k: v for k, v in audit.journal.facts().items() if k not in unknown}
+        facts["space"].pop("seed")
+        path = tmp_path / "old.db"
+        with closing(SQLiteJournal(path)) as old:
+            old.set_facts(**facts)
+            add_rows(old, audit.journal)
     with Audit(space, ScriptedModel(), seed=7, budget=6, journal=path) as audit:
         (call,) = audit.ask()
         assert np.array_equal(call.image, space.follow_up(call.number, seed=7).image)

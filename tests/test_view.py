@@ -116,6 +116,7 @@ def test_an_audit_is_followed_to_its_end(tmp_path: Path) -> None:
         until(lambda: not state(server, "one")["note"])
         time.sleep(0.1)
         last = state(server, "one")
+        assert "certified (not verified)" in last["figures"]
         assert last["words"].startswith("ended: ")
         assert "Still running" not in get(server, f"/run/one/{last['report']}").body
         assert get(server, f"/run/one/{early['report']}").status == 404  # not kept for ever
@@ -346,6 +347,7 @@ def test_the_page_of_two_runs_says_what_holds(view: View) -> None:
     assert "hold together</li>" not in page
     assert "All of these statements hold together with probability at least 90.0 %" in page
     assert "described, not certified" in page
+    assert all("Not verified" in text for text in (page, get(view, "/").body))
     until(lambda: "chose them from the 3 runs here" in get(view, address).body)
     assert "it is at least 85.0 %" in get(view, address).body
 

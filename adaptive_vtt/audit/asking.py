@@ -27,7 +27,7 @@ from ..engine.selector import Draw
 from ..engine.sent_batches import submitted
 from ..engine.settings import describe_space, same_audit
 from ..errors import JournalError, OrderError
-from ..journal import JournalSource, answered, opened, recall
+from ..journal import JournalSource, answered, check_undamaged, opened, recall
 from ..journal.facts import begun_facts, read_lost
 from ..journal.old_facts import NAMES
 from ..journal.rows import DrawRow
@@ -408,6 +408,7 @@ class Audit:
         begun = {**settings, "certificate": certificate}
         same_audit(facts, self.space, begun, partial(answered, self.journal))
         same_key(facts, key=origin.key)
+        check_undamaged(self.journal)
         self._ways.recall(facts.ways, facts.bounds)
         self._replay()
         told = {**self._stops(), **origin.changes(facts), **self._parts.proxies.changes(facts)}

@@ -12,6 +12,11 @@ rate truly is on the other side none was decided before the first error, so that
 their shares of alpha / 2; Ville's inequality bounds each. Without halving, step-down would not be
 valid: every target has one true hypothesis, however many others are decided, and a target that was
 decided rightly has had its chance to err before.
+
+Where intervals are asked for, too, one alpha_k pays for both: a side is decided at 2 / alpha_k, at
+which the interval's bets, (K+ + K-) / 2, exclude the limit as well, and nothing steps down. At
+alpha_k and with step-down, intervals and decisions each hold, but one of both errs with up to twice
+that probability.
 """
 
 import numpy as np
@@ -27,17 +32,20 @@ class Decisions:
 
     ``alpha`` (K,): the probability with which each may be decided wrongly; ``shared``: whether
     their sum is the probability of any error at all, rather than each its own. ``limit``: one for
-    all, or (K,).
+    all, or (K,). ``beside``: whether ``alpha`` pays for the targets' intervals, too.
     """
 
-    def __init__(self, limit: float | Floats, alpha: Floats, shared: bool) -> None:
+    def __init__(
+        self, limit: float | Floats, alpha: Floats, shared: bool, beside: bool = False
+    ) -> None:
         count = len(alpha)
         self.limit = limit
         self.alpha = alpha
         self.above = np.zeros(count, dtype=np.bool_)
         self.below = np.zeros(count, dtype=np.bool_)
         self.most = np.zeros((2, count))  # the largest log K+ and log K- at the limit so far
-        self._steps = shared and count > FEW
+        self._steps = shared and count > FEW and not beside
+        self._each = alpha / 2 if beside else alpha
         self._now = np.zeros((2, count))
 
     @property
@@ -78,7 +86,7 @@ class Decisions:
         """2 x K: log K+ and log K- at which a target passes now."""
         with np.errstate(divide="ignore", invalid="ignore"):
             if not self._steps:
-                return np.log(1 / np.stack([self.alpha, self.alpha]))
+                return np.log(1 / np.stack([self._each, self._each]))
             open_ = np.stack([(self.alpha * ~done).sum() for done in (self.above, self.below)])
             half = self.alpha.sum() / 2
             return np.log(open_[:, None] / (half * self.alpha))

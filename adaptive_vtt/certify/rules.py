@@ -124,7 +124,8 @@ class Rules:
             limits = np.broadcast_to(self.compare.goals, count)
         if limits is None:
             return None
-        return Decisions(limits, self.alphas(count), self.guarantee == "all")
+        beside = not self.only_sides
+        return Decisions(limits, self.alphas(count), self.guarantee == "all", beside)
 
 
 def shares(weights: Mapping[str, float], targets: Sequence[str]) -> tuple[float, ...]:

@@ -103,7 +103,8 @@ def recompute(
     if games[0].limit is None:
         return found
     shared, limits = certificate.guarantee == "all", [game.limit or 0.0 for game in games]
-    sides = decided([game.evidence for game in games], levels, limits, shared)
+    beside = certificate.decides and certificate.half_width is not None
+    sides = decided([game.evidence for game in games], levels, limits, shared, beside)
     return [replace(i, decided=side) for i, side in zip(found, sides, strict=True)]
 
 

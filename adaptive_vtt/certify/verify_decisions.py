@@ -10,13 +10,20 @@ and the largest rate that the questions not answered yet allow."""
 
 
 def decided(
-    evidence: list[list[Evidence]], levels: list[float], limits: list[float], shared: bool
+    evidence: list[list[Evidence]],
+    levels: list[float],
+    limits: list[float],
+    shared: bool,
+    beside: bool,
 ) -> list[str]:
     """On which side of its limit each target was decided to lie: "above", "below" or "open".
 
     ``evidence``: by target and draw; ``levels``: every target's alpha; ``shared``: whether all
-    decisions hold at once, so that what is decided leaves its alpha to the others.
+    decisions hold at once, so that what is decided leaves its alpha to the others; ``beside``:
+    whether intervals were asked for, too, and spend the same alpha.
     """
+    if beside:
+        levels, shared = [level / 2 for level in levels], False
     sides = ["open"] * len(levels)
     for now in zip(*evidence, strict=True):
         for k, (_, _, least, most) in enumerate(now):

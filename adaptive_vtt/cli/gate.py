@@ -32,6 +32,13 @@ def gate(
     listed: Annotated[
         bool, typer.Option("--list", help="Print the targets that rules can name.")
     ] = False,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            help="The journal's head as you kept it elsewhere: 32 hexadecimal digits.",
+            metavar="HASH",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Decide rules about certified rates: 0 pass, 1 fail, 4 open.
@@ -39,6 +46,9 @@ def gate(
     Rules are about targets that were registered when the audit began.
     'versus:TARGET' is how much more often the new model errs than the old one
     in a comparison ('avtt versus').
+
+    The journal is verified first, whether its audit ended or not. One that was
+    damaged or edited is refused with 2, as is one with another head than --head.
 
     Example: avtt gate runs/first --rule 'overall <= 0.1' --junit gate.xml
     """
@@ -56,7 +66,7 @@ def gate(
             compared = certificate is not None and certificate.versus is not None
             typer.echo("\n".join(f"{VERSUS * compared}{name}" for name in names))
             return
-        found = decide(journal, rule, str(directory))
+        found = decide(journal, rule, str(directory), head=head)
         facts = read_facts(journal.facts())
     if junit is not None:
         write_text(junit, found.junit())

@@ -19,6 +19,7 @@ from ..certify.plan import Certify
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
 from ..results import Result, paid
+from ..utils.rounding import outward
 from ..way_on import forecast
 from .progress_line import clock, fitted, share_done, still_open, time_left
 from .signals import heed
@@ -210,7 +211,8 @@ def _table(targets: pd.DataFrame) -> Table:
     for column in ("target", "estimate", *intervals, *decided, "questions"):
         table.add_column(column, justify="left" if column == "target" else "right")
     for _, row in targets.sort_values("estimate", ascending=False).head(SHOWN).iterrows():
-        interval = [f"{row['lower']:.3f} - {row['upper']:.3f}"] if certified else []
+        low, high = outward(row["lower"], row["upper"]) if certified else (0.0, 1.0)
+        interval = [f"{low:.3f} - {high:.3f}"] if certified else []
         table.add_row(
             str(row["target"]),
             f"{row['estimate']:.3f}",
@@ -237,9 +239,10 @@ def _still_open(result: Result, certify: Certify) -> str:
     if open_.empty:
         return f"{told}, but contradicted"
     worst = open_.sort_values("more_calls", ascending=False, na_position="first").iloc[0]
-    where = f"at +-{worst['half_width']:.3f}"
+    where = f"at +-{outward(0, worst['half_width'])[1]:.3f}"
     if certify.half_width is None:
-        where = f"between {worst['lower']:.3f} and {worst['upper']:.3f}"
+        low, high = outward(worst["lower"], worst["upper"])
+        where = f"between {low:.3f} and {high:.3f}"
     which = "it" if len(result.targets) == 1 else f"the furthest, {worst['target']!r},"
     further = forecast(open_.to_dict("records"))
     if further is None:

@@ -1,11 +1,13 @@
 """``avtt rejudge``: the answers of an audit under another oracle; nothing is asked."""
 
 import json
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..utils.rounding import outward
 from .options import Json, Open, RunDir
 
 if TYPE_CHECKING:
@@ -94,4 +96,4 @@ def _cells(result: "Result") -> list[str]:
     if result.guarantee is None:
         return [f"{rate:.3f}" for rate in result.targets["estimate"]]
     bounds = zip(result.targets["lower"], result.targets["upper"], strict=True)
-    return [f"{low:.3f} - {high:.3f}" for low, high in bounds]
+    return [f"{low:.3f} - {high:.3f}" for low, high in starmap(outward, bounds)]

@@ -10,7 +10,7 @@ from typing import Any
 from ..certify.verify import AGREE, verify
 from ..certify.verify_draws import unchecked
 from ..errors import JournalError
-from ..journal import Journal, read_journal
+from ..journal import Journal, check_head, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
 from ..journal.old_facts import decided_in_todays_words
@@ -32,7 +32,7 @@ def check(out: Path, head: str | None = None) -> str:
     with closing(read_journal(out / JOURNAL)) as journal:
         intervals = verify(journal)
         if head is not None:
-            _check_head(journal, head, "the head given")
+            check_head(journal, head, "the head given")
         _check_result(journal, out / "result.json")
         _check_report(journal, out / "report.html")
         rows, calls = len(journal.links()), len(journal.calls())
@@ -55,21 +55,6 @@ def _drawn(facts: Facts) -> str:
     return f"draws follow from the audit's key, the first {first} from that of model A's audit"
 
 
-def _check_head(journal: Journal, head: str, where: str, remedy: str = "") -> None:
-    """Raises JournalError where ``head`` is not the journal's, saying whether it ever was."""
-    if head.strip().lower() == journal.head:
-        return
-    seals = [link.seal for link in journal.links()]
-    if head.strip().lower() in seals:
-        later = len(seals) - 1 - seals.index(head.strip().lower())
-        raise JournalError(
-            f"{where} is this journal's of {later} rows ago; its head is {journal.head} now{remedy}"
-        )
-    raise JournalError(
-        f"{where} is none this journal ever had: expected {journal.head}, got {head!r}{remedy}"
-    )
-
-
 def _check_result(journal: Journal, path: Path) -> None:
     """Raises JournalError naming the first field that is not what the journal comes to."""
     if not path.is_file():
@@ -87,7 +72,7 @@ def _check_result(journal: Journal, path: Path) -> None:
     stated["targets"] = decided_in_todays_words(stated["targets"])
     if "journal_head" in stated:
         remedy = "; 'avtt report' writes the result anew"
-        _check_head(journal, str(stated["journal_head"]), f"{path}: journal_head", remedy)
+        check_head(journal, str(stated["journal_head"]), f"{path}: journal_head", remedy)
     elif journal.old_seals():  # written by a version that knew of fewer fields
         found = {name: value for name, value in found.items() if name in stated}
     _forget_new_fields(found["targets"], stated["targets"])

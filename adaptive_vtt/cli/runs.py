@@ -17,6 +17,8 @@ RunsDir = Annotated[Path, typer.Argument(help="Folder of run folders.", metavar=
 def runs(directory: RunsDir, as_json: Json = False) -> None:
     """List the audits of a folder: model, targets, calls, cost, state; what changed last first.
 
+    Journals are read as they stand, not verified: 'avtt verify DIR' does that.
+
     Example: avtt runs runs
     """
     from ..runs import find, read_run
@@ -50,7 +52,8 @@ def _record(run: "Run", rates: "Rates | None") -> dict[str, object]:
         "lower": worst.lower,
         "upper": worst.upper,
     }
-    return {**run.as_dict(), "certified": rates.certified if rates else 0, "worst": shown}
+    told = {"certified": rates.certified if rates else 0, "worst": shown, "verified": False}
+    return run.as_dict() | told
 
 
 def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
@@ -73,6 +76,8 @@ def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
     for run, _ in rows:
         if run.state in ("stopped", "unreadable"):
             console.print(f"{run.name}: {run.words}", markup=False)
+    if any(rates for _, rates in rows):
+        console.print("not verified: rates are as journals state them; see 'avtt verify DIR'")
 
 
 def _cells(run: "Run", rates: "Rates | None") -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..utils.rounding import outward
 from .options import Json, RunCode, RunDir, names
 
 if TYPE_CHECKING:
@@ -139,10 +140,11 @@ def _next(directory: Path, aside: float, count: int) -> str:
 def _lines(told: dict[str, Any]) -> list[str]:
     lines = []
     for row in told["certified"]:
+        low, high = outward(row["lower"], row["upper"])
         state = "certified" if row["certified"] else "not as narrow as asked yet"
         lines += [
             row["slice"],
-            f"  rate {row['lower']:.1%} to {row['upper']:.1%}, {state}; {row['how']} at call "
+            f"  rate {low:.1%} to {high:.1%}, {state}; {row['how']} at call "
             f"{row['found_at']}, {row['questions']} of {row['size']} questions asked",
         ]
     if told["certified"]:

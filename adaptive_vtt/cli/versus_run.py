@@ -29,6 +29,7 @@ from ..spec.building import build_parts, build_space
 from ..spec.recorded import answers_table
 from ..spec.space_and_model import model_of
 from ..types import TargetId
+from ..utils.rounding import outward
 from ..versus import Use, Verdict, Versus, verdict_of
 from ..way_on import shipping_rule
 from .next_step import tell
@@ -202,7 +203,7 @@ def _finish(verdict: Verdict, out: Path, rules: list[str], gated: bool) -> None:
         table.add_row(
             str(row["target"]),
             points(row["delta"]),
-            f"{points(row['lower'])} to {points(row['upper'])}",
+            " to ".join(map(points, outward(row["lower"], row["upper"]))),
             WORDS[str(row["decision"])],
             "-" if math.isnan(apart) else f"{apart:.1%}",
         )

@@ -16,6 +16,7 @@ from ..surrogates import REGISTRY, LossSurrogate, Named, named, sample_features
 from ..surrogates.features import MOST_IMAGES, REFERENCE, FollowUpFeatures, same_truths
 from ..types import CallMode
 from ..utils.random_streams import generator
+from .audit_key import GIVEN, is_custom
 from .belief import Belief
 from .carried import Carried
 from .proxies import Proxies
@@ -138,12 +139,18 @@ def surrogate_in_journal(certify: Certify) -> bool | str:
     return name == QUESTION_GP or name
 
 
+def surrogate_is_custom(certify: Certify) -> bool:
+    """Whether losses are predicted by code from outside this package."""
+    chosen = certify.surrogate
+    return not isinstance(chosen, bool) and is_custom(named(chosen).make)
+
+
 def features_used(space: QuestionSpace) -> str:
     """What tells a surrogate which source images are alike, for the journal: a hash of the features
     that the dataset brings, "thumbnails", or "truths" alone where images are not looked at."""
     given = space.dataset.features
     if given is not None:
-        return f"given, {hashed(np.asarray(given, np.float64))[:16]}"
+        return GIVEN + hashed(np.asarray(given, np.float64))[:16]
     looks = space.dataset.has_images and len(space.dataset) <= MOST_IMAGES
     return "thumbnails" if looks else "truths"
 

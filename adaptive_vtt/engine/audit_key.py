@@ -11,8 +11,11 @@ predictions. Two audits that share a random stream can break that without anybod
 
 So every stream that decides candidates or draws is keyed by a hash of the seed and of all that
 the audit is made of: the settings, the space, the targets, the model with its version, every
-proxy with its content, and the prior journal with its own key and everything it found.
-From this follows:
+proxy with its content, the features that the dataset brings, and the prior journal with its own
+key and everything it found. What code of the user's own follows from cannot be told: it may read a
+file that was fitted to an earlier audit's losses. So an audit with a strategy, a surrogate, an
+oracle's memory or a proxy of unknown content that is not this package's has fresh entropy in its
+key, too, journaled so that it goes on with the same draws. From this follows:
 
 1. An audit that uses a prior journal hashes that journal's content, so its draws are fresh
    given that content even where both audits have the same seed. Its key could equal the prior
@@ -20,10 +23,10 @@ From this follows:
    own prior, and are refused.
 2. Journals of versions before keys drew from streams keyed by the plain seed; a hash of 32 digits
    is never equal to one.
-3. Equal keys otherwise come from the very same audit begun twice, which repeats the draws on
-   purpose. It is the one case left to the user: a model that was changed without a new name,
-   version or content, or a proxy given as a function that was refitted, under the same explicit
-   seed. Without an explicit seed it cannot happen, as each audit then has fresh entropy.
+3. Equal keys otherwise come from the very same audit begun twice, of this package's parts alone,
+   which repeats the draws on purpose. One case is left to the user: a model that was changed
+   without a new name, version or content, under the same explicit seed. Without an explicit seed
+   it cannot happen, as each audit then has fresh entropy.
 
 Budget, cap on cost, half-width and limit are left out: they say when an audit ends and where its
 bets aim, both by the past alone, so that ``resume`` may change them without other draws.
@@ -33,6 +36,7 @@ import hashlib
 import json
 import secrets
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..errors import InputError, JournalError
@@ -43,6 +47,9 @@ SEED_BITS = 53
 """Fresh seeds are whole numbers that every reader of JSON keeps exact."""
 CONTENT = "content "
 """Before a version that was found by hashing what the model is made of."""
+
+GIVEN = "given, "
+"""Before a hash of the features that a dataset brings; without one they follow from the space."""
 
 
 def full_name(model: str, version: str | None) -> str:
@@ -62,6 +69,13 @@ def fresh_seed() -> int:
     return secrets.randbits(SEED_BITS)
 
 
+def is_custom(part: object) -> bool:
+    """Whether a class, a function or an object of one is code from outside this package."""
+    if isinstance(part, partial):
+        return is_custom(part.func)
+    return str(getattr(part, "__module__", "")).partition(".")[0] != __name__.partition(".")[0]
+
+
 def audit_key(**parts: Any) -> str:
     """32 hexadecimal digits that follow from ``parts``, which JSON can hold."""
     text = json.dumps(parts, sort_keys=True, default=str)
@@ -72,12 +86,14 @@ def audit_key(**parts: Any) -> str:
 class Origin:
     """What an audit's random choices follow from: ``key``, in journals of versions before keys the
     plain seed. ``version`` is the model's; ``changed`` whether its content differs from what the
-    journal says; ``replay``: the earlier audit whose draws come first."""
+    journal says; ``replay``: the earlier audit whose draws come first; ``entropy``: fresh, where a
+    part is custom."""
 
     key: str | int
     version: str | None
     changed: bool
     replay: ReplayFacts | None = None
+    entropy: int | None = None
 
     @classmethod
     def of(
@@ -86,26 +102,37 @@ class Origin:
         model: ModelUnderTest,
         prior: str | int | None,
         replay: ReplayFacts | None = None,
+        *,
+        custom: bool = False,
+        features: str | None = None,
         **parts: Any,
     ) -> "Origin":
         """Of an audit that goes on with ``facts`` (None: a new one), with a ``prior`` journal of
-        that key, after the draws of ``replay``.
+        that key, after the draws of ``replay``; ``custom``: whether some part is code of the user's
+        own. ``features`` are those of now: an audit goes on with other ones, by its key of then.
 
         Raises InputError where the key of either is this audit's own, JournalError where the
         journal was begun after other draws.
         """
         version, changed = _version_for(model, facts)
+        entropy = fresh_seed() if facts is None and custom else None
+        if facts is not None:
+            entropy, features = facts.entropy, facts.features
+        brought = features if features is not None and features.startswith(GIVEN) else None
+        told = {"entropy": entropy, "features": brought}
+        parts |= {name: value for name, value in told.items() if value is not None}
         key = audit_key(**parts, version=version)
         _check_prior(prior, key, facts)
         _check_prior(None if replay is None else replay.key, key, facts)
         _check_replay(replay, facts)
         if facts is not None and facts.key is None:
             return cls(facts.settings.seed, version, changed)
-        return cls(key, version, changed, replay)
+        return cls(key, version, changed, replay, entropy)
 
     def facts(self) -> dict[str, Any]:
         """For a new journal."""
-        told = {"key": self.key, "model_version": self.version}
+        told: dict[str, Any] = {"key": self.key, "model_version": self.version}
+        told |= {} if self.entropy is None else {"entropy": self.entropy}
         return told if self.replay is None else told | {"replay": self.replay.model_dump()}
 
     def changes(self, facts: Facts) -> dict[str, Any]:

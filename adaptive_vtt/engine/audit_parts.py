@@ -14,8 +14,15 @@ from ..journal.rows import DrawRow
 from ..models.base import ModelDefaults
 from ..space import QuestionSpace
 from ..strategies.by_stakes import ByStakes, needs_targets
-from .assembly import carried, fresh_belief, surrogate_in_journal, taught
-from .audit_key import Origin, seed_for
+from .assembly import (
+    carried,
+    features_used,
+    fresh_belief,
+    surrogate_in_journal,
+    surrogate_is_custom,
+    taught,
+)
+from .audit_key import Origin, is_custom, seed_for
 from .blocks import Blocks
 from .budget import Budget, Judged
 from .call_queue import Call, CallQueue
@@ -160,6 +167,11 @@ def assembled(
         model,
         proxies.prior_key,
         None if sampling.replay is None else sampling.replay.facts,
+        custom=surrogate_is_custom(certify)
+        or is_custom(strategy)
+        or (memory is not None and is_custom(memory))
+        or proxies.untold,
+        features=features_used(space),
         settings=settings,
         space=space.fingerprint,
         plan=certify.meaning(),

@@ -79,6 +79,12 @@ class Proxies:
         """Name and content of each, for the audit's key."""
         return [(name, proxy.content()) for name, proxy in self._proxies.items()]
 
+    @property
+    def untold(self) -> bool:
+        """Whether nobody can tell what some of them follow from."""
+        asked = (p for p in self._proxies.values() if isinstance(p, _Asked))
+        return any(proxy.untold for proxy in asked)
+
     def facts(self) -> dict[str, Any]:
         """For a new journal: what the self-taught proxy is, where there is one."""
         return {} if self.taught is None else {"self_taught": self.taught.describe()}
@@ -166,6 +172,10 @@ class _Asked:
 
     def content(self) -> str:
         return f"{name_of(self._model)} {version_of(self._model)}"
+
+    @property
+    def untold(self) -> bool:
+        return version_of(self._model) is None
 
     def _ask(self, images: Sequence[int]) -> None:
         answers = checked(self._model, [self._prompt(image) for image in images])

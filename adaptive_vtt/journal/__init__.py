@@ -7,7 +7,7 @@ of hashes (chain.py), so that what was altered afterwards can be found.
 """
 
 from .base import Journal
-from .chain import Link, check_chain, with_law
+from .chain import Link, check_chain, check_head, check_undamaged, with_law
 from .in_memory import MemoryJournal
 from .opening import (
     JournalSource,
@@ -34,6 +34,8 @@ __all__ = [
     "answered",
     "begin_anew",
     "check_chain",
+    "check_head",
+    "check_undamaged",
     "closed_on_error",
     "holds_answers",
     "open_journal",

@@ -76,6 +76,33 @@ def check_chain(journal: Journal, draws: Sequence[DrawRow], calls: Sequence[Call
         raise JournalError("verify: the calls are not in the order of their commit")
 
 
+def check_head(journal: Journal, head: str, where: str, remedy: str = "") -> None:
+    """Raises JournalError where ``head`` is not the journal's, saying whether it ever was."""
+    if head.strip().lower() == journal.head:
+        return
+    seals = [link.seal for link in journal.links()]
+    if head.strip().lower() in seals:
+        later = len(seals) - 1 - seals.index(head.strip().lower())
+        raise JournalError(
+            f"{where} is this journal's of {later} rows ago; its head is {journal.head} now{remedy}"
+        )
+    raise JournalError(
+        f"{where} is none this journal ever had: expected {journal.head}, got {head!r}{remedy}"
+    )
+
+
+def check_undamaged(journal: Journal) -> None:
+    """Raises JournalError where the file or the chain of a journal to go on with is damaged."""
+    try:
+        journal.check_storage()
+        check_chain(journal, journal.draws(laws=False), journal.calls())
+    except JournalError as error:
+        raise JournalError(
+            f"{error}; nothing was asked, as no interval would hold: restore the journal from a "
+            "copy, or begin a new audit elsewhere"
+        ) from None
+
+
 def with_law(journal: Journal, row: DrawRow) -> DrawRow:
     """The draw with its law, read where it was left out."""
     return row if row.law else replace(row, law=journal.law(row.draw))

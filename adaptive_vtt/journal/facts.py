@@ -294,7 +294,7 @@ class Facts(LostFacts):
     ``intervals``: a row per target as of the end, in the order of the certificate;
     ``population``: see ``certify.population``; ``stop``: the rules in words; ``stop_levels``: the
     mean and maximal uncertainties, as shares of the prior, at which rules end the audit;
-    ``endpoint``: what the model's client counted; ``key`` and ``model_version``: see
+    ``endpoint``: what the model's client counted; ``key``, ``entropy`` and ``model_version``: see
     ``engine.audit_key``, the key None in journals of versions before it; ``spec`` and ``base``:
     SPEC.toml, None where Python began the audit, and the folder its paths start at; ``program``: a
     hash of both; ``parts``: see ``spec.resuming.notes_of``; ``begun_with``: settings and
@@ -316,6 +316,7 @@ class Facts(LostFacts):
     intervals: list[dict[str, Any]] | None = None
     ended: EndedFacts | None = None
     key: str | int | None = None
+    entropy: int | None = None
     model_version: str | None = None
     model_changed: bool = False
     self_taught: dict[str, Any] | None = None

@@ -4,11 +4,12 @@ import shlex
 from dataclasses import dataclass
 
 from ..certify.compared import Compared, calls_of, compared
+from ..utils.rounding import outward
 from ..way_on import shipping_rule
 from .certified import STEPS
 from .evidence import Evidence
 from .headline import Tile
-from .section import THIN, Section, amount, duration, fragment, money, outward, percent, sure
+from .section import THIN, Section, amount, duration, fragment, money, percent, sure
 from .target_status import Standing
 from .verdict import Step, Verdict
 

@@ -18,6 +18,7 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from ..utils.html_templates import templates_of
+from ..utils.rounding import outward
 
 FEW = 10
 """Figures that rest on fewer questions than this are shown as uncertain."""
@@ -106,12 +107,6 @@ def figure(value: float | None) -> str:
     if value is None or math.isnan(value):
         return "–"
     return f"{value + 0.0:.2f}"
-
-
-def outward(lower: float, upper: float) -> tuple[float, float]:
-    """An interval to three decimals, rounded so that it holds what it held."""
-    slack = 1e-6  # of a step: what floating point makes of 0.13
-    return math.floor(1000 * lower + slack) / 1000, math.ceil(1000 * upper - slack) / 1000
 
 
 def span(lower: float, upper: float) -> str:

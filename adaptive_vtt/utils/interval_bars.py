@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from .rounding import outward
+
 WIDTH, HEIGHT = 220, 16
 """Of a bar's frame, in pixels; it stands for 0 to 100 %."""
 DONE, OPEN = "#2a7de1", "#e07b39"
@@ -38,8 +40,8 @@ class Bar:
         share = f"{100 * self.estimate:.1f} %"
         if math.isnan(self.lower):
             return share
-        low, high = math.floor(1000 * self.lower + 1e-6), math.ceil(1000 * self.upper - 1e-6)
-        return f"{share} ({low / 10:.1f} to {high / 10:.1f})"
+        low, high = outward(self.lower, self.upper)
+        return f"{share} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def bars(title: str, told: str, rows: Sequence[Bar], notes: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..runs import Rate, Rates
+from ..utils.rounding import outward
 
 Verdict = Literal["lower", "higher", "open", "void"]
 
@@ -34,6 +35,11 @@ class Pair:
         """By how much the two rates differ at least: what lies between the intervals, 0 where they
         overlap."""
         return max(self.a.lower - self.b.upper, self.b.lower - self.a.upper, 0.0)
+
+    @property
+    def least(self) -> float:
+        """The gap to three decimals, rounded down."""
+        return outward(self.gap, 1.0)[0]
 
     @property
     def verdict(self) -> Verdict:

@@ -104,7 +104,7 @@ def _figures(run: Run, rates: Rates | None) -> Iterator[str]:
     if not run.head:
         return
     if rates is not None:
-        yield f"{rates.certified} of {run.targets} targets certified"
+        yield f"{rates.certified} of {run.targets} targets certified (not verified)"
     if run.state != "running":
         yield f"{run.calls:,} calls"
     yield f"cost {run.cost:.4g}"
