@@ -112,6 +112,7 @@ _EXAMPLES: dict[str, Any] = {
     "detail": "low",
     "detector.onnx.labels": "classes.txt",
     "fail_on_error": 0.5,
+    "failed_attempts": "all",
     "faithful": True,
     "file_column": "file",
     "flag": "pathmnist",
