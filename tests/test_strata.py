@@ -358,7 +358,12 @@ def journal_of(tmp: Any = None, **options: Any) -> MemoryJournal:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"candidates": 10}, {"batch": 4}, {"surrogate": False, "budget": None}],
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        {"candidates": 10},
+        pytest.param({"batch": 4}, marks=pytest.mark.slow),
+        {"surrogate": False, "budget": None},
+    ],
 )
 def test_every_stratum_and_figure_can_be_recomputed(options):
     journal = journal_of(**options)
