@@ -19,7 +19,8 @@ Bets must not depend on the candidates either, so what bounds a is taken from ea
 draws. Where a draw would pass those bounds, its f are shrunk: towards 0 for a+, which bets
 upwards, and towards n for a-. At 0, N a+ is at least S; at n, N a- is at most S + M max n:
 there they cannot pass. Against a mean m other than the expected one, f is moved by the
-difference, as far as its own bound allows (``tilt``).
+difference, as far as its own bounds allow (``tilt``): a call with no question of the target adds
+the most, which never passes the target's unseen questions; the call drawn takes away the most.
 
 Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both". Questions that turn
 out not to count are left out of the rate: see ``sequences.Step``.
@@ -223,10 +224,12 @@ class Certifier(Game):
         missing = count - predicted
         down = excess(predicted, law) * ratio / room
         up = excess(missing, law) * ratio / room
-        swing = np.maximum(excess(count, law), count.sum(axis=1)) * ratio / room
+        swing = excess(count, law) * ratio / room
+        whole = ratio * count.sum(axis=1) / room
         low = np.minimum(1.0, self._reach_down / np.maximum(down, TINY))
         high = np.minimum(1.0, self._reach_up / np.maximum(up, TINY))
         lean = np.minimum(1.0, self._reach_tilt / np.maximum(swing, TINY))
+        lean = np.minimum(lean, 1 / np.maximum(whole, TINY))
         likely = (predicted * missing / np.maximum(count, 1) / law).sum(axis=1) * weight**2
         move = Move(
             active=active,

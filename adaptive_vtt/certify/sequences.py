@@ -45,7 +45,7 @@ class Step:
 
     ``lo`` <= a+ and a- <= ``hi``; ``foreseen`` is their likely variance. Against the mean
     m they are used with predictions moved by m - centre, which adds (m - centre) *
-    ``tilt``; a tilt has mean 0 and lies within +- ``tilt_bound``. All but ``low``,
+    ``tilt``; a tilt has mean 0 and lies in [-``tilt_bound``, ``tilt_most``]. All but ``low``,
     ``high`` and ``tilt`` are fixed by the past. Targets that are not ``active`` stay.
 
     Questions that turn out not to count are left out of the rate by taking the loss of each as m
@@ -63,6 +63,7 @@ class Step:
     foreseen: Floats
     tilt: Floats
     tilt_bound: Floats
+    tilt_most: Floats
     out: Floats
     out_now: Floats
 
@@ -186,12 +187,14 @@ class Sequences:
     def growth(self, step: Step, row: npt.NDArray[np.int64], m: Floats) -> tuple[Floats, Floats]:
         """What the step adds to log K+ and log K- against means ``m`` of the targets ``row``."""
         away = m - self.centre[row]
-        swing = np.abs(away) * step.tilt_bound[row]
+        least, most = -away * step.tilt_bound[row], away * step.tilt_most[row]
         lean = away * step.tilt[row] + m * step.out_now[row]
         rest = m * (1 - step.out[row])
         bet = self._bets(step.foreseen, row, m)
-        up = self._capped(bet, rest - step.lo[row] + swing) * (step.low[row] + lean - rest)
-        down = self._capped(bet, step.hi[row] + swing - rest) * (rest - step.high[row] - lean)
+        room_up = rest - step.lo[row] - np.minimum(least, most)
+        room_down = step.hi[row] + np.maximum(least, most) - rest
+        up = self._capped(bet, room_up) * (step.low[row] + lean - rest)
+        down = self._capped(bet, room_down) * (rest - step.high[row] - lean)
         on = step.active[row]  # figures of the others may pass their bounds, so never as a factor
         return np.log1p(np.where(on, up, 0.0)), np.log1p(np.where(on, down, 0.0))
 

@@ -184,14 +184,15 @@ def _interval(
         seen.update(members)
         least, most = (sum(losses[q][part] for q in members) for part in (0, 1))
         game.play(row, least, most, sum(losses[q][2] for q in members))
-        low, high = game.interval(len(seen))
+        game.seen = len(seen)
+        low, high = game.interval()
         if low <= high + LEAST:  # an interval that empties stays the last that was not
             lower, upper = low, high
         else:
             game.emptied = True
-        game.witness(len(seen))
+        game.witness()
     estimate = min(max(game.estimate(), lower), upper)
-    return Interval(name, lower, upper, estimate, game.emptied, game.astray(len(seen)))
+    return Interval(name, lower, upper, estimate, game.emptied, game.astray())
 
 
 class _Game:
@@ -217,7 +218,7 @@ class _Game:
         self.m = np.array([i / cells for i in range(cells + 1)])
         self.rising, self.falling = np.zeros(cells + 1), np.zeros(cells + 1)
         self.least = self.most = 0.0
-        self.out = 0
+        self.out = self.seen = 0  # questions that do not count, and all
         self.counted = 0.0
         self.lower, self.upper = 0.0, 1.0
         self.emptied = False
@@ -276,10 +277,10 @@ class _Game:
     ) -> tuple[Any, Any]:
         """What the draw adds to log K+ and log K- against means ``m``."""
         size, away = self.size, m - self.centre()
-        swing = abs(away) * (move["tilt_bound"] / size)
+        down, up = move["tilt_bound"] / size, 1 - self.seen / size  # of the tilt
         rest = m * (1 - self.out / size)
-        above = rest - (self.least + move["lo"]) / size + swing
-        below = (self.most + move["hi"]) / size + swing - rest
+        above = rest - (self.least + move["lo"]) / size + np.where(away > 0, away * down, -away * up)
+        below = (self.most + move["hi"]) / size + np.where(away > 0, away * up, -away * down) - rest
         bet = self._bet(m, move["foreseen"] / size**2)
         up = np.minimum(bet, self.cap / np.maximum(above, NOTHING))
         down = np.minimum(bet, self.cap / np.maximum(below, NOTHING))
@@ -302,10 +303,10 @@ class _Game:
             return aim
         return min(max(abs(self.centre() - self.limit), LEAST_AIM), aim)
 
-    def witness(self, seen: int) -> None:
+    def witness(self) -> None:
         """Keeps what a decision after this draw goes by."""
         up, down = self.best.tolist()
-        self.evidence.append((up, down, *self._left(seen)))
+        self.evidence.append((up, down, *self._left()))
 
     def _note(self, active: bool, outcome: float, out: float, foreseen: float) -> None:
         """``outcome``: with questions left ``out`` as if their losses were the centre."""
@@ -347,22 +348,22 @@ class _Game:
                 return float(self.m[place])
         return None
 
-    def interval(self, seen: int) -> tuple[float, float]:
+    def interval(self) -> tuple[float, float]:
         """What the bets leave, and what the questions seen leave."""
-        least, most = self._left(seen)
+        least, most = self._left()
         return max(self.lower, least), min(self.upper, most)
 
-    def astray(self, seen: int) -> bool:
+    def astray(self) -> bool:
         """Whether the draws' mean, as far as questions seen allow it, lies outside the bets'."""
-        least, most = self._left(seen)
+        least, most = self._left()
         mean = min(max(self.estimate(), least), max(least, most))
         return self.weight > 0 and not self.lower - LEAST <= mean <= self.upper + LEAST
 
-    def _left(self, seen: int) -> tuple[float, float]:
+    def _left(self) -> tuple[float, float]:
         counting = self.size - self.out
         if not counting:
             return 0.0, 1.0
-        return self.least / counting, (self.most + self.size - seen) / counting
+        return self.least / counting, (self.most + self.size - self.seen) / counting
 
 
 def _check_draws(draws: list[DrawRow], calls: list[CallRow]) -> None:

@@ -8,7 +8,8 @@ Code of its own, as in ``verify``: no space, no candidates, no engine. What is c
 - the questions that count for a target are those that its definition selects;
 - ``active`` says whether a candidate touches the target, and scale * q = M / m;
 - lo, hi, the bound of the tilt and the variance foreseen are what the past fixed;
-- lo <= a+ and a- <= hi, with the losses that came back, and the tilt lies within its bound.
+- lo <= a+ and a- <= hi, with the losses that came back, and the tilt lies between minus its bound
+  and the target's unseen questions.
 
 Where a stratum was drawn first, ``verify_strata`` checks that, and its figures are expected. Draws
 that a comparison took over from an earlier audit follow from that audit's key.
@@ -241,8 +242,10 @@ class _Targets:
         for name, value in expected.items():
             if not _close(figures[name], value):
                 raise JournalError(f"{where}: {name} should be {value:g}, got {figures[name]:g}")
-        if not abs(figures["tilt"]) <= figures["tilt_bound"] * (1 + AGREE) + AGREE:
-            raise JournalError(f"{where}: its tilt passes the bound")
+        least, most = -figures["tilt_bound"], max(self.unseen[k], 1)
+        slack = AGREE * max(-least, most)
+        if not least - slack <= figures["tilt"] <= most + slack:
+            raise JournalError(f"{where}: its tilt passes the bounds")
 
     def _advance(self, draw: DrawRow, count: Indices) -> None:
         figures = dict(zip(FIGURES, np.array([m.figures for m in draw.moves]).T, strict=True))
