@@ -279,7 +279,9 @@ class _Game:
         size, away = self.size, m - self.centre()
         down, up = move["tilt_bound"] / size, 1 - self.seen / size  # of the tilt
         rest = m * (1 - self.out / size)
-        above = rest - (self.least + move["lo"]) / size + np.where(away > 0, away * down, -away * up)
+        above = (
+            rest - (self.least + move["lo"]) / size + np.where(away > 0, away * down, -away * up)
+        )
         below = (self.most + move["hi"]) / size + np.where(away > 0, away * up, -away * down) - rest
         bet = self._bet(m, move["foreseen"] / size**2)
         up = np.minimum(bet, self.cap / np.maximum(above, NOTHING))
@@ -354,10 +356,20 @@ class _Game:
         return max(self.lower, least), min(self.upper, most)
 
     def astray(self) -> bool:
-        """Whether the draws' mean, as far as questions seen allow it, lies outside the bets'."""
+        """Whether the draws' mean, as far as questions seen allow it, lies outside the bets', by
+        a standard error or together with the bets' centre."""
+        if not self.weight:
+            return False
+        strayed = self.strayed / (self.first + self.plays - self.since)
+        error = math.sqrt(strayed / (self.precision * self.share() ** 2))
+        mean = self.estimate()
+        both = self._outside(mean, LEAST) and self._outside(self.centre(), LEAST)
+        return both or self._outside(mean, max(error, LEAST))
+
+    def _outside(self, value: float, by: float) -> bool:
         least, most = self._left()
-        mean = min(max(self.estimate(), least), max(least, most))
-        return self.weight > 0 and not self.lower - LEAST <= mean <= self.upper + LEAST
+        value = min(max(value, least), max(least, most))
+        return not self.lower - by <= value <= self.upper + by
 
     def _left(self) -> tuple[float, float]:
         counting = self.size - self.out
