@@ -13,7 +13,7 @@ from pydantic import BaseModel, NonNegativeInt, ValidationError
 from ..errors import JournalError
 from ..types import SIDES, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
 from .endpoint_facts import BatchFacts as BatchFacts
-from .endpoint_facts import Fact
+from .endpoint_facts import Fact, LostFacts
 from .endpoint_facts import WayFacts as WayFacts
 from .old_facts import (
     CERTIFY,
@@ -30,7 +30,7 @@ class _Fact(BaseModel):
     model_config = Fact.model_config
 
 
-AnyFact = TypeVar("AnyFact", bound=_Fact)
+AnyFact = TypeVar("AnyFact", bound=BaseModel)
 
 
 class SpaceFacts(_Fact):
@@ -256,20 +256,6 @@ class EndedFacts(_Fact):
     elapsed: float = 0.0
 
 
-class LostFacts(_Fact):
-    """Calls that were sent, or may have been, and never came back.
-
-    ``interrupted``: how many. Each is sent again and may then be paid for twice, so a cap on cost
-    counts it at its worst price. ``counted``: those of them that are not sent again yet, so that
-    a second interruption does not count them twice. ``judge_...``: the same of a judge's calls.
-    """
-
-    interrupted: int = 0
-    counted: tuple[int, ...] = ()
-    judge_interrupted: int = 0
-    judge_counted: tuple[int, ...] = ()
-
-
 class RejudgedFacts(_Fact):
     """Which answers were judged anew: those of the journal ``source``, as of its ``head``, whose
     ``oracle`` judged them before."""
@@ -288,7 +274,7 @@ class ReplayFacts(_Fact):
     head: str
 
 
-class Facts(LostFacts):
+class Facts(LostFacts, _Fact):
     """All that is read of a journal in which an audit was begun.
 
     ``intervals``: a row per target as of the end, in the order of the certificate;
