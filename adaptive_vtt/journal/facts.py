@@ -288,6 +288,21 @@ class ReplayFacts(_Fact):
     head: str
 
 
+class CohortFacts(_Fact):
+    """What predictions knew of other models: their names, the ``keys`` of their audits (None where
+    there was none), how many losses of each were ``known``, and a digest of those, ``content``.
+    ``members``: what each follows the others by (see ``surrogates.cohort``); ``mean`` and
+    ``variance``: of the prior of intercept, slope and factor, that was made of them."""
+
+    models: tuple[str, ...]
+    keys: tuple[str | int | None, ...]
+    known: tuple[int, ...]
+    content: str
+    members: tuple[tuple[float, ...], ...]
+    mean: tuple[float, ...]
+    variance: tuple[float, ...]
+
+
 class Facts(LostFacts):
     """All that is read of a journal in which an audit was begun.
 
@@ -301,7 +316,8 @@ class Facts(LostFacts):
     certificate by name, as stored but for the targets' ids, to be compared whole on resuming;
     ``stakes_unnamed``: see ``old_facts``; ``features``: see ``engine.assembly``; ``known_a``: of a
     comparison, the questions about which model A was not asked, as an earlier audit had;
-    ``replay``: whose draws came first, None where all are its own; ``discover``: how slices are
+    ``replay``: whose draws came first, None where all are its own; ``cohort``: other models that
+    predictions go by; ``discover``: how slices are
     looked for, None where they are not; ``begun_by``: the command that began it; ``rejudged``: see
     ``rejudging``, None where the model was asked; ``batches``: those of which answers were still
     awaited when it was last said, and those lost; ``ways``: where P(yes) comes from, of two models
@@ -342,6 +358,7 @@ class Facts(LostFacts):
     ways: dict[str, WayFacts] = {}
     bounds: dict[str, tuple[NonNegativeInt, NonNegativeInt]] = {}
     rejudged: RejudgedFacts | None = None
+    cohort: CohortFacts | None = None
     protocol: ProtocolFacts = ProtocolFacts()
 
     @property
