@@ -99,7 +99,7 @@ def population(
 ) -> Population | None:
     """What the cohort tells of an audit that goes on with ``facts``; None where there is none, or
     nothing is certified, which predictions serve."""
-    if certify.cohort is None or not certify.certifies:
+    if certify.cohort is None or not certify.certifies or certify.surrogate is False:
         return None
     make = _of_earlier(space, answers, renderings, device)
     return Population(certify.cohort, space, make, facts)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..cohort import Cohort, Member
+from ..errors import JournalError
 from ..journal.facts import Facts
 from ..space import QuestionSpace
 from ..surrogates import LossSurrogate
@@ -136,12 +137,19 @@ class Population:
 
 
 def _then(cohort: Cohort, begun: Facts | None) -> Cohort:
-    """The members that the audit was begun with, of those there are now."""
+    """The members that the audit was begun with, of those there are now. Raises JournalError where
+    one is missing."""
     if begun is None or begun.cohort is None:
         return cohort
-    pairs = list(zip(begun.cohort.models, begun.cohort.keys, strict=True))
-    names, keys = {n for n, k in pairs if k is None}, {k for _, k in pairs if k is not None}
-    return Cohort([m for m in cohort.members if _key(m) in keys or m.name in names])
+    there = {_key(member) or member.name: member for member in cohort.members}
+    then = list(zip(begun.cohort.models, begun.cohort.keys, strict=True))
+    missing = [name for name, key in then if (key or name) not in there]
+    if missing:
+        raise JournalError(
+            f"journal: was begun with a cohort that has {missing[0]!r}, which is not in this one; "
+            "give the cohort as it was, or begin a new audit"
+        )
+    return Cohort([there[key or name] for name, key in then])
 
 
 def _key(member: Member) -> str | int | None:

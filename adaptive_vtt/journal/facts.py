@@ -12,6 +12,7 @@ from pydantic import BaseModel, NonNegativeInt, ValidationError
 
 from ..errors import JournalError
 from ..types import SIDES, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
+from .cohort_facts import CohortFacts
 from .endpoint_facts import BatchFacts as BatchFacts
 from .endpoint_facts import Fact
 from .endpoint_facts import WayFacts as WayFacts
@@ -280,27 +281,11 @@ class RejudgedFacts(_Fact):
 
 
 class ReplayFacts(_Fact):
-    """Whose draws a comparison began with: ``key`` of that audit, the number of its ``draws``, and
-    the ``head`` of its journal then."""
+    """Whose draws came first: that audit's ``key``, their number, its journal's ``head`` then."""
 
     key: str | int
     draws: int
     head: str
-
-
-class CohortFacts(_Fact):
-    """What predictions knew of other models: their names, the ``keys`` of their audits (None where
-    there was none), how many losses of each were ``known``, and a digest of those, ``content``.
-    ``members``: what each follows the others by (see ``surrogates.cohort``); ``mean`` and
-    ``variance``: of the prior of intercept, slope and factor, that was made of them."""
-
-    models: tuple[str, ...]
-    keys: tuple[str | int | None, ...]
-    known: tuple[int, ...]
-    content: str
-    members: tuple[tuple[float, ...], ...]
-    mean: tuple[float, ...]
-    variance: tuple[float, ...]
 
 
 class Facts(LostFacts):
@@ -316,13 +301,13 @@ class Facts(LostFacts):
     certificate by name, as stored but for the targets' ids, to be compared whole on resuming;
     ``stakes_unnamed``: see ``old_facts``; ``features``: see ``engine.assembly``; ``known_a``: of a
     comparison, the questions about which model A was not asked, as an earlier audit had;
-    ``replay``: whose draws came first, None where all are its own; ``cohort``: other models that
-    predictions go by; ``discover``: how slices are
-    looked for, None where they are not; ``begun_by``: the command that began it; ``rejudged``: see
-    ``rejudging``, None where the model was asked; ``batches``: those of which answers were still
-    awaited when it was last said, and those lost; ``ways``: where P(yes) comes from, of two models
-    by "a" and "b", else by ""; ``bounds``: the most tokens, sent and said, of an attempt that was
-    counted at more than expected, by the same sides and "judge".
+    ``replay``: whose draws came first, None: all are its own; ``cohort``: other models that were
+    known; ``discover``: how slices are looked for, None where they are not; ``begun_by``: the
+    command that began it; ``rejudged``: see ``rejudging``, None where the model was asked;
+    ``batches``: those of which answers were still awaited when it was last said, and those lost;
+    ``ways``: where P(yes) comes from, of two models by "a" and "b", else by ""; ``bounds``: the
+    most tokens, sent and said, of an attempt that was counted at more than expected, by the same
+    sides and "judge".
     """
 
     space: SpaceFacts
