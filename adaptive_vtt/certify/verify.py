@@ -17,6 +17,7 @@ from ..journal.facts import read_facts
 from ..journal.migrations import check_old_seals
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from . import verify_versus
+from .verify_cohort import check_cohort
 from .verify_decisions import decided
 from .verify_draws import check_draws, check_known
 from .verify_prices import check_prices
@@ -68,6 +69,7 @@ def verify(journal: Journal) -> list[Interval]:
     losses = {q: loss[:2] for q, loss in _losses(calls, certificate).items()}
     whole = (with_law(journal, draw) for draw in draws)
     check_draws(facts, whole, {c.call for c in calls}, losses)
+    check_cohort(facts)
     check_prices(facts.settings.prices, draws, calls)
     check_slices(journal, facts, draws)
     intervals = recompute(certificate, draws, calls)

@@ -100,6 +100,7 @@ _EXAMPLES: dict[str, Any] = {
     "captions": "captions.csv",
     "class_column": "diagnosis",
     "class_names": {"polyp": "LABEL_1"},
+    "cohort": "runs/*",
     "command": "./my-model",
     "concepts": ["polyp", "blood"],
     "count": 200,

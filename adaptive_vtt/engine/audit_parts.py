@@ -18,6 +18,7 @@ from .assembly import (
     carried,
     features_used,
     fresh_belief,
+    population,
     surrogate_in_journal,
     surrogate_is_custom,
     taught,
@@ -146,9 +147,9 @@ def assembled(
     renderings = Renderings(space, rendered)
     earlier = carried(certify, space, model.answers, renderings, device)
     net = taught(certify, space, facts)
-    proxies = Proxies(
-        space, rendered, certify.proxies or {}, earlier, memory, net, renderings=renderings
-    )
+    cohort = population(certify, space, model.answers, renderings, device, facts)
+    given = certify.proxies or {}
+    proxies = Proxies(space, rendered, given, earlier, memory, net, renderings, cohort)
     by_price = sampling.by_price and isinstance(strategy, ByStakes)
     prices = Prices.of(space, model, by_price, facts)
     settings = describe_settings(
@@ -165,7 +166,7 @@ def assembled(
     origin = Origin.of(
         facts,
         model,
-        proxies.prior_key,
+        proxies.prior_keys,
         None if sampling.replay is None else sampling.replay.facts,
         custom=surrogate_is_custom(certify)
         or is_custom(strategy)

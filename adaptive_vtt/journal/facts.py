@@ -12,6 +12,7 @@ from pydantic import BaseModel, NonNegativeInt, ValidationError
 
 from ..errors import JournalError
 from ..types import SIDES, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
+from .cohort_facts import CohortFacts
 from .endpoint_facts import BatchFacts as BatchFacts
 from .endpoint_facts import Fact, LostFacts
 from .endpoint_facts import WayFacts as WayFacts
@@ -266,8 +267,7 @@ class RejudgedFacts(_Fact):
 
 
 class ReplayFacts(_Fact):
-    """Whose draws a comparison began with: ``key`` of that audit, the number of its ``draws``, and
-    the ``head`` of its journal then."""
+    """Whose draws came first: that audit's ``key``, their number, its journal's ``head`` then."""
 
     key: str | int
     draws: int
@@ -287,12 +287,13 @@ class Facts(LostFacts, _Fact):
     certificate by name, as stored but for the targets' ids, to be compared whole on resuming;
     ``stakes_unnamed``: see ``old_facts``; ``features``: see ``engine.assembly``; ``known_a``: of a
     comparison, the questions about which model A was not asked, as an earlier audit had;
-    ``replay``: whose draws came first, None where all are its own; ``discover``: how slices are
-    looked for, None where they are not; ``begun_by``: the command that began it; ``rejudged``: see
-    ``rejudging``, None where the model was asked; ``batches``: those of which answers were still
-    awaited when it was last said, and those lost; ``ways``: where P(yes) comes from, of two models
-    by "a" and "b", else by ""; ``bounds``: the most tokens, sent and said, of an attempt that was
-    counted at more than expected, by the same sides and "judge".
+    ``replay``: whose draws came first, None: all are its own; ``cohort``: other models that were
+    known; ``discover``: how slices are looked for, None where they are not; ``begun_by``: the
+    command that began it; ``rejudged``: see ``rejudging``, None where the model was asked;
+    ``batches``: those of which answers were still awaited when it was last said, and those lost;
+    ``ways``: where P(yes) comes from, of two models by "a" and "b", else by ""; ``bounds``: the
+    most tokens, sent and said, of an attempt that was counted at more than expected, by the same
+    sides and "judge".
     """
 
     space: SpaceFacts
@@ -328,6 +329,7 @@ class Facts(LostFacts, _Fact):
     ways: dict[str, WayFacts] = {}
     bounds: dict[str, tuple[NonNegativeInt, NonNegativeInt]] = {}
     rejudged: RejudgedFacts | None = None
+    cohort: CohortFacts | None = None
     protocol: ProtocolFacts = ProtocolFacts()
 
     @property
