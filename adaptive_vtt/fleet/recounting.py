@@ -11,6 +11,7 @@ from ..journal import Journal, SQLiteJournal
 from ..journal.facts import read_lost
 from ..journal.files import JOURNAL
 from ..journal.locking import holder
+from ..oracles.judge_findings import cost_of
 from .broker import FLEET, Broker, read_fleet_db
 
 PATIENCE = 60.0
@@ -84,7 +85,7 @@ def taken(journal: Journal) -> Taken:
     draws, judging = journal.draws(laws=False), journal.judging()
     answered = {row.call for row in calls}
     open_ = [row for row in judging if row.call not in answered]
-    spent = sum(row.cost for row in (*calls, *sources, *open_))
+    spent = cost_of(calls, sources, judging)
     heard = {row.call for row in open_ if row.heard}
     waiting = {row.call for row in draws} - answered - heard - set(lost.counted)
     to_judge = sum(len(row.said) for row in open_ if row.heard)
