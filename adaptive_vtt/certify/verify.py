@@ -17,6 +17,7 @@ from ..journal.facts import read_facts
 from ..journal.migrations import check_old_seals
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from . import verify_versus
+from .verify_beliefs import check_beliefs
 from .verify_cohort import check_cohort
 from .verify_decisions import decided
 from .verify_draws import check_draws, check_known
@@ -72,6 +73,7 @@ def verify(journal: Journal) -> list[Interval]:
     check_cohort(facts)
     check_prices(facts.settings.prices, draws, calls)
     check_slices(journal, facts, draws)
+    check_beliefs(journal, facts, draws, calls)
     intervals = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
         _compare(intervals, facts.intervals, certificate)

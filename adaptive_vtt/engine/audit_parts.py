@@ -28,6 +28,7 @@ from .blocks import Blocks
 from .budget import Budget, Judged
 from .call_queue import Call, CallQueue
 from .canaries import Canaries
+from .checkpoints import Checkpoints
 from .checks import check_budget, questions_per_call
 from .draw_order import DrawOrder
 from .failing import Failing
@@ -61,6 +62,7 @@ class Parts:
     canaries: Canaries
     source_queue: SourceQueue
     judging: Judging
+    checkpoints: Checkpoints
 
     def take(self, row: DrawRow) -> None:
         """Counts a draw in, once the selector has it; canaries may be due after it."""
@@ -105,6 +107,7 @@ class Parts:
         for call in calls.values():
             self.draw_order.keep(call)
             self.budget.pay(call.cost)
+        self.checkpoints.recall(journal.beliefs())
         self.judging.recall(journal.judging(), set(calls))
         for source in journal.sources():
             self.source_queue.recall(source)
@@ -204,7 +207,8 @@ def assembled(
     )
     judge = Judge(space, model.answers, rendered, keep_masks=sampling.keep_masks)
     queue = CallQueue()
-    draw_order = DrawOrder(selector, certify.unanswered == "both", Blocks.of(model))
+    checkpoints = Checkpoints(belief, origin.key)
+    draw_order = DrawOrder(selector, certify.unanswered == "both", Blocks.of(model), checkpoints)
     canaries = Canaries(origin.key, sampling.canaries, judge, queue, draw_order)
     source_queue = SourceQueue(judge.sources, queue, belief.sources, canaries)
     check_budget(limits.budget, source_queue.most * space.oracle.models)
@@ -224,4 +228,5 @@ def assembled(
         canaries,
         source_queue,
         Judging(judge, queue, budget, origin.key),
+        checkpoints,
     )
