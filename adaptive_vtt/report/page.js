@@ -1,26 +1,10 @@
-// What every section may use: data, charts that fit their place, sorting, the navigation.
+// What every section may use: data, sorting, the navigation.
 "use strict";
 
 const avtt = {
   read(id) {
     const element = document.getElementById(id);
     return element ? JSON.parse(element.textContent) : null;
-  },
-
-  // Draws now, and again when the width changes. What is folded away has no width: it is drawn when it
-  // is opened.
-  keep(element, redraw) {
-    let width = 0;
-    const draw = () => {
-      if (element.clientWidth === width) return;
-      width = element.clientWidth;
-      if (width) redraw();
-    };
-    draw();
-    new ResizeObserver(draw).observe(element);
-    const folded = element.closest("details");
-    if (folded) folded.addEventListener("toggle", draw);
-    window.addEventListener("beforeprint", draw);
   },
 };
 

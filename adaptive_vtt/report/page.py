@@ -39,6 +39,7 @@ from . import (
 )
 from .evidence import Evidence
 from .people import people
+from .plotly_library import NOTHING, library, policy, write_beside
 from .section import Section, fragment
 
 Maker = Callable[[Evidence], Section | None]
@@ -130,14 +131,16 @@ ABOUT_NEW = (
     ),
 )
 """Of a model that alone was asked, as the answers of the other were known."""
-SCRIPTS = ("page.js", "gallery.js", "lines.js", "beliefs.js", "conditions.js")
+SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "conditions.js")
 
 HERE = Path(__file__).parent
 
 
-def render(journal: Journal, beside: Path | None = None) -> str:
+def render(journal: Journal, beside: Path | None = None, plotly: str = "inline") -> str:
     """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
-    uniform questions took, and what people said."""
+    uniform questions took, and what people said. ``plotly``: how plotly.js is brought, one of
+    ``plotly_library.WAYS``."""
+    brought = library(plotly)
     evidence = Evidence.of(journal)
     if beside is not None:
         said = people(beside, evidence.facts)
@@ -145,14 +148,20 @@ def render(journal: Journal, beside: Path | None = None) -> str:
     made = (
         (part, [s for make in part.makers if (s := make(evidence))]) for part in parts_of(evidence)
     )
+    parts = [(part, sections) for part, sections in made if sections]
+    drawn = any('class="plot"' in s.html for _, sections in parts for s in sections)
+    scripts = [_ours(name) for name in SCRIPTS]
     return str(
         fragment(
             "page.html",
             settings=evidence.settings,
             dataset=evidence.facts.space.dataset,
-            parts=[(part, sections) for part, sections in made if sections],
+            parts=parts,
             style=_ours("page.css"),
-            scripts=[_ours(name) for name in SCRIPTS],
+            scripts=scripts,
+            policy=policy(scripts, brought if drawn else None),
+            library=brought.element if drawn else "",
+            loads=brought.said if drawn else NOTHING,
         )
     )
 
@@ -165,10 +174,11 @@ def parts_of(evidence: Evidence) -> tuple[Part, ...]:
     return ABOUT_BOTH if certificate.paired else ABOUT_NEW
 
 
-def write_report(journal: Journal, path: Path) -> None:
+def write_report(journal: Journal, path: Path, plotly: str = "inline") -> None:
     """The page in a file, which is replaced in one step; what lies beside it is told, too."""
     path = Path(path)
-    write_text(path, render(journal, path.parent))
+    write_text(path, render(journal, path.parent, plotly))
+    write_beside(path, plotly)
 
 
 def _ours(name: str) -> Markup:
