@@ -43,6 +43,7 @@ for (const head of document.querySelectorAll("th[scope=row]")) {
 const links = new Map([...document.querySelectorAll(".bar a")].map((a) => [a.hash.slice(1), a]));
 let here = null;
 const mark = () => {
+  if (!links.size) return;
   const passed = [...links.keys()].filter((id) => document.getElementById(id).getBoundingClientRect().top < 140);
   const end = window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 4 && window.scrollY > 0;
   const now = end ? [...links.keys()].pop() : passed.pop() || links.keys().next().value;

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from markupsafe import Markup
-
 from ..journal import Journal
 from ..utils.files import write_text
 from . import (
@@ -40,7 +38,7 @@ from . import (
 from .evidence import Evidence
 from .people import people
 from .plotly_library import NOTHING, library, policy, write_beside
-from .section import Section, fragment
+from .section import Section, fragment, ours
 
 Maker = Callable[[Evidence], Section | None]
 
@@ -133,8 +131,6 @@ ABOUT_NEW = (
 """Of a model that alone was asked, as the answers of the other were known."""
 SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "conditions.js")
 
-HERE = Path(__file__).parent
-
 
 def render(journal: Journal, beside: Path | None = None, plotly: str = "inline") -> str:
     """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
@@ -150,14 +146,14 @@ def render(journal: Journal, beside: Path | None = None, plotly: str = "inline")
     )
     parts = [(part, sections) for part, sections in made if sections]
     drawn = any('class="plot"' in s.html for _, sections in parts for s in sections)
-    scripts = [_ours(name) for name in SCRIPTS]
+    scripts = [ours(name) for name in SCRIPTS]
     return str(
         fragment(
             "page.html",
             settings=evidence.settings,
             dataset=evidence.facts.space.dataset,
             parts=parts,
-            style=_ours("page.css"),
+            style=ours("page.css"),
             scripts=scripts,
             policy=policy(scripts, brought if drawn else None),
             library=brought.element if drawn else "",
@@ -179,8 +175,3 @@ def write_report(journal: Journal, path: Path, plotly: str = "inline") -> None:
     path = Path(path)
     write_text(path, render(journal, path.parent, plotly))
     write_beside(path, plotly)
-
-
-def _ours(name: str) -> Markup:
-    """A file of this folder, to stand in the page as it is."""
-    return Markup((HERE / name).read_text(encoding="utf-8"))

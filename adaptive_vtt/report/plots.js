@@ -7,7 +7,7 @@
   const COLOURS = {
     "#1b2129": "--text", "#555f6b": "--muted", "#0b5fad": "--accent", "#b2420a": "--bad", "#00725a": "--third",
     "rgba(11, 95, 173, .2)": "--band", "rgba(11, 95, 173, .06)": "--right-wash", "rgba(178, 66, 10, .09)": "--wrong-wash",
-    "#000000": "--text",
+    "#000000": "--text", "#ffffff": "--surface",
   };
   const NARROW = 560;
   const shown = new Set();
@@ -73,8 +73,8 @@
     const narrow = width < NARROW;
     const { data, layout } = coloured(figure);
     const most = Math.floor(width / 8) - 8;
-    const named = data.filter((trace) => trace.showlegend !== false && trace.name);
-    const legend = layout.showlegend ?? named.length > 1;
+    const listed = data.filter((trace) => trace.showlegend !== false && trace.name);
+    const legend = layout.showlegend ?? listed.length > 1;
     for (const trace of data) {
       const name = plainText(trace.name);
       if (name.length <= most || !trace.hovertemplate) continue;
@@ -82,15 +82,23 @@
       trace.customdata = Array(trace.x.length).fill(escaped(cut(name, 120)));
       trace.name = escaped(cut(name, most));
     }
-    const column = (Math.max(0, ...named.map((t) => plainText(t.name).length)) + 6) * 7.6;
-    const rows = legend ? Math.ceil(named.length / Math.max(1, Math.floor((width - 80) / column))) : 0;
+    const column = (Math.max(0, ...listed.map((t) => plainText(t.name).length)) + 6) * 7.6;
+    const rows = legend ? Math.ceil(listed.length / Math.max(1, Math.floor((width - 80) / column))) : 0;
     const height = (layout.height || (narrow ? 300 : 360)) + 20 * Math.max(0, rows - 1);
     const margin = { l: narrow ? 48 : 62, r: 14, t: layout.title ? 48 : 14, b: 50 + 22 * rows, ...layout.margin };
     const below = { orientation: "h", x: 0, xanchor: "left", y: 0, yref: "container", yanchor: "bottom", traceorder: "normal" };
     return [data, {
       dragmode: coarse ? false : "zoom", hovermode: "closest", ...layout, template: template(), width, height, margin, showlegend: legend,
-      legend: { ...below, ...layout.legend }, xaxis: { nticks: narrow ? 5 : 9, ...layout.xaxis },
+      legend: { ...below, ...layout.legend }, xaxis: { nticks: narrow ? 5 : 9, ...named(layout.xaxis, data.flatMap((t) => t.x), width) },
+      yaxis: named(layout.yaxis, data.flatMap((t) => t.y), width),
     }];
+  };
+
+  // The axis; where it names categories, their names are cut to a third of the width.
+  const named = (axis = {}, values, width) => {
+    if (axis.type !== "category") return axis;
+    const tickvals = [...new Set(values)];
+    return { ...axis, tickvals, ticktext: tickvals.map((name) => escaped(cut(plainText(name), Math.floor(width / 24)))) };
   };
 
   const CONFIG = { displayModeBar: false, displaylogo: false, showTips: false, doubleClick: "reset" };
@@ -134,6 +142,7 @@
     state.at = null;
     const whole = place.querySelector("[data-save=whole]");
     whole.hidden = true;
+    element.style.minHeight = `${element.layout.height}px`;
     if (element.dataset.drawn) return;
     element.dataset.drawn = "yes";
     place.querySelector(".plot-tools").hidden = false;

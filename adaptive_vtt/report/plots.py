@@ -22,6 +22,7 @@ COLOURS = {
     "accent": "#0b5fad",
     "bad": "#b2420a",
     "third": "#00725a",
+    "surface": "#ffffff",
 }
 """Those of page.css in light, told apart by colour-blind readers, too."""
 ROWS, COLUMNS = 10, 6
@@ -71,7 +72,7 @@ def figure_of(
         "layout": {
             "xaxis": {**_axis(x, 1), "rangemode": "tozero"},
             "yaxis": {**_axis(y, times), **({} if "range" in y else {"rangemode": "tozero"})},
-            "shapes": [_level(level, times, level["at"] > NEAR_TOP * top) for level in levels],
+            "shapes": [level_of(level, times, level["at"] > NEAR_TOP * top) for level in levels],
         },
     }
 
@@ -85,7 +86,8 @@ def upward(shares: Floats) -> list[float]:
 def numbers(figure: Figure) -> tuple[list[str], list[list[str]], int]:
     """Some of a figure's points as a table, heads and rows, and how many lines it leaves out."""
     layout = figure["layout"]
-    lines = sorted(figure["data"], key=lambda t: "only" in (t.get("meta") or {}))
+    drawn = [t for t in figure["data"] if t.get("hoverinfo") != "skip" and t.get("x")]
+    lines = sorted(drawn, key=lambda t: "only" in (t.get("meta") or {}))
     told, suffix = lines[:COLUMNS], layout["yaxis"].get("ticksuffix", "")
     known = [dict(zip(t["x"], t["y"], strict=True)) for t in told]
     places = sorted({x for at in known for x in at})
@@ -136,7 +138,8 @@ def _trace(line: Mapping[str, Any], times: float, said: str) -> dict[str, Any]:
     return found
 
 
-def _level(level: Mapping[str, Any], times: float, below: bool) -> dict[str, Any]:
+def level_of(level: Mapping[str, Any], times: float, below: bool) -> dict[str, Any]:
+    """A dashed line across, ``times`` as high as ``at`` says, its words above or ``below`` it."""
     height, colour = times * level["at"], COLOURS[level["colour"]]
     anchor = "top" if below else "bottom"
     words = {"text": shown(level["text"]), "textposition": "end", "yanchor": anchor}

@@ -45,6 +45,11 @@ def fragment(template: str, **values: Any) -> Markup:
     return Markup(_environment().get_template(template).render(values))
 
 
+def ours(name: str) -> Markup:
+    """A file of this folder, to stand in a page as it is."""
+    return Markup((Path(__file__).parent / name).read_text(encoding="utf-8"))
+
+
 def data(id: str, value: Any) -> Markup:
     """``value`` as JSON that page.js reads by ``id``; NaN becomes null, nothing can break out."""
     json = htmlsafe_json_dumps(plain(value), separators=(",", ":"), allow_nan=False)
