@@ -71,8 +71,9 @@ class Browser:
         self._ask("Page.navigate", url=url)
 
     def value(self, expression: str) -> Any:
-        """What a JavaScript expression comes to."""
-        found = self._ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        """What a JavaScript expression, or the promise it gives, comes to."""
+        how = {"returnByValue": True, "awaitPromise": True}
+        found = self._ask("Runtime.evaluate", expression=expression, **how)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import pytest
 from command_line import run
+from plotly.io._html import plotly_cdn_url
+from plotly.offline import get_plotlyjs
 
 from adaptive_vtt.cli.main import app
 from adaptive_vtt.cli.start_folder import SET, commented_spec, write_start
@@ -149,6 +151,25 @@ def test_report_rebuilds_everything_from_the_journal_alone(audited, tmp_path):
         audited.start.with_name("gone").rename(audited.start)
     assert (tmp_path / "result.json").read_text() == (audited.out / "result.json").read_text()
     assert (tmp_path / "report.html").exists()
+
+
+def test_plotly_js_is_packed_inside_beside_or_at_its_public_address(audited, tmp_path, capsys):
+    shutil.copy(audited.out / "journal.db", tmp_path / "journal.db")
+    page, library = tmp_path / "report.html", tmp_path / "plotly.min.js"
+    sizes = {}
+    for way in ("inline", "cdn", "folder"):
+        assert not library.exists()
+        assert run("report", str(tmp_path), "--plotly", way) == 0
+        sizes[way] = page.stat().st_size
+        if way == "cdn":
+            assert f'data-src="{plotly_cdn_url()}"' in page.read_text()
+    assert library.read_text() == get_plotlyjs()
+    assert sizes["inline"] > 1_500_000 + max(sizes["cdn"], sizes["folder"])
+    message = "--plotly: expected inline, folder or cdn, got 'web'"
+    assert message in refused(capsys, "report", str(tmp_path), "--plotly", "web")
+    out = str(tmp_path / "new")
+    assert message in refused(capsys, "audit", "--demo", "--out", out, "--plotly", "web")
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.slow

@@ -1,10 +1,12 @@
 """The figures of a comparison, and its table of peers, by hand."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from chromium import Browser, needs_chromium
 
 from adaptive_vtt.benchmark import summary
 from adaptive_vtt.benchmark.estimators import lure, peek, plug_in, running_means
@@ -74,8 +76,28 @@ def test_the_page_is_self_contained_and_safe_for_runs_that_fell_short():
     table = summary.certified_summary(runs)
     page = certified_page(runs, 0.1, 0.95, {"strategies": table})
     assert "<script src=" not in page
-    assert "cdn.plot.ly" not in page.split("</script>")[-2]
+    assert "https://" not in page
     assert "more than 100" in page
+
+
+@needs_chromium
+def test_the_page_is_drawn_in_the_systems_colours_and_fits_a_phone(tmp_path: Path):
+    hostile = "</script><img src=x onerror=alert(1)> %{y}"
+    runs = [{**run, "strategy": hostile} for run in planted_runs()[2:]] + planted_runs()[:2]
+    tables = {f"strategies of {hostile}": summary.certified_summary(runs)}
+    (tmp_path / "page.html").write_text(certified_page(runs, 0.1, 0.95, tables))
+    with Browser(tmp_path / "profile", 390, 2000) as browser:
+        browser.scheme("dark")
+        browser.open((tmp_path / "page.html").as_uri())
+        drawn = "document.querySelectorAll('.chart[data-drawn]').length === 2"
+        browser.until(drawn)
+        assert browser.value("document.documentElement.scrollWidth") <= 390
+        paper = browser.value("document.querySelector('#widths').layout.template.layout")
+        assert paper["paper_bgcolor"] == "#1a1f26"
+        texts = browser.value("document.querySelector('#widths').textContent")
+        assert "<img src=x" in texts
+        assert browser.value("document.images.length") == 0
+        assert browser.complaints == []
 
 
 def test_running_means_and_plug_in_by_hand():

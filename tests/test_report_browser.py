@@ -6,9 +6,8 @@ Screenshots go to the folder that AVTT_SCREENSHOTS names, else to one of pytest'
 import json
 import os
 import re
-import shutil
-import subprocess
-from html import unescape
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +19,7 @@ from test_report_odd import hostile_journal
 from adaptive_vtt.report import write_report
 from adaptive_vtt.utils.image_files import read_image
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium on the PATH")
-FLAGS = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking"
-WAIT = "<script>for (let t = 0; t < 3000; t += 100) setTimeout(() => {}, t);</script>"
-"""Keeps virtual time running while frames are drawn."""
-
-
-def browse(tmp_path: Path, address: str, *options: str) -> subprocess.CompletedProcess[str]:
-    assert CHROMIUM is not None
-    command = [CHROMIUM, *FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}"]
-    command += ["--enable-logging=stderr", "--virtual-time-budget=5000", *options, address]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-
-
-def console(done: subprocess.CompletedProcess[str]) -> list[str]:
-    return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
@@ -52,47 +36,136 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_in(reports: Path, tmp_path: Path, name: str, script: str, hash: str = "") -> Any:
     """What ``script``, the body of an async function, returns in the page of this name."""
-    page = (reports / f"{name}.html").read_text(encoding="utf-8")
-    probe = (
-        "<script>(async () => {" + script + "})().then((found) => {"
-        " const out = document.createElement('pre'); out.id = 'found';"
-        " out.textContent = JSON.stringify(found); document.body.append(out); });</script>"
-    )
-    path = tmp_path / "probe.html"
-    path.write_text(page.replace("</body>", probe + WAIT + "</body>"), encoding="utf-8")
-    done = browse(tmp_path, path.as_uri() + hash, "--dump-dom")
-    assert not console(done)
-    found = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert found is not None
-    return json.loads(unescape(found[1]))
+    with opened(reports / f"{name}.html", tmp_path, hash) as browser:
+        found = browser.value("(async () => {" + script + "})()")
+        assert browser.complaints == []
+    return found
+
+
+@contextmanager
+def opened(page: Path, tmp_path: Path, hash: str = "", **size: int) -> Iterator[Browser]:
+    with Browser(tmp_path / "profile", **size) as browser:
+        browser.open(page.as_uri() + hash)
+        browser.until("document.readyState === 'complete' && typeof avtt === 'object'")
+        browser.value(WALK)
+        yield browser
+
+
+WALK = """
+window.pause = (time) => new Promise((done) => setTimeout(done, time));
+window.walk = async () => {
+  for (const folded of document.querySelectorAll("details")) folded.open = true;
+  for (const chart of document.querySelectorAll(".chart")) {
+    chart.scrollIntoView({ behavior: "instant" });
+    for (let k = 0; k < 200 && !chart.dataset.drawn && !chart.hidden; k++) await pause(50);
+  }
+  return [...document.querySelectorAll(".chart")].map((c) => [c.id, Boolean(c.dataset.drawn)]);
+};
+null
+"""
+"""A function that unfolds everything, goes to each figure, and says which of them are drawn."""
 
 
 @pytest.mark.slow
-def test_no_kind_of_report_says_a_word_on_the_console(reports: Path, tmp_path: Path) -> None:
-    """All of them in one window, at the width of a desk and of a phone, and unfolded."""
-    frames = []
-    for path in sorted(reports.glob("*.html")):
-        page = path.read_text(encoding="utf-8")
-        unfolded = tmp_path / f"{path.stem}.html"
-        unfolded.write_text(page.replace("<details", "<details open"), encoding="utf-8")
-        frames += [f'<iframe src="{unfolded.name}" width="{w}" height="900">' for w in (1280, 390)]
-    (tmp_path / "all.html").write_text("</iframe>".join([*frames, WAIT]))
-    done = browse(tmp_path, (tmp_path / "all.html").as_uri(), "--dump-dom")
-    assert done.stdout.count("<iframe") == 2 * (len(KINDS) + 1)
-    assert console(done) == []
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_kind_of_report_says_a_word_on_the_console(
+    reports: Path, tmp_path: Path, width: int
+) -> None:
+    """All of them, at the width of a desk and of a phone, unfolded and with every figure drawn;
+    nothing is wider than the page."""
+    with Browser(tmp_path / "profile", width, 900) as browser:
+        for path in sorted(reports.glob("*.html")):
+            browser.open(path.as_uri())
+            browser.until(f"location.href.endsWith('{path.stem}.html') && typeof avtt === 'object'")
+            browser.value(WALK)
+            assert all(drawn for _, drawn in browser.value("walk()")), path
+            assert browser.value("document.documentElement.scrollWidth") <= width, path
+            assert browser.complaints == [], path
 
 
 def test_charts_are_drawn_and_hostile_names_do_nothing(reports: Path, tmp_path: Path) -> None:
-    script = """
-      for (const folded of document.querySelectorAll("details")) folded.open = true;
-      await new Promise((done) => setTimeout(done, 300));
-      const drawn = (chart) => chart.querySelectorAll("path").length > 0;
-      return [...document.querySelectorAll(".chart")].map((c) => [c.id, drawn(c)]);
-    """
-    drawn = dict(run_in(reports, tmp_path, "hostile", script))
+    drawn = dict(run_in(reports, tmp_path, "hostile", "return walk();"))
     assert drawn == dict.fromkeys(
         ("spending-chart", "widths-chart", "beliefs-chart", "uncertainty-chart"), True
     )
+
+
+def test_plotly_comes_with_the_first_figure_and_names_are_text(
+    reports: Path, tmp_path: Path
+) -> None:
+    """Names stand in hover, keys, CSV and image as they are, and the image is a PNG."""
+    script = """
+      const before = typeof Plotly;
+      await walk();
+      const chart = document.getElementById("widths-chart");
+      const only = document.querySelector("[data-only=widths-chart]");
+      only.value = [...only.options].find((o) => o.text.includes("where ")).value;
+      only.dispatchEvent(new Event("change"));
+      await pause(300);
+      chart.focus();
+      chart.dispatchEvent(new KeyboardEvent("keydown", { key: "End" }));
+      const said = chart.closest(".plot").querySelector(".plot-said").textContent;
+      const legend = [...chart.querySelectorAll(".legendtext")].map((t) => t.textContent);
+      const foreign = chart.querySelectorAll("a, script, img, b").length;
+      const saved = [];
+      const click = HTMLAnchorElement.prototype.click;
+      HTMLAnchorElement.prototype.click = function () {
+        saved.push([this.download, this.href.slice(0, 15)]);
+      };
+      for (const kind of ["png", "csv"]) {
+        chart.closest(".plot").querySelector(`[data-save=${kind}]`).click();
+        const done = () => saved.some(([name]) => name.endsWith(kind));
+        for (let k = 0; k < 100 && !done(); k++) await pause(50);
+      }
+      HTMLAnchorElement.prototype.click = click;
+      const one = { name: "=1+1", x: [1], y: [2] };
+      const two = { name: "&lt;b>, 'x'", x: [3], y: [null] };
+      const csv = avtt.csv({ data: [one, two], layout: {} });
+      return { before, said, legend, foreign, saved, csv };
+    """
+    found = run_in(reports, tmp_path, "hostile", script)
+    assert found["before"] == "undefined"
+    assert "where <script>alert(1)</script> %{y}" in found["said"]
+    assert [n for n in found["legend"] if "<script>alert(1)</script> %{y}" in n], found["legend"]
+    assert found["foreign"] == 0
+    png, csv = sorted(found["saved"], key=lambda pair: pair[0].endswith("csv"))
+    assert png == ["widths-chart.png", "data:image/png;"]
+    assert csv == ["widths-chart.csv", "blob:null/"[:15] + csv[1][10:]]
+    assert found["csv"] == "series,x,y\n'=1+1,1,2\n\"<b>, 'x'\",3,\n"
+
+
+def test_figures_follow_the_systems_colours(reports: Path, tmp_path: Path) -> None:
+    script = """
+      await walk();
+      return document.getElementById("widths-chart").layout.template.layout.paper_bgcolor;
+    """
+    with opened(reports / "labels.html", tmp_path) as browser:
+        assert browser.value(f"(async () => {{ {script} }})()") == "#ffffff"
+        browser.scheme("dark")
+        at = "document.getElementById('widths-chart').layout.template.layout.paper_bgcolor"
+        browser.until(f"{at} === '#1a1f26'")
+        line = "document.getElementById('widths-chart').data[0].line.color"
+        assert browser.value(line) == "#ffa36b"
+
+
+@pytest.mark.parametrize("way", ["no DecompressionStream", "folder", "folder without it"])
+def test_ways_to_plotly(reports: Path, tmp_path: Path, way: str) -> None:
+    """Where it cannot be had, a sentence says so and the table stands open."""
+    page = tmp_path / "page.html"
+    write_report(hostile_journal(), page, plotly="folder" if way[0] == "f" else "inline")
+    if way == "folder without it":
+        (tmp_path / "plotly.min.js").unlink()
+    with opened(page, tmp_path) as browser:
+        if way == "no DecompressionStream":
+            browser.value("delete window.DecompressionStream; null")
+        drawn = way == "folder"
+        assert dict(browser.value("walk()"))["widths-chart"] == drawn
+        said = (
+            "document.getElementById('widths-chart').closest('.plot').querySelector('.plot-said')"
+        )
+        sentence = browser.value(f"{said}.textContent")
+        assert sentence.startswith("This figure cannot be drawn here: ") != drawn
+        assert (tmp_path / "plotly.min.js").exists() == drawn
 
 
 def test_a_bar_a_cell_and_a_target_lead_to_their_failures(reports: Path, tmp_path: Path) -> None:
@@ -168,26 +241,21 @@ def test_screenshots(reports: Path, tmp_path: Path, name: str) -> None:
     """At 1280 and 390 pixels, light and dark, unfolded and whole."""
     out = Path(os.environ.get("AVTT_SCREENSHOTS", tmp_path / "screenshots"))
     out.mkdir(parents=True, exist_ok=True)
-    page = (reports / f"{name}.html").read_text(encoding="utf-8")
-    path = tmp_path / f"{name}.html"
-    opened = page.replace('<details class="folded"', '<details open class="folded"')
-    path.write_text(opened.replace("</body>", WAIT + "</body>"), encoding="utf-8")
-    for width in (1280, 500):  # Chromium's windows are no narrower; 390 px stands in a frame
-        for scheme in ("light", "dark"):
-            target, address = out / f"{name}-{390 if width == 500 else width}-{scheme}.png", path
-            if width == 500:
-                address = tmp_path / "frame.html"
-                size = 'width="390" height="7980" style="border:0"'
-                frame = f'<body style="margin:0"><iframe src="{path.name}" {size}></iframe>'
-                address.write_text(frame + WAIT)
-            dark = ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
-            size = f"--window-size={width},8000"
-            done = browse(tmp_path, address.as_uri(), f"--screenshot={target}", size, *dark)
-            assert console(done) == []
-            assert target.stat().st_size > 20_000
+    with opened(reports / f"{name}.html", tmp_path) as browser:
+        for width in (1280, 390):
+            browser.resize(width, 900)
+            browser.value("walk()")
+            browser.value("window.scrollTo(0, 0); pause(300)")
+            height = browser.value("document.documentElement.scrollHeight")
+            for scheme in ("light", "dark"):
+                browser.scheme(scheme)
+                browser.resize(width, min(height, 8000))
+                browser.value("pause(500)")
+                browser.screenshot(target := out / f"{name}-{width}-{scheme}.png")
+                assert target.stat().st_size > 20_000
+        assert browser.complaints == []
 
 
-@needs_chromium
 def test_a_link_to_filtered_failures_is_shown_where_it_leads(reports: Path, tmp_path: Path) -> None:
     """The section stands below the bar, and is drawn. Chromium's --screenshot is blank here, as of
     any page that was scrolled; a window is not."""

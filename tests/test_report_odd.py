@@ -1,6 +1,7 @@
 """The report of odd and of hostile audits is a whole page all the same."""
 
 import re
+from html import escape
 from types import SimpleNamespace
 from typing import Any
 
@@ -158,6 +159,11 @@ def test_hostile_text_stays_text() -> None:
         block(page, id)
     scripts = re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)
     assert not any(EVIL in script for script in scripts)
+    names = [t["name"] for t in block(page, "widths-chart-data")["linear"]["data"]]
+    assert any(
+        f"{escape(EVIL)} %&#123;y}}" in name for name in names
+    )  # Plotly shows what stands there as HTML
+    assert not any("<" in name for name in names)
 
 
 @pytest.mark.parametrize(("settled", "end"), [((), 0.6), ((0,), 0.2), ((0, 1), 0.6)])

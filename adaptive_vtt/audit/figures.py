@@ -1,6 +1,5 @@
 """Plotly figures of an audit, by name, from its journal alone."""
 
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from ..certify.tracks import tracks
 from ..journal import Journal
 from ..journal.facts import read_facts
 from ..outcomes import judged
+from ..utils.plotly_text import shown
 
 AXIS = {"title": {"text": "calls answered so far"}, "rangemode": "tozero"}
 MOMENTS = 200
@@ -56,7 +56,7 @@ def _conditions(table: pd.DataFrame, relations: list[str]) -> Figure:
     data = {
         "type": "heatmap",
         "x": [str(severity) for severity in shares.columns],
-        "y": [escape(str(relation), quote=False) for relation in shares.index],
+        "y": [shown(str(relation)) for relation in shares.index],
         "z": _plain(100 * shares),
         "zmin": 0,
         "zmax": 100,
@@ -76,7 +76,7 @@ def _concepts(table: pd.DataFrame) -> Figure:
         bar = {
             "type": "bar",
             "name": name,
-            "x": [escape(str(c), quote=False) for c in here.index.get_level_values("concept")],
+            "x": [shown(str(c)) for c in here.index.get_level_values("concept")],
             "y": (100 * here["mean"]).tolist(),
             "text": [f"{n} questions" for n in here["count"]],
         }
@@ -102,8 +102,13 @@ def _moments(count: int) -> np.ndarray:
 
 
 def _line(x: np.ndarray, y: np.ndarray, name: str) -> Figure:
-    shown = escape(name, quote=False)
-    return {"type": "scatter", "mode": "lines", "name": shown, "x": x.tolist(), "y": y.tolist()}
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": shown(name),
+        "x": x.tolist(),
+        "y": y.tolist(),
+    }
 
 
 def _layout(title: str, x: dict[str, Any], y: dict[str, Any]) -> Figure:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Json, Open, Out, Track, names
+from .options import Json, Open, Out, Plotly, Track, names
 from .signals import interruptible
 
 if TYPE_CHECKING:
@@ -191,6 +191,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
     ] = False,
     out: Out = Path("runs/audit"),
     track: Track = None,
+    plotly: Plotly = "inline",
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
@@ -243,20 +244,22 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             from .dry_run import dry_run
 
             return dry_run(chosen, base, as_json)
+        from ..report.plotly_library import check_way
         from .run_folder import begin, run_and_report
         from .tracking import check
 
+        check_way(plotly)
         check(chosen.track, out)
         begun = begin(chosen, base, out)
         ending = None if earlier is None else partial(earlier.tell, begun)
         result = run_and_report(
-            begun, out, as_json, require_certified, open_it=open_it, ending=ending
+            begun, out, as_json, require_certified, open_it=open_it, plotly=plotly, ending=ending
         )
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not as_json and reached and result.calls:
             from .uniform_baseline import compare_with_uniform
 
-            compare_with_uniform(chosen, base, out)
+            compare_with_uniform(chosen, base, out, plotly)
 
 
 def _earlier(folders: list[Path]) -> "Earlier | Others":

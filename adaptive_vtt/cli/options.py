@@ -20,6 +20,15 @@ Open = Annotated[
     bool, typer.Option("--open", help="Open the report in the browser once it is written.")
 ]
 
+Plotly = Annotated[
+    str,
+    typer.Option(
+        help="plotly.js of the report's figures: packed inside it, beside it in its folder, or "
+        "loaded from Plotly's address.",
+        metavar="inline|folder|cdn",
+    ),
+]
+
 RunCode = Annotated[
     bool,
     typer.Option(

@@ -69,18 +69,20 @@ def run_and_report(
     require_certified: bool = False,
     *,
     open_it: bool = False,
+    plotly: str = "inline",
     ending: Callable[[Result], str] | None = None,
 ) -> Result:
     """Runs the audit with live progress, then writes result.json and report.html.
 
-    ``open_it``: the report is opened in the browser. ``ending``: what else is printed. Exits with
-    3 where all that was asked of every target had to be known, and of one was not.
+    ``open_it``: the report is opened in the browser. ``plotly``: how it brings plotly.js.
+    ``ending``: what else is printed. Exits with 3 where all that was asked of every target had to
+    be known, and of one was not.
     """
     section = _tracking(audit.journal)
     with audit, following(audit, section, out) as hooks, Live(audit, quiet=as_json) as live:
         with naming_the_way_on(audit.journal, out):
             audit.run([live.update, *hooks])
-        result = write(audit.journal, out)
+        result = write(audit.journal, out, plotly)
         for hook in hooks:
             hook.keep(out)
         steps = next_steps(out, audit.journal, result)
@@ -106,21 +108,24 @@ def _tracking(journal: Journal) -> TrackSpec | None:
     return None if section is None else TrackSpec.model_validate(section)
 
 
-def rewrite(out: Path) -> Path:
+def rewrite(out: Path, plotly: str = "inline") -> Path:
     """Writes result.json and report.html from the journal; gives the report's path."""
     with closing(read_journal(out / JOURNAL)) as journal:
-        write(journal, out)
+        write(journal, out, plotly)
     return out / "report.html"
 
 
-def write(journal: Journal, out: Path) -> Result:
+def write(journal: Journal, out: Path, plotly: str = "inline") -> Result:
     """Writes result.json and report.html, and gives the result."""
     from ..report import write_report
+    from ..report.plotly_library import check_way
+
+    check_way(plotly)
 
     result = summarise(journal)
     text = json.dumps(result.to_dict(), indent=1, allow_nan=False)
     write_text(out / "result.json", text + "\n")
-    write_report(journal, out / "report.html")
+    write_report(journal, out / "report.html", plotly=plotly)
     return result
 
 

@@ -19,7 +19,7 @@ MOST = 10
 """The uniform audit gives up at this many times the adaptive one's calls."""
 
 
-def compare_with_uniform(spec: Spec, base: Path, out: Path) -> None:
+def compare_with_uniform(spec: Spec, base: Path, out: Path, plotly: str = "inline") -> None:
     """Audits to the same half-width with uniform questions, says how many it took, and writes the
     report anew with that. Raises Interrupted where that is cut short; the audit is whole then.
 
@@ -58,4 +58,4 @@ def compare_with_uniform(spec: Spec, base: Path, out: Path) -> None:
         f"uniform questioning took {took} calls for the same guarantee; this audit {calls:,}",
         markup=False,
     )
-    console.print(f"report, with that: {rewrite(out)}", markup=False)
+    console.print(f"report, with that: {rewrite(out, plotly)}", markup=False)

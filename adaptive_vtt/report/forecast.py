@@ -7,7 +7,8 @@ import numpy as np
 
 from ..certify.further import Range
 from .evidence import Evidence
-from .section import Section, chart, figure_of, fragment, money
+from .plots import chart, figure_of, upward
+from .section import Section, fragment, money
 
 WIDTHS = (0.2, 0.15, 0.1, 0.08, 0.05, 0.03, 0.02, 0.01)
 ROWS = 5
@@ -77,7 +78,7 @@ def _figure(evidence: Evidence, last: Row, each: float, title: str) -> dict[str,
     known = [(w, n.likely) for w, n in found if n is not None]
     so_far = {
         "x": (moments * each).tolist(),
-        "y": widths[moments].tolist(),
+        "y": upward(widths[moments]),
         "name": "half-width so far",
         "colour": "accent",
         "width": 2.5,
@@ -89,5 +90,5 @@ def _figure(evidence: Evidence, last: Row, each: float, title: str) -> dict[str,
         "colour": "third",
         "dash": "dash",
     }
-    axis = {"title": "", "range": [0, 0.5], "percent": True}
+    axis = {"title": "", "range": [0, 0.515], "percent": True}
     return figure_of({"title": title}, axis, [so_far, forecast])

@@ -1,26 +1,10 @@
-// What every section may use: data, charts that fit their place, sorting, the navigation.
+// What every section may use: data, sorting, the navigation.
 "use strict";
 
 const avtt = {
   read(id) {
     const element = document.getElementById(id);
     return element ? JSON.parse(element.textContent) : null;
-  },
-
-  // Draws now, and again when the width changes. What is folded away has no width: it is drawn when it
-  // is opened.
-  keep(element, redraw) {
-    let width = 0;
-    const draw = () => {
-      if (element.clientWidth === width) return;
-      width = element.clientWidth;
-      if (width) redraw();
-    };
-    draw();
-    new ResizeObserver(draw).observe(element);
-    const folded = element.closest("details");
-    if (folded) folded.addEventListener("toggle", draw);
-    window.addEventListener("beforeprint", draw);
   },
 };
 
@@ -59,6 +43,7 @@ for (const head of document.querySelectorAll("th[scope=row]")) {
 const links = new Map([...document.querySelectorAll(".bar a")].map((a) => [a.hash.slice(1), a]));
 let here = null;
 const mark = () => {
+  if (!links.size) return;
   const passed = [...links.keys()].filter((id) => document.getElementById(id).getBoundingClientRect().top < 140);
   const end = window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 4 && window.scrollY > 0;
   const now = end ? [...links.keys()].pop() : passed.pop() || links.keys().next().value;

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from markupsafe import Markup
-
 from ..journal import Journal
 from ..utils.files import write_text
 from . import (
@@ -39,7 +37,8 @@ from . import (
 )
 from .evidence import Evidence
 from .people import people
-from .section import Section, fragment
+from .plotly_library import NOTHING, library, policy, write_beside
+from .section import Section, fragment, ours
 
 Maker = Callable[[Evidence], Section | None]
 
@@ -130,14 +129,14 @@ ABOUT_NEW = (
     ),
 )
 """Of a model that alone was asked, as the answers of the other were known."""
-SCRIPTS = ("page.js", "gallery.js", "lines.js", "beliefs.js", "conditions.js")
-
-HERE = Path(__file__).parent
+SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "conditions.js")
 
 
-def render(journal: Journal, beside: Path | None = None) -> str:
+def render(journal: Journal, beside: Path | None = None, plotly: str = "inline") -> str:
     """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
-    uniform questions took, and what people said."""
+    uniform questions took, and what people said. ``plotly``: how plotly.js is brought, one of
+    ``plotly_library.WAYS``."""
+    brought = library(plotly)
     evidence = Evidence.of(journal)
     if beside is not None:
         said = people(beside, evidence.facts)
@@ -145,14 +144,20 @@ def render(journal: Journal, beside: Path | None = None) -> str:
     made = (
         (part, [s for make in part.makers if (s := make(evidence))]) for part in parts_of(evidence)
     )
+    parts = [(part, sections) for part, sections in made if sections]
+    drawn = any('class="plot"' in s.html for _, sections in parts for s in sections)
+    scripts = [ours(name) for name in SCRIPTS]
     return str(
         fragment(
             "page.html",
             settings=evidence.settings,
             dataset=evidence.facts.space.dataset,
-            parts=[(part, sections) for part, sections in made if sections],
-            style=_ours("page.css"),
-            scripts=[_ours(name) for name in SCRIPTS],
+            parts=parts,
+            style=ours("page.css"),
+            scripts=scripts,
+            policy=policy(scripts, brought if drawn else None),
+            library=brought.element if drawn else "",
+            loads=brought.said if drawn else NOTHING,
         )
     )
 
@@ -165,12 +170,8 @@ def parts_of(evidence: Evidence) -> tuple[Part, ...]:
     return ABOUT_BOTH if certificate.paired else ABOUT_NEW
 
 
-def write_report(journal: Journal, path: Path) -> None:
+def write_report(journal: Journal, path: Path, plotly: str = "inline") -> None:
     """The page in a file, which is replaced in one step; what lies beside it is told, too."""
     path = Path(path)
-    write_text(path, render(journal, path.parent))
-
-
-def _ours(name: str) -> Markup:
-    """A file of this folder, to stand in the page as it is."""
-    return Markup((HERE / name).read_text(encoding="utf-8"))
+    write_text(path, render(journal, path.parent, plotly))
+    write_beside(path, plotly)

@@ -1,9 +1,8 @@
 """What a section of the page is, and the means to make one.
 
 A section is a module with one function, Evidence in and Section out, listed in page.py.
-Its template stands beside it. Lines over an axis are drawn by lines.js from a ``figure_of``; a
-colour is a variable of page.css ("accent" is --accent), so light and dark need no second figure.
-Every rate and every half-width is in percent.
+Its template stands beside it; figures are made by plots.py. Every rate and every half-width is in
+percent.
 """
 
 import math
@@ -46,35 +45,15 @@ def fragment(template: str, **values: Any) -> Markup:
     return Markup(_environment().get_template(template).render(values))
 
 
+def ours(name: str) -> Markup:
+    """A file of this folder, to stand in a page as it is."""
+    return Markup((Path(__file__).parent / name).read_text(encoding="utf-8"))
+
+
 def data(id: str, value: Any) -> Markup:
     """``value`` as JSON that page.js reads by ``id``; NaN becomes null, nothing can break out."""
     json = htmlsafe_json_dumps(plain(value), separators=(",", ":"), allow_nan=False)
     return Markup('<script type="application/json" id="{}">{}</script>').format(id, json)
-
-
-def chart(id: str, views: Mapping[str, Mapping[str, Any]], label: str) -> Markup:
-    """A chart of lines with one figure (``figure_of``) per view.
-
-    ``<select data-view="ID">`` switches views; ``<select data-only="ID">`` shows, of the
-    lines that have an ``only``, those whose ``only`` is the value chosen.
-    """
-    frame = Markup('<div class="chart" id="{}" role="img" aria-label="{}"></div>')
-    return frame.format(id, label) + data(f"{id}-data", views)
-
-
-def figure_of(
-    x: Mapping[str, Any],
-    y: Mapping[str, Any],
-    lines: Sequence[Mapping[str, Any]],
-    levels: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
-    """Lines over two axes, for lines.js.
-
-    An axis has a ``title`` and may have ``range`` (two numbers), ``log`` and ``percent`` (0.1 is
-    written 10 %). A line has ``x``, ``y``, ``name`` and ``colour``, and may have ``width``,
-    ``dash``, ``step`` and ``only``. A level is a dashed line across at ``at``, with ``text``.
-    """
-    return {"x": x, "y": y, "lines": lines, "levels": levels}
 
 
 def shorten(text: str, most: int) -> str:

@@ -10,7 +10,8 @@ from ..journal.rows import EXCLUDED
 from ..oracles.judge_findings import found_by_judge
 from ..oracles.judge_models import JUDGED
 from .evidence import Evidence
-from .section import Section, amount, chart, figure_of, fragment, money
+from .plots import chart, figure_of
+from .section import Section, amount, fragment, money
 
 CHECKPOINTS = 200
 """Moments at which the cost is shown, at most."""

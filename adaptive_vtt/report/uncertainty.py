@@ -7,7 +7,8 @@ import numpy as np
 
 from ..types import Floats
 from .evidence import Evidence
-from .section import Section, chart, exact, figure_of, fragment
+from .plots import chart, figure_of
+from .section import Section, exact, fragment
 
 AXES = {"questions": "questions asked so far", "calls": "calls answered so far"}
 

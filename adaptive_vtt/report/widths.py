@@ -8,7 +8,8 @@ from ..certify.tracks import Counts
 from ..journal.facts import CertificateFacts
 from ..types import Floats
 from .evidence import Evidence
-from .section import Section, aim, chart, figure_of, fragment
+from .plots import chart, figure_of, upward
+from .section import Section, aim, fragment
 from .target_status import Standing, ordered
 
 CHECKPOINTS = 100
@@ -40,13 +41,13 @@ def _figure(
     calls = len(evidence.history[0].lower) - 1
     moments = np.unique(np.linspace(0, calls, CHECKPOINTS).round().astype(np.int64))
     widths = np.stack([t.half_width[moments] for t in evidence.history])
-    axis: dict[str, Any] = {"title": "half-width", "range": [0, 0.5], "percent": True}
+    axis: dict[str, Any] = {"title": "half-width", "range": [0, 0.515], "percent": True}
     if scale == "log":
-        axis |= {"log": True, "range": [max(float(widths.min()), 1e-3) / 1.15, 0.5]}
+        axis |= {"log": True, "range": [max(float(widths.min()), 1e-3) / 1.15, 0.515]}
     lines = [_line(moments, widths[s.place], s) for s in found if len(found) > 1]
     widest = {
         "x": moments.tolist(),
-        "y": widths.max(axis=0).tolist(),
+        "y": upward(widths.max(axis=0)),
         "name": "widest of all" if len(found) > 1 else "half-width",
         "colour": "text",
         "width": 3,
@@ -64,7 +65,7 @@ def _line(moments: Counts, widths: Floats, standing: Standing) -> dict[str, Any]
     """The curve of one target, which shows when it is chosen."""
     return {
         "x": moments.tolist(),
-        "y": widths.tolist(),
+        "y": upward(widths),
         "name": standing.name,
         "colour": "accent" if standing.settled else "bad",
         "only": str(standing.place),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from .plotly_text import shown
 from .rounding import outward
 
 WIDTH, HEIGHT = 220, 16
@@ -63,7 +64,7 @@ def figure(title: str, rows: Sequence[Bar]) -> dict[str, Any]:
         "type": "scatter",
         "mode": "markers",
         "x": [100 * bar.estimate for bar in drawn],
-        "y": [escape(bar.name, quote=False) for bar in drawn],
+        "y": [shown(bar.name) for bar in drawn],
         "error_x": {
             "type": "data",
             "symmetric": False,
@@ -77,7 +78,7 @@ def figure(title: str, rows: Sequence[Bar]) -> dict[str, Any]:
     }
     layout = {
         "template": "plotly_white",
-        "title": {"text": escape(title, quote=False), "font": {"size": 14}},
+        "title": {"text": shown(title), "font": {"size": 14}},
         "height": 130 + 26 * len(rows),
         "xaxis": {"title": {"text": "error (%)"}, "range": [0, 100]},
         "yaxis": {"automargin": True},
