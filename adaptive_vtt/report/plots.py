@@ -122,7 +122,7 @@ def _axis(axis: Mapping[str, Any], times: float) -> dict[str, Any]:
 def _trace(line: Mapping[str, Any], times: float, said: str) -> dict[str, Any]:
     """A line; where it has one point or two, these are marked."""
     pen = {"color": COLOURS[line["colour"]], "width": line.get("width", 2)}
-    found = {
+    found: dict[str, Any] = {
         "type": "scatter",
         "mode": "lines" if len(line["x"]) > 2 else "lines+markers",
         "name": shown(line["name"]),
