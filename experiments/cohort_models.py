@@ -4,7 +4,7 @@ Each is trained on the training half of digits-severity, and judged on its 30,00
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from adaptive_vtt.types import Floats
 
-from .digits import GRADED, Bench, _bench, _split
+from .digits import GRADED, Bench, bench_of, split
 
 EPOCHS = 60
 """Passes over the training images in which a torch network is taught."""
@@ -73,6 +73,7 @@ def _dense() -> torch.nn.Module:
 
 
 def _makers() -> dict[str, Any]:
+    from sklearn.calibration import CalibratedClassifierCV
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
     from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
@@ -91,7 +92,7 @@ def _makers() -> dict[str, Any]:
         "neighbours": KNeighborsClassifier(5),
         "bayes": GaussianNB(var_smoothing=0.05),
         "discriminant": LinearDiscriminantAnalysis(),
-        "svm": SVC(gamma=0.001, probability=True, random_state=0),
+        "svm": CalibratedClassifierCV(SVC(gamma=0.001), ensemble=False),
         "torch-dense": Network(_dense, 0),
         "torch-convolutional": Network(_convolutional, 0),
     }
@@ -100,10 +101,10 @@ def _makers() -> dict[str, Any]:
 @cache
 def population() -> dict[str, Bench]:
     """digits-severity of each of the twelve, by its name."""
-    train, test, train_digit, test_digit = _split(600, None)
+    train, test, train_digit, test_digit = split(600, None)
     found: dict[str, Bench] = {}
     for name, model in _makers().items():
         model.fit(train, train_digit)
-        bench = _bench(f"digits-severity, {name}", GRADED, test, test_digit, model, [])
-        found[name] = replace(bench, name=f"digits-severity, {name}")
+        title = f"digits-severity, {name}"
+        found[name] = bench_of(title, GRADED, test, test_digit, model, [])
     return found

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from .loss_mean import EffectsPrior, Judged, LossMean
 
-FIRST_SHARE = 0.9
-"""The share of the regression that goes by the cohort, before any answer."""
+FIRST_SHARE = 0.5
+"""The share of the regression that goes by the cohort, before any answer. With .9 a model like its
+cohort takes no fewer calls, and one unlike it 4 to 14 % more."""
 
 
 class CohortSignals(Protocol):

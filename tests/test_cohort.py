@@ -76,6 +76,21 @@ def test_an_audit_after_others_takes_fewer_calls_and_its_interval_holds() -> Non
     assert took[False] < 0.8 * took[True]
 
 
+@pytest.mark.parametrize("kind", ["turned", "inverted", "constant"])
+def test_a_model_unlike_its_cohort_costs_few_calls_more(kind: str) -> None:
+    usual = losses(9)
+    wrong = {"turned": np.roll(usual, 150), "inverted": 1 - usual, "constant": np.ones(SAMPLES)}
+    model = Recorded(pd.DataFrame({"c": 1 - wrong[kind]}, index=NAMES), name=kind)
+    took = {}
+    for cohort in (Cohort.from_table(table()), None):
+        took[cohort is None] = 0
+        for seed in range(8):
+            given: dict[str, Any] = {"seed": seed, "cohort": cohort, "targets": ["overall"]}
+            with Audit(space(), model, half_width=0.08, **given) as audit:
+                took[cohort is None] += audit.run().calls
+    assert took[False] <= 1.1 * took[True]
+
+
 def test_runs_with_a_part_of_the_questions_tell_of_all(folder: Path) -> None:
     population = Population(Cohort.from_runs(folder / "run*"), space(), None)  # type: ignore[arg-type]
     known = [len(known.questions) for known in population.cohort.on(space())]

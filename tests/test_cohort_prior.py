@@ -122,7 +122,7 @@ def test_losses_are_foreseen_before_any_answer() -> None:
     truth = losses(0.0, 1.0, 99)
     said = gp(table).posterior(asked(np.arange(COUNT), truth)).mean.numpy()
     error = ((truth - said) ** 2).mean()
-    assert error < 0.75 * truth.var()
+    assert error < 0.9 * truth.var()
     usual = gp(table, cohort=False).posterior(asked(np.arange(COUNT), truth)).mean
     assert usual.tolist() == [0.5] * COUNT
 
