@@ -84,7 +84,7 @@
     }
     const column = (Math.max(0, ...listed.map((t) => plainText(t.name).length)) + 6) * 7.6;
     const rows = legend ? Math.ceil(listed.length / Math.max(1, Math.floor((width - 80) / column))) : 0;
-    const height = (layout.height || (narrow ? 300 : 360)) + 20 * Math.max(0, rows - 1);
+    const height = (layout.height || (narrow ? 300 : 360)) + 20 * Math.max(0, rows - 2); // else as high as before it was drawn
     const margin = { l: narrow ? 48 : 62, r: 14, t: layout.title ? 48 : 14, b: 50 + 22 * rows, ...layout.margin };
     const below = { orientation: "h", x: 0, xanchor: "left", y: 0, yref: "container", yanchor: "bottom", traceorder: "normal" };
     return [data, {
@@ -145,7 +145,7 @@
     element.style.minHeight = `${element.layout.height}px`;
     if (element.dataset.drawn) return;
     element.dataset.drawn = "yes";
-    place.querySelector(".plot-tools").hidden = false;
+    for (const button of place.querySelectorAll("[data-save]")) button.disabled = false;
     if (state.clicked) element.on("plotly_click", ({ points }) => state.clicked(points[0]));
     element.on("plotly_relayout", (change) => {
       const keys = Object.keys(change);
@@ -158,6 +158,7 @@
     const said = place.querySelector(".plot-said");
     const table = place.querySelector(".plain");
     element.hidden = true;
+    place.querySelector(".plot-tools").hidden = true;
     said.classList.add("caption");
     said.textContent = `This figure cannot be drawn here: ${error.message}${table ? "; the table has its numbers." : "."}`;
     if (table) table.open = true;

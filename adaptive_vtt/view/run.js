@@ -21,7 +21,8 @@ function anchors(page) {
 }
 
 function reading(page) {
-  const here = anchors(page).filter((section) => section.getBoundingClientRect().top < 200).pop();
+  const half = page.defaultView.innerHeight / 2; // a heading above it is what is read
+  const here = anchors(page).filter((section) => section.getBoundingClientRect().top < half).pop();
   return {
     anchor: here ? here.id : null,
     offset: here ? here.getBoundingClientRect().top : -page.defaultView.scrollY,
