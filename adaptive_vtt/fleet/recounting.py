@@ -84,7 +84,7 @@ def taken(journal: Journal) -> Taken:
     draws, judging = journal.draws(laws=False), journal.judging()
     answered = {row.call for row in calls}
     open_ = [row for row in judging if row.call not in answered]
-    spent = sum(row.cost for row in (*calls, *sources, *open_))
+    spent = sum(sum(row.cost for row in rows) for rows in (calls, sources, open_))
     heard = {row.call for row in open_ if row.heard}
     waiting = {row.call for row in draws} - answered - heard - set(lost.counted)
     to_judge = sum(len(row.said) for row in open_ if row.heard)
