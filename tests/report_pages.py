@@ -10,7 +10,8 @@ from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 EVIL = "<script>alert(1)</script>"
-SECTIONS = ["verdict", "failures", "conditions", "appendix"]
+SECTIONS = ["verdict", "answers", "failures", "conditions", "appendix"]
+"""Where nothing is certified."""
 CERTIFIED = ["verdict", "failures", "certified", "conditions", "cost", "appendix"]
 FOLDED = ["counts", "beliefs", "uncertainty", "asked", "settings"]
 

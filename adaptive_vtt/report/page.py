@@ -56,6 +56,7 @@ class Part:
     folded: bool = False
 
 
+LEARNT = (beliefs.section, uncertainty.section)
 PARTS = (
     Part("verdict", "Verdict", "Verdict", (headline.section,)),
     Part(
@@ -93,8 +94,7 @@ PARTS = (
         (
             counts.section,
             disagreements.section,
-            beliefs.section,
-            uncertainty.section,
+            *LEARNT,
             asked.section,
             grounds.section,
             settings.section,
@@ -104,6 +104,14 @@ PARTS = (
 )
 """What the page shows, top to bottom. A new section is a module and its place here; one that
 returns None is left out, and so is a part without any."""
+APPENDIX = PARTS[-1]
+EXPLORED = (
+    PARTS[0],
+    Part("answers", "Answers", "What it learnt of each concept", LEARNT),
+    *PARTS[1:-1],
+    replace(APPENDIX, makers=tuple(make for make in APPENDIX.makers if make not in LEARNT)),
+)
+"""Where nothing is certified, the answer GPs are the result."""
 COMPARED = (
     Part("verdict", "Verdict", "Verdict", (differences.headline,)),
     Part("differences", "Differences", "Differences", (differences.section,)),
@@ -165,7 +173,9 @@ def render(journal: Journal, beside: Path | None = None, plotly: str = "inline")
 def parts_of(evidence: Evidence) -> tuple[Part, ...]:
     """What the page of this journal is made of."""
     certificate = evidence.certificate
-    if certificate is None or certificate.versus is None:
+    if certificate is None:
+        return EXPLORED
+    if certificate.versus is None:
         return PARTS
     return ABOUT_BOTH if certificate.paired else ABOUT_NEW
 

@@ -122,17 +122,17 @@ def _axis(axis: Mapping[str, Any], times: float) -> dict[str, Any]:
 def _trace(line: Mapping[str, Any], times: float, said: str) -> dict[str, Any]:
     """A line; where it has one point or two, these are marked."""
     pen = {"color": COLOURS[line["colour"]], "width": line.get("width", 2)}
-    found: dict[str, Any] = {
+    pen |= {"dash": line["dash"]} if "dash" in line else {}
+    pen |= {"shape": "hv"} if line.get("step") else {}
+    found = {
         "type": "scatter",
         "mode": "lines" if len(line["x"]) > 2 else "lines+markers",
         "name": shown(line["name"]),
         "x": list(line["x"]),
         "y": [times * value for value in line["y"]],
-        "line": pen | {k: v for k, v in (("dash", line.get("dash")),) if v},
+        "line": pen,
         "hovertemplate": said,
     }
-    if line.get("step"):
-        found["line"]["shape"] = "hv"
     if "only" in line:
         found["meta"] = {"only": line["only"]}
     return found

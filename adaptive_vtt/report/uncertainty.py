@@ -23,6 +23,7 @@ def section(evidence: Evidence) -> Section | None:
         "uncertainty.html",
         concepts=evidence.concepts,
         rules=evidence.rules,
+        all=evidence.certificate is None,
         last=float(level[-1]),
         chart=chart("uncertainty-chart", views, "Uncertainty over questions asked"),
     )
