@@ -59,7 +59,7 @@ def audited(bench: Bench, half_width: float, **options: Any) -> dict[str, Any]:
 
         def note(step: Any) -> None:
             if step.state.calls in MARKS:
-                (found,) = audit.intervals() or ()
+                (found,) = audit.intervals() or [{}]
                 errors[f"rmse {step.state.calls}"] = (float(found["estimate"]) - truth) ** 2
 
         result = audit.run(note)
@@ -105,16 +105,17 @@ def rows(
 
 def table_of(found: Sequence[dict[str, Any]], by: Sequence[str]) -> pd.DataFrame:
     """Means over runs: calls, covered, and root mean squared errors."""
-    frame = pd.DataFrame(found).groupby(list(by), sort=False)
-    errors = [f"rmse {mark}" for mark in MARKS if f"rmse {mark}" in frame.obj]
-    table = frame.agg(
+    frame = pd.DataFrame(found)
+    errors = [f"rmse {mark}" for mark in MARKS if f"rmse {mark}" in frame]
+    groups = frame.groupby(list(by), sort=False)
+    table = groups.agg(
         calls=("calls", "mean"),
         least=("calls", "min"),
         most=("calls", "max"),
         covered=("covered", "sum"),
         runs=("calls", "size"),
     )
-    return table.join(np.sqrt(frame[errors].mean())).round(3)
+    return table.join(groups[errors].mean().pow(0.5)).round(3)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

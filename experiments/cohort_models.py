@@ -34,7 +34,7 @@ class Network:
             optimiser = torch.optim.Adam(self._module.parameters(), 1e-3)
             inputs, truths = _shaped(images), torch.from_numpy(digits).long()
             for _ in range(EPOCHS):
-                for rows in torch.randperm(len(inputs)).split(64):
+                for rows in torch.split(torch.randperm(len(inputs)), 64):
                     optimiser.zero_grad()
                     loss = torch.nn.functional.cross_entropy(
                         self._module(inputs[rows]), truths[rows]

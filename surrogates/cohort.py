@@ -124,7 +124,7 @@ class Cells:
     variant: Indices
     side: Indices
     relation: tuple[int, ...]
-    severity: tuple[float, ...]
+    severity: tuple[int, ...]
     concepts: int
 
     def rows(self, rows: Indices) -> "Cells":

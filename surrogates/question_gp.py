@@ -22,7 +22,7 @@ the answer it predicts is known.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -38,7 +38,6 @@ from .unit_kernel import Factor, UnitKernel, Units, predict
 
 Features = Callable[[Tensor], Tensor]
 Proxies = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-
 
 REMEMBERED = 200_000
 """Answers that left the exact GP and still count for the mean F, at most."""
@@ -389,7 +388,8 @@ class QuestionGP:
     def _here(self, asked: Questions) -> Losses:
         """The questions on this device."""
         names = (asked.sample, asked.variant, asked.concept, asked.truth)
-        return Losses(*(t.to(self.device) for t in names), torch.empty(0, device=self.device))
+        sample, variant, concept, truth = (t.to(self.device) for t in names)
+        return Losses(sample, variant, concept, truth, torch.empty(0, device=self.device))
 
     def _units_of(self, asked: Questions) -> Units:
         samples, sample_of = torch.unique(asked.sample, return_inverse=True)
@@ -421,7 +421,7 @@ class QuestionGP:
 
     def _signals(self, asked: Questions) -> Tensor:
         """(n, D + P'): what the mean is told by the cohort, and by cheaper models."""
-        of = {"dtype": torch.float64, "device": self.device}
+        of: Any = {"dtype": torch.float64, "device": self.device}
         parts = [torch.zeros(len(asked.sample), 0, **of)]
         names = [t.cpu() for t in (asked.sample, asked.variant, asked.concept, asked.truth)]
         if self._cohort is not None:

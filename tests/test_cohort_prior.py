@@ -36,7 +36,7 @@ def population(spread: float) -> Floats:
 
 
 def cells(count: int = COUNT) -> Cells:
-    return Cells(np.zeros(count, np.int64), np.ones(count, np.int64), (0,), (0.0,), 1)
+    return Cells(np.zeros(count, np.int64), np.ones(count, np.int64), (0,), (0,), 1)
 
 
 def prior(table: Floats) -> CohortPrior:
@@ -54,7 +54,7 @@ def gp(table: Floats, cohort: bool = True, **options: Any) -> QuestionGP:
             return torch.from_numpy(found.features(table[sample.numpy()]))
 
     given = {"cohort": Signals()} if cohort else {}
-    return QuestionGP([0], [0.0], 1, shared=True, **given, **options)
+    return QuestionGP([0], [0], 1, shared=True, **given, **options)
 
 
 def asked(sample: Any, loss: Any) -> Losses:

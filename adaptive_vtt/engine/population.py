@@ -131,7 +131,7 @@ class Population:
             variant,
             concept * SIDES + truth % SIDES,
             tuple(relations.index(v.relation.name) for v in variants),
-            tuple(float(v.severity) for v in variants),
+            tuple(v.severity for v in variants),
             len(self._space.concepts),
         )
 
