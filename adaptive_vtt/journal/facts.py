@@ -303,10 +303,10 @@ class Facts(LostFacts):
     questions about which model A was not asked, as an earlier audit had; ``replay``: whose draws
     came first, None: all are its own; ``cohort``: other models that were known; ``discover``: how
     slices are looked for, None: they are not; ``begun_by``: the command that began it;
-    ``rejudged``: see ``rejudging``, None where the model was asked; ``batches``: those of which
-    answers were still awaited when it was last said, and those lost; ``ways``: where P(yes) comes
-    from, of two models by "a" and "b", else by ""; ``bounds``: most tokens, sent and said, of an
-    attempt counted at more than expected, by these sides and "judge".
+    ``rejudged``: see ``rejudging``, None where the model was asked; ``batches``: those still
+    awaited when it was last said, and lost; ``ways``: where P(yes) comes from, of two models by "a"
+    and "b", else by ""; ``bounds``: most tokens, sent and said, of an attempt counted at more than
+    expected, by these sides and "judge".
     """
 
     space: SpaceFacts
