@@ -295,18 +295,17 @@ class Facts(LostFacts):
     ``certify.population``; ``stop``: the rules in words; ``stop_levels``: the mean and maximal
     uncertainties, as shares of the prior, at which rules end the audit; ``endpoint``: what the
     model's client counted; ``key``, ``entropy`` and ``model_version``: see ``engine.audit_key``,
-    the key None in journals of versions before it; ``spec`` and ``base``: SPEC.toml, None where
-    Python began the audit, and the folder its paths start at; ``program``: a hash of both;
-    ``parts``: see ``spec.resuming.notes_of``; ``begun_with``: settings and certificate by name, as
-    stored but for the targets' ids, compared whole on resuming; ``stakes_unnamed``: see
-    ``old_facts``; ``features``: see ``engine.assembly``; ``known_a``: of a comparison, the
-    questions about which model A was not asked, as an earlier audit had; ``replay``: whose draws
-    came first, None: all are its own; ``cohort``: other models that were known; ``discover``: how
-    slices are looked for, None: they are not; ``begun_by``: the command that began it;
-    ``rejudged``: see ``rejudging``, None where the model was asked; ``batches``: those still
-    awaited when it was last said, and lost; ``ways``: where P(yes) comes from, of two models by "a"
-    and "b", else by ""; ``bounds``: most tokens, sent and said, of an attempt counted at more than
-    expected, by these sides and "judge".
+    None in journals before it; ``spec`` and ``base``: SPEC.toml, None where Python began the audit,
+    and the folder its paths start at; ``program``: a hash of both; ``parts``: see
+    ``spec.resuming.notes_of``; ``begun_with``: settings and certificate by name, as stored but for
+    the targets' ids, compared whole on resuming; ``stakes_unnamed``: see ``old_facts``;
+    ``features``: see ``engine.assembly``; ``known_a``: questions that a comparison did not ask
+    model A, as an earlier audit had; ``replay``: whose draws came first, None: all are its own;
+    ``cohort``: other models that were known; ``discover``: how slices are looked for, None: they
+    are not; ``begun_by``: the command that began it; ``rejudged``: see ``rejudging``; ``batches``:
+    those still awaited when it was last said, and lost; ``ways``: where P(yes) comes from, of two
+    models by "a" and "b", else by ""; ``bounds``: most tokens, sent and said, of an attempt counted
+    at more than expected, by these sides and "judge".
     """
 
     space: SpaceFacts
