@@ -39,7 +39,6 @@ from .unit_kernel import Factor, UnitKernel, Units, predict
 Features = Callable[[Tensor], Tensor]
 Proxies = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
-
 REMEMBERED = 200_000
 """Answers that left the exact GP and still count for the mean F, at most."""
 

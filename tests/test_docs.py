@@ -32,7 +32,7 @@ _SLOW = (
         "resume",
     ),
     *("slices", "tracking", "versus", "view", "workers", "hugging-face", "inspect"),
-    *("torch-libraries",),
+    *("torch-libraries", "cohort"),
 )
 SLOW = {"docs/quickstart.md", *(f"docs/how-to/{page}.md" for page in _SLOW)}
 """Pages whose snippets take more than three seconds or so."""
