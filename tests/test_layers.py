@@ -34,6 +34,7 @@ ROOMS = (
     "cautions",
     "way_on",
     "outcomes",
+    "beliefs",
     "results",
     "result_file",
     "report",
