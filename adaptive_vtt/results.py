@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pandas as pd
 
+from .beliefs import PLOTS, Told, plotted
 from .cautions import cautions
 from .certify import Bounds, derive, verify_versus
 from .certify.compared import Compared, compared
@@ -50,6 +51,9 @@ class Source(Protocol):
 
     def picture(self, row: Any) -> Any:
         """See ``Result.picture``."""
+
+    def beliefs(self, of: Told) -> pd.DataFrame:
+        """See ``Result.beliefs``."""
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """Charts by name, as Plotly takes them."""
@@ -124,19 +128,34 @@ class Result:
         ``inspection.Picture`` with ``source`` and ``follow_up``, which notebooks show."""
         return self._source("picture").picture(row)
 
-    def plot(self, name: str = INTERVALS) -> "Figure":
-        """The Plotly figure of that name: "intervals" (all targets), or one of ``audit.figures``.
+    def beliefs(self, of: Told = "cell") -> pd.DataFrame:
+        """What was believed as the audit went on, a row per concept, relation, severity and moment:
+        concept, relation, severity, draws, predicted, sd, spread, asked, failed, lower, upper.
+
+        ``of``: of other groups, of images, and more; see ``adaptive_vtt.beliefs.beliefs``.
+        """
+        return self._source("beliefs").beliefs(of)
+
+    def plot(self, name: str = INTERVALS, about: str | None = None) -> "Figure":
+        """The Plotly figure of that name: "intervals" (all targets), one of ``audit.figures``, or
+        of what was believed (``beliefs``): "beliefs" (concept x relation; ``about`` one relation),
+        "through" (the same as the audit went on), "concept" (over severity; ``about`` one concept),
+        "images", "calibration" and "uncertainty".
 
         Raises InputError naming all there are for a name that is none of them.
         """
         from plotly.graph_objects import Figure
 
+        if name in PLOTS:
+            return Figure(plotted(name, about, self.beliefs))
+        if about is not None:
+            raise InputError(f"plot {name!r}: expected nothing beside the name, got {about!r}")
         if name == INTERVALS:
             rows = self.targets.to_dict("records")
             return Figure(figure(self._stage, [*map(_bar, rows)]))
         charts = self._source("plot").figures()
         if name not in charts:
-            raise unknown("figure", name, [INTERVALS, *charts], "plot")
+            raise unknown("figure", name, [INTERVALS, *charts, *PLOTS], "plot")
         return Figure(charts[name])
 
     def report(self, path: Path | str | None = None, *, open: bool = False) -> Path:

@@ -193,7 +193,8 @@ def test_an_audit_that_explores_tells_uncertainties_and_counts() -> None:
     audit = avtt.Audit(SPACE, ScriptedModel(), budget=20, seed=1)
     audit.run()
     figures = audit.journal.beliefs()[-1].figures
-    assert sorted(figures) == ["asked", "failed", "uncertainty"]
+    assert sorted(figures) == ["asked", "failed", "images", "uncertainty"]
+    assert figures["images"] == {}
     assert sum(figures["asked"]) == audit.result().questions
     assert np.array(figures["uncertainty"]).shape == (2, 2)
 

@@ -17,6 +17,7 @@ from captioned import space as caption_space
 import adaptive_vtt as avtt
 from adaptive_vtt.audit.inspection import COLUMNS
 from adaptive_vtt.audit.progress import Line, bar
+from adaptive_vtt.beliefs import PLOTS
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
@@ -108,7 +109,8 @@ def test_charts_are_plotly_figures_by_name(audit: avtt.Audit, result: Result) ->
     with pytest.raises(InputError, match="figure 'width'; did you mean 'widths'") as error:
         result.plot("width")
     names = str(error.value).partition("one of ")[2].partition(";")[0].split(", ")
-    assert names == ["concepts", "conditions", "cost", "intervals", "widths"]
+    drawn = ["concepts", "conditions", "cost", "intervals", "widths"]
+    assert names == sorted([*drawn, *PLOTS])
     for name in names:
         assert result.plot(name).data
     widths, answered = result.plot("widths").data, len(audit.journal.calls())

@@ -35,6 +35,7 @@ ROOMS = (
     "cautions",
     "way_on",
     "outcomes",
+    "beliefs",
     "results",
     "result_file",
     "report",

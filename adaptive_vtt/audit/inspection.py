@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..beliefs import Told, beliefs
 from ..errors import InputError
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..journal.facts import read_facts
@@ -87,6 +88,10 @@ class Inspection:
             row = table.iloc[row]
         source, follow_up = self._images(int(row["question"]), int(row["call"]))
         return Picture(_title(row), source, follow_up)
+
+    def beliefs(self, of: Told) -> pd.DataFrame:
+        with self._reading() as journal:
+            return beliefs(journal, of)
 
     def figures(self) -> dict[str, dict[str, Any]]:
         with self._reading() as journal:

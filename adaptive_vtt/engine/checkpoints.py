@@ -159,10 +159,10 @@ class Sample:
         }
 
     def figures(self, *, images: bool) -> dict[str, object]:
-        """What is predicted now, as a row has it; nothing where losses are not predicted."""
+        """What is predicted now, as a row has it; no figures where losses are not predicted."""
         losses = self._belief.losses
         if losses is None:
-            return {}
+            return {"images": {}} if images else {}
         f = self._belief.foreseen(self._asked)
         mean = _mean(f, self._cell, self._groups.cells)
         spread = np.sqrt(_mean(f * (1 - f), self._cell, self._groups.cells))
