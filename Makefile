@@ -93,6 +93,7 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.slices --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.forecasts --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.after --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.cohort --journals --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.versus --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.versus_replay --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.waterfall --out bench

@@ -14,6 +14,7 @@ _moved.install(__name__)
 if TYPE_CHECKING:
     from .audit import Audit, Certify, Limits, Sampling, audit, read_result
     from .augment import Augment
+    from .cohort import Cohort
     from .rejudging import rejudge
     from .results import Result
     from .space import QuestionSpace
@@ -24,6 +25,7 @@ _HOMES = {
     "Audit": "audit",
     "Augment": "augment",
     "Certify": "certify.plan",
+    "Cohort": "cohort",
     "Limits": "engine.options",
     "QuestionSpace": "space",
     "Result": "results",
@@ -52,6 +54,7 @@ __all__ = [
     "Audit",
     "Augment",
     "Certify",
+    "Cohort",
     "Limits",
     "QuestionSpace",
     "Result",

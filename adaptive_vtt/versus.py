@@ -344,6 +344,11 @@ def _check_use(certify: Certify, recorded_a: Any, journal_a: Any, use: str) -> N
     """Raises InputError where what is to be made of an earlier audit does not fit."""
     if use not in get_args(Use):
         raise unknown("use", use, get_args(Use), "journal_a")
+    if certify.cohort is not None:
+        raise InputError(
+            "versus: expected an audit of one model where there is a cohort, got a comparison of "
+            "two; leave cohort out"
+        )
     if certify.prior_journal is not None and recorded_a is None:
         raise InputError(
             "versus: expected journal_a, the journal of an earlier audit of model A, got "

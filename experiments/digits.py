@@ -244,10 +244,10 @@ def severity_bench(decay: float = 1e-4) -> Bench:
     """digits-severity; ``decay``: of the weights, in training."""
     from sklearn.neural_network import MLPClassifier
 
-    train, test, train_digit, test_digit = _split(600, None)
+    train, test, train_digit, test_digit = split(600, None)
     model = MLPClassifier((64,), alpha=decay, max_iter=300, random_state=0)
     model.fit(train, train_digit)
-    return _bench("digits-severity", GRADED, test, test_digit, model, [])
+    return bench_of("digits-severity", GRADED, test, test_digit, model, [])
 
 
 @cache
@@ -258,7 +258,7 @@ def proxy_bench() -> Bench:
     from sklearn.naive_bayes import GaussianNB
     from sklearn.neighbors import KNeighborsClassifier
 
-    train, test, train_digit, test_digit = _split(250, 500)
+    train, test, train_digit, test_digit = split(250, 500)
     model = LogisticRegression(C=0.05, max_iter=2000)
     others = [
         RandomForestClassifier(60, max_depth=6, random_state=0),
@@ -267,10 +267,10 @@ def proxy_bench() -> Bench:
     ]
     for each in (model, *others):
         each.fit(train / 16, train_digit)
-    return _bench("digits-proxy", MILD, test, test_digit, model, others, scale=16)
+    return bench_of("digits-proxy", MILD, test, test_digit, model, others, scale=16)
 
 
-def _split(test: int, train: int | None) -> tuple[Floats, Floats, Floats, Floats]:
+def split(test: int, train: int | None) -> tuple[Floats, Floats, Floats, Floats]:
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
@@ -281,7 +281,7 @@ def _split(test: int, train: int | None) -> tuple[Floats, Floats, Floats, Floats
     return one, other, digit, other_digit
 
 
-def _bench(
+def bench_of(
     name: str,
     kinds: dict[str, tuple[Change, tuple[float, ...]]],
     images: Floats,

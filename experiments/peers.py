@@ -220,7 +220,7 @@ def betting(bench: Bench, seed: int) -> Track:
     zero, one, rows = np.zeros(1), np.ones(1), []
     for loss in _stream(bench, seed):
         a = np.array([loss])
-        sequences.move(Step(np.array([True]), a, a, zero, one, 0.25 * one, zero, zero, zero, zero))
+        sequences.move(Step(np.array([True]), a, a, zero, one, 0.25 * one, *[zero] * 5))
         sequences.bound(zero, one)
         rows.append((sequences.estimate[0], sequences.lower[0], sequences.upper[0]))
     return _track(np.array(rows), bench)

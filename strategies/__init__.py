@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from adaptive_vtt.utils.registry import Registry
 
 from .active_testing import Lure, Neyman
-from .base import Reasoned, Strategy
+from .base import Mixed, Reasoned, Strategy
 from .by_stakes import NAME as CERTIFY
 from .by_stakes import ByStakes
 from .distinct_violations import DistinctViolations
@@ -35,6 +35,7 @@ __all__ = [
     "FailureSearch",
     "KCentre",
     "Lure",
+    "Mixed",
     "Named",
     "Neyman",
     "Nipv",

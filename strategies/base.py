@@ -96,6 +96,14 @@ class Strategy(Protocol):
 
 
 @runtime_checkable
+class Mixed(Protocol):
+    """A strategy whose weights are the sum of several, each for a reason of its own."""
+
+    def mixture(self, candidates: Candidates, belief: BeliefView) -> Mapping[str, Tensor]:
+        """Those weights (n,), by what stands for them in the journal: a word."""
+
+
+@runtime_checkable
 class Reasoned(Protocol):
     """A strategy that says what it went by."""
 

@@ -6,8 +6,14 @@ targets are open and how badly: a target weighs by the draws that it still needs
 says which losses cannot be foreseen: a call weighs by the variance f (1 - f) of its losses, and
 by how far a bet on it may be wrong. Their product is the call's stake (``Certifier.stakes``);
 weights proportional to sqrt(stake), or sqrt(stake / cost) where calls differ in cost, are Neyman's
-allocation for it. The answer GPs, and so the paper's own uncertainty, do not enter.
+allocation for it.
+
+Beside that the paper's own rule explores: a share ``curiosity`` of the weights goes by its
+uncertainty of the question's concept and side, as the answer GPs know it, times 4 p (1 - p), its
+unpredictability. Any share is valid, as any law over the candidates is.
 """
+
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -19,6 +25,8 @@ from .base import BeliefView
 from .common import expected_losses, per_call
 
 NAME = "certify"
+CURIOSITY = 0.1
+"""Share of the weights that explores by default."""
 
 
 def needs_targets() -> InputError:
@@ -32,17 +40,46 @@ class ByStakes:
     """Targets that are open, by the draws they need; losses in them that cannot be foreseen.
 
     Each call weighs sqrt(stake / cost), shared out among its questions by their parts of the
-    stake. Needs targets to certify.
+    stake. Needs targets to certify. ``curiosity``: in [0, 1), the share of the weights that goes
+    by the paper's uncertainty and unpredictability instead, over questions of open targets.
     """
 
+    def __init__(self, curiosity: float = CURIOSITY) -> None:
+        if not 0 <= curiosity < 1:
+            raise InputError(
+                f"strategy {NAME!r}: curiosity: expected a share of at least 0 and below 1, got "
+                f"{curiosity}"
+            )
+        self.curiosity = curiosity
+
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
+        return torch.stack([*self.mixture(candidates, belief).values()]).sum(0)
+
+    def mixture(self, candidates: Candidates, belief: BeliefView) -> Mapping[str, Tensor]:
+        """The weights (n,) as the sum of two: ``need``, what the targets need, and ``curiosity``,
+        1 in all; the second is left out where it has no share."""
         by_question = self._parts(candidates, belief).sum(0)
         stakes = per_call(candidates, by_question)
         if not bool((stakes > 0).any()):  # all that is open lies outside these candidates
-            return torch.ones(len(candidates), dtype=torch.float64)
-        root = (stakes / belief.costs(candidates)).sqrt()
-        share = by_question / stakes.clamp(min=torch.finfo(stakes.dtype).tiny)[candidates.unit]
-        return root[candidates.unit] * share
+            return {"need": torch.ones(len(candidates), dtype=torch.float64)}
+        price = belief.costs(candidates).sqrt()[candidates.unit]
+        tiny = torch.finfo(stakes.dtype).tiny
+        share = by_question / stakes.clamp(min=tiny)[candidates.unit]
+        need = stakes.sqrt()[candidates.unit] * share / price
+        curious = self._curious(candidates, belief) * (by_question > 0) / price
+        if not (self.curiosity and bool(curious.sum() > 0)):
+            return {"need": need}
+        return {
+            "need": (1 - self.curiosity) * need / need.sum(),
+            "curiosity": self.curiosity * curious / curious.sum(),
+        }
+
+    @staticmethod
+    def _curious(candidates: Candidates, belief: BeliefView) -> Tensor:
+        """(n,): the paper's uncertainty times its unpredictability, 4 p (1 - p) of a Yes."""
+        u = belief.uncertainty().view(-1).index_select(0, candidates.cell)
+        p = belief.predictability.probability(candidates.image, candidates.concept)
+        return (u * 4 * p * (1 - p)).double()
 
     def reasons(
         self, candidates: Candidates, belief: BeliefView, place: int

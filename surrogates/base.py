@@ -1,7 +1,7 @@
 """What a surrogate is."""
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
 
@@ -26,3 +26,17 @@ class Surrogate(Protocol[Observations, Points]):
 
     def posterior(self, candidates: Points) -> Posterior:
         """Mean and variance, each (n,), at n candidates."""
+
+
+@runtime_checkable
+class Latent(Protocol):
+    """What can say how much of what it predicts more answers could still change."""
+
+    def posterior(self, candidates: Any, *, latent: bool = False) -> Posterior:
+        """Mean and variance of each loss; with ``latent`` that of the expected loss itself."""
+
+    def joint(self, candidates: Any) -> Tensor:
+        """m x m covariance of the expected losses of m candidates."""
+
+    def features(self, samples: Tensor) -> Tensor:
+        """(n, d) features of samples (n,)."""

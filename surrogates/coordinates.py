@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from .loss_mean import HIGHEST, LOWEST, Judged, LossMean
+from .loss_mean import HIGHEST, LOWEST, Judged, Mean
 from .unit_kernel import LOSSES, MARGINS
 
 SHRINK = 4.0
@@ -60,7 +60,7 @@ class HardLosses:
 
     medians: Mapping[str, float] = LOSSES
 
-    def __init__(self, mean: LossMean) -> None:
+    def __init__(self, mean: Mean) -> None:
         self.mean = mean
 
     def fit(self, judged: Judged) -> None:
@@ -92,7 +92,7 @@ class Margins:
 
     medians: Mapping[str, float] = MARGINS
 
-    def __init__(self, mean: LossMean, sides: int, columns: int) -> None:
+    def __init__(self, mean: Mean, sides: int, columns: int) -> None:
         self.mean = mean
         self._sides, self._columns = sides, columns
         of: Any = {"dtype": torch.float64, "device": mean.device}

@@ -71,13 +71,40 @@ class DifferenceGP:
         self.a.observe(a)
         self.b.observe(b)
 
-    def posterior(self, candidates: Questions) -> Posterior:
-        """Mean and variance of y, (n,) each."""
+    def posterior(self, candidates: Questions, *, latent: bool = False) -> Posterior:
+        """Mean and variance of y, (n,) each; with ``latent`` the variance of the mean itself, the
+        errors of both GPs taken for independent."""
+        if latent:
+            of_a, of_b = self._latent_of_a(candidates), self.b.posterior(candidates, latent=True)
+            mean = self.posterior(candidates).mean
+            return Posterior(mean, (of_a + of_b.variance) * self.slope**2 / 4)
         a, b = self._of_a(candidates), self.b.posterior(candidates)
         mean = (1 + self.slope * (a.mean - b.mean)) / 2
         together = self.correlation * (a.variance * b.variance).sqrt()
         variance = (a.variance + b.variance - 2 * together) / 4
         return Posterior(mean.clamp(0, 1), variance.clamp(min=LEAST))
+
+    def joint(self, candidates: Questions) -> Tensor:
+        """m x m covariance of the mean of y between m candidates, as ``posterior`` has it."""
+        open_ = self._unknown(candidates).double()
+        of_a = self.a.joint(candidates) * open_[:, None] * open_
+        return (of_a + self.b.joint(candidates)) * (self.slope**2 / 4)
+
+    def features(self, samples: Tensor) -> Tensor:
+        """(n, d) features of samples (n,)."""
+        return self.a.features(samples)
+
+    def _latent_of_a(self, asked: Questions) -> Tensor:
+        """(n,): the variance of A's expected losses, 0 where A's losses are known."""
+        variance = self.a.posterior(asked, latent=True).variance
+        return variance * self._unknown(asked)
+
+    def _unknown(self, asked: Questions) -> Tensor:
+        """(n,): where A's losses are not known beforehand."""
+        if self._known is None:
+            return torch.ones_like(asked.sample, dtype=torch.bool)
+        parts = (part.cpu().numpy() for part in (asked.sample, asked.variant, asked.concept))
+        return torch.from_numpy(self._known(*parts)).isnan().to(asked.sample.device)
 
     def _of_a(self, asked: Questions) -> Posterior:
         """What is expected of A's losses, (n,) each: known ones are certain."""

@@ -10,7 +10,7 @@ so that proxies which tell nothing, or relations which do not differ, are shrunk
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -73,11 +73,36 @@ class Judged:
         return Judged(*(torch.cat(pair) for pair in pairs))
 
 
+class Mean(Protocol):
+    """F in [.02, .98] of any question; see ``LossMean``."""
+
+    device: torch.device
+
+    def fit(self, judged: Judged) -> None: ...
+    def features(self, proxies: Tensor) -> Tensor: ...
+    def expected(self, variant: Tensor, side: Tensor, features: Tensor) -> Tensor: ...
+    def variant_rates(self) -> Tensor: ...
+    def logits(self, judged: Judged) -> Tensor: ...
+    def left_out(self, judged: Judged) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class EffectsPrior:
+    """What is known of the regression before any answer: ``mean`` and ``variance`` (1 + D,) of the
+    intercept and of the weights of the first D features; ``cells``: first guesses of the variances
+    of the effects of variants and of sides, each of which counts as one observation."""
+
+    mean: Tensor
+    variance: Tensor
+    cells: tuple[float, float]
+
+
 class LossMean:
-    """F(variant, concept, truth, proxies) in [.02, .98], from n judged questions.
+    """F(variant, concept, truth, features) in [.02, .98], from n judged questions.
 
     ``relation`` and ``severity`` (V each) describe the variants. ``prior`` is the standard
     deviation of the overall logit: the larger, the faster the first answers move F off .5.
+    ``given``: what is known beforehand, of other models; then nothing draws F to .5.
     """
 
     def __init__(
@@ -87,6 +112,7 @@ class LossMean:
         concepts: int,
         *,
         prior: float = 1.5,
+        given: EffectsPrior | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
         self.device = torch.device(device)
@@ -98,33 +124,43 @@ class LossMean:
             torch.linalg.inv(_variant_prior(relations, severities)),
             torch.linalg.inv(_side_prior(concepts, self.device)),
         ]
-        self._scales = list(SCALES)
+        of: Any = {"dtype": torch.float64, "device": self.device}
+        self._caution = CAUTION if given is None else 0.0
+        if given is None:
+            given = EffectsPrior(torch.zeros(1), torch.tensor([prior**2]), SCALES[:2])
+        self._known = given.mean.to(**of), given.variance.to(**of)
+        self._guesses = (*given.cells, SCALES[2])
+        self._scales = list(self._guesses)
         self._count = 0
-        self._offset = torch.zeros((), dtype=torch.float64, device=self.device)
-        self._prior = prior
-        cells = self._variants + self._sides + 1
-        self._effects = torch.zeros(cells, dtype=torch.float64, device=self.device)
-        self._weight = torch.ones(self._sides, dtype=torch.float64, device=self.device)
-        self._inverse = torch.eye(cells, dtype=torch.float64, device=self.device)
+        self._offset = torch.zeros((), **of)
+        cells = self._variants + self._sides
+        self._effects = torch.cat([torch.zeros(cells, **of), self._known[0]])
+        self._weight = torch.ones(self._sides, **of)
+        self._inverse = torch.eye(len(self._effects), **of)
 
     @property
     def beta(self) -> Tensor:
-        """(P',): the weight of each proxy feature; empty before the first fit."""
+        """The weight of each feature; before the first fit, of those that are ``given`` alone."""
         return self._effects[self._variants + self._sides + 1 :]
+
+    @property
+    def cell_variances(self) -> tuple[float, float]:
+        """Of the effects of variants, and of sides."""
+        return self._scales[0], self._scales[1]
 
     def fit(self, judged: Judged) -> None:
         """Learns from all judged questions."""
         self._count = len(judged.loss)
         self._weight = torch.bincount(judged.side, minlength=self._sides).double()
-        proxies = judged.features.shape[1]
-        if len(self.beta) != proxies:
-            new = self._effects.new_zeros(proxies)
-            self._effects = torch.cat([self._effects, new])
-            self._blocks.append(torch.eye(proxies, dtype=torch.float64, device=self.device))
+        new = judged.features.shape[1] - len(self.beta)
+        if new:
+            self._effects = torch.cat([self._effects, self._effects.new_zeros(new)])
+            self._blocks.append(torch.eye(new, dtype=torch.float64, device=self.device))
         for _ in range(ROUNDS):
             self._inverse = self._newton(judged)
             self._rescale(self._inverse)
-        self._offset = (judged.features @ self.beta).mean() if proxies else self._offset
+        if len(self.beta):
+            self._offset = (judged.features @ self.beta).mean()
 
     def _rescale(self, inverse: Tensor) -> None:
         """Expectation-maximisation of the effects' variances."""
@@ -133,9 +169,9 @@ class LossMean:
             stop = start + len(block)
             effects = self._effects[start:stop]
             second = effects @ block @ effects + (block * inverse[start:stop, start:stop]).sum()
-            scale = (float(second) + SCALES[number]) / (len(block) + 1)
+            scale = (float(second) + self._guesses[number]) / (len(block) + 1)
             self._scales[number] = min(max(scale, 1e-3), 4.0)
-            start = stop + (number == 1)
+            start = stop + (number == 1) * len(self._known[0])
 
     def features(self, proxies: Tensor) -> Tensor:
         """(n, P'): logits of the proxies' losses (n, P), and of their mean."""
@@ -180,28 +216,35 @@ class LossMean:
         return cells + ((2 * across + dense @ inverse[tail:, tail:]) * dense).sum(1)
 
     def _cautious(self, rates: Tensor) -> Tensor:
-        share = self._count / (self._count + CAUTION)
-        return (share * rates + (1 - share) / 2).clamp(LOWEST, HIGHEST)
+        if self._caution:
+            share = self._count / (self._count + self._caution)
+            rates = share * rates + (1 - share) / 2
+        return rates.clamp(LOWEST, HIGHEST)
 
     def _logits(self, variant: Tensor, side: Tensor, features: Tensor) -> Tensor:
         effects, sides = self._effects, self._variants
         cells = effects[variant] + effects[sides + side] + effects[sides + self._sides]
-        return cells + features @ self.beta if len(self.beta) else cells
+        known = len(self.beta)
+        return cells + features[:, :known] @ self.beta if known else cells
 
     def _newton(self, judged: Judged) -> Tensor:
         """Goes to the mode; returns the inverse Hessian there."""
         variant, side = judged.variant, judged.side
         features = torch.cat([torch.ones_like(judged.loss)[:, None], judged.features], 1)
-        one = self._effects.new_full((1, 1), self._prior**-2)
+        mean, variance = self._known
         parts = [block / scale for block, scale in zip(self._blocks, self._scales, strict=False)]
         block_diagonal: Any = torch.block_diag
-        precision = block_diagonal(*parts[:2], one, *parts[2:])
+        precision = block_diagonal(*parts[:2], (1 / variance).diag(), *parts[2:])
+        centre = torch.zeros_like(self._effects)
+        centre[self._variants + self._sides :][: len(mean)] = mean
         for _ in range(8):
             rate = torch.sigmoid(self._logits(variant, side, judged.features))
             slope = self._collect(variant, side, judged.loss - rate, features)
             hessian = precision + self._curvature(variant, side, rate * (1 - rate), features)
             factor = torch.linalg.cholesky(hessian)
-            step = torch.cholesky_solve((slope - precision @ self._effects)[:, None], factor)
+            step = torch.cholesky_solve(
+                (slope - precision @ (self._effects - centre))[:, None], factor
+            )
             # a logit never has to move by more than this at once
             self._effects = self._effects + step[:, 0].clamp(-2, 2)
             if float(step.abs().max()) < 1e-6:

@@ -22,7 +22,7 @@ the answer it predicts is known.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -30,8 +30,9 @@ from torch import Tensor
 from adaptive_vtt.utils.devices import pick
 
 from .base import Posterior
+from .cohort_mean import CohortMean, CohortSignals
 from .coordinates import Coordinate, HardLosses, Margins
-from .loss_mean import SIDES, Judged, Losses, LossMean
+from .loss_mean import SIDES, Judged, Losses, LossMean, Mean
 from .regression import Regression, some
 from .unit_kernel import Factor, UnitKernel, Units, predict
 
@@ -86,9 +87,9 @@ class QuestionGP:
     ``truths``: samples (n,) -> int64 (n,), the same number for the same truths;
     ``follow_ups``: samples and variants (n,) -> (n, width), features of follow-up images.
     ``proxies``: (sample, variant, concept, truth) (n,) each -> (n, P), the losses that cheaper
-    models would have. Beyond ``exact_limit`` units the GP forgets the oldest fifth (F does
-    not). ``first_fit``: units at which hyper-parameters are first fitted, in at most
-    ``fit_steps`` steps on at most ``fit_limit`` units.
+    models would have. ``cohort``: what other models lost. Beyond ``exact_limit`` units the GP
+    forgets the oldest fifth (F does not). ``first_fit``: units at which hyper-parameters are first
+    fitted, in at most ``fit_steps`` steps on at most ``fit_limit`` units.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class QuestionGP:
         truths: Features | None = None,
         follow_ups: FollowUps | None = None,
         proxies: Proxies | None = None,
+        cohort: CohortSignals | None = None,
         device: str = "cpu",
         exact_limit: int = 5000,
         first_fit: int = 32,
@@ -118,9 +120,13 @@ class QuestionGP:
         self._truths = truths
         self._follow_ups = follow_ups
         self._proxies = proxies
+        self._cohort = cohort
         self._variants = len(relation)
         self._columns = concepts if shared else 1
-        self.mean = LossMean(relation, severity, concepts, device=self.device)
+        kinds = relation, severity, concepts
+        self.mean: Mean = LossMean(*kinds, device=self.device)
+        if cohort is not None:
+            self.mean = CohortMean(*kinds, given=cohort.effects, device=self.device)
 
         def regression(coordinate: Coordinate) -> Regression:
             kernel = UnitKernel(
@@ -170,7 +176,7 @@ class QuestionGP:
             _side(asked).int(),
             losses.loss.to(self.device, torch.float64),
             self._margins_of(losses),
-            self._proxy_features(asked),
+            self._signals(asked),
         )
         self._seen += len(units)
         self._held += len(units)
@@ -317,12 +323,11 @@ class QuestionGP:
         order of judging, as the units other than its own predict it; None where margins tell no
         more than losses."""
         units, judged = self._parts[0]
-        if not (isinstance(self._soft.coordinate, Margins) and Margins.informative(judged)):
+        soft = self._soft.coordinate
+        if not (isinstance(soft, Margins) and Margins.informative(judged)):
             return None
-        self._soft.coordinate.fit(judged)
-        return Posterior(
-            *self._soft.coordinate.margins(judged, *self._soft.left_out(units, judged))
-        )
+        soft.fit(judged)
+        return Posterior(*soft.margins(judged, *self._soft.left_out(units, judged)))
 
     @torch.no_grad()
     def joint(self, candidates: Questions) -> Tensor:
@@ -357,7 +362,7 @@ class QuestionGP:
         """The questions as those that were judged are kept, with neither loss nor margin."""
         column = asked.concept if self.shared else torch.zeros_like(asked.concept)
         none = torch.full_like(column, torch.nan, dtype=torch.float64)
-        features = self._proxy_features(asked)
+        features = self._signals(asked)
         return Judged(
             torch.full_like(column, -1), asked.variant, column, _side(asked), none, none, features
         )
@@ -415,12 +420,16 @@ class QuestionGP:
             return torch.zeros(len(sample), 0, dtype=torch.float64, device=self.device)
         return self._features(sample.cpu()).to(self.device, torch.float64)
 
-    def _proxy_features(self, asked: Questions) -> Tensor:
-        if self._proxies is None:
-            return torch.zeros(len(asked.sample), 0, dtype=torch.float64, device=self.device)
-        names = (asked.sample, asked.variant, asked.concept, asked.truth)
-        losses = self._proxies(*(t.cpu() for t in names))
-        return self.mean.features(losses.to(self.device, torch.float64))
+    def _signals(self, asked: Questions) -> Tensor:
+        """(n, D + P'): what the mean is told by the cohort, and by cheaper models."""
+        of: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
+        parts = [torch.zeros(len(asked.sample), 0, **of)]
+        names = [t.cpu() for t in (asked.sample, asked.variant, asked.concept, asked.truth)]
+        if self._cohort is not None:
+            parts.append(self._cohort(*names[:3]).to(**of))
+        if self._proxies is not None:
+            parts.append(self.mean.features(self._proxies(*names).to(**of)))
+        return torch.cat(parts, 1)
 
 
 def _joined(parts: Sequence[tuple[Units, Judged]]) -> tuple[Units, Judged]:

@@ -146,7 +146,8 @@ def test_a_sequence_covers_at_every_moment_under_the_worst_stopping() -> None:
     held = one.astype(bool)
     for _ in range(200):
         flips = (rng.random(200) < p).astype(float)
-        sequence.move(Step(one > 0, flips, flips, zero, one, 0.25 * one, zero, zero, zero, zero))
+        nothing = [zero] * 5  # neither tilts nor questions that do not count
+        sequence.move(Step(one > 0, flips, flips, zero, one, 0.25 * one, *nothing))
         sequence.bound(zero, one)
         held &= (sequence.lower <= p) & (p <= sequence.upper)
     assert (~held).sum() <= 34

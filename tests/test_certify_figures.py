@@ -73,7 +73,7 @@ def test_bets_leave_the_means_that_their_definition_leaves(error: float) -> None
     for a in outcomes:
         outcome = np.array([a])
         sequences.move(
-            Step(one > 0, outcome, outcome, none, one, 0.25 * one, none, none, none, none)
+            Step(one > 0, outcome, outcome, none, one, 0.25 * one, none, none, none, none, none)
         )
     sequences.bound(none, one)
     ours = [sequences.lower[0], sequences.upper[0], sequences.estimate[0]]
@@ -86,7 +86,8 @@ def test_a_mean_between_two_of_the_grid_is_no_sign_of_a_change() -> None:
     sequences = Sequences(0.01 * one, 0.1 * one, BETS.model_copy(update={"cell": 1 / 9}))
     for _ in range(400):  # excludes 4/9 and 5/9 at the same moment
         half = 0.5 * one
-        sequences.move(Step(one > 0, half, half, none, one, 0.01 * one, none, none, none, none))
+        nothing = [none] * 5  # neither tilts nor questions that do not count
+        sequences.move(Step(one > 0, half, half, none, one, 0.01 * one, *nothing))
     sequences.bound(none, one)
     assert (sequences.lower[0], sequences.upper[0]) == pytest.approx((3 / 9, 6 / 9))
     assert not sequences.emptied[0]

@@ -55,7 +55,7 @@ def certified(model: object, **options: object) -> Audit:
 def test_a_model_that_changes_is_never_certified(half_width, surrogate):
     """With half-width .02 it ended "certified [.050, .088]" after 80 questions: an interval that
     is about to empty is narrow, so the draws have to agree with it, too."""
-    result = certified(Drifting(60), half_width=half_width, surrogate=surrogate).run()
+    result = certified(Drifting(40), half_width=half_width, surrogate=surrogate).run()
     (row,) = result.targets.itertuples()
     assert row.emptied
     assert not row.certified

@@ -74,11 +74,18 @@ def test_a_fleet_keeps_to_its_calls_and_goes_on_with_more(tmp_path: Path) -> Non
     assert json.loads(second.stdout)["calls"] == 75
     for name in ("a", "b"):
         assert ran(tmp_path, "verify", f"out/{name}").returncode == 0
-    # one member alone, under its own limit and the fleet's
+    # one member alone, under its own limit, which the fleet counts when it goes on
     alone = ran(tmp_path, "resume", "out/b", "--budget", "500", "--json")
+    assert alone.returncode == 2
+    assert (
+        "out/b: is a member of the fleet in out, whose cap it shares; 'avtt fleet" in alone.stderr
+    )
+    alone = ran(tmp_path, "resume", "out/b", "--leave-fleet", "--json")
     assert alone.returncode == 0
-    _, members = read_fleet_db(tmp_path / "out" / FLEET)
-    assert sum(member.drawn for member in members) == 75
+    assert json.loads(alone.stdout)["calls"] > json.loads(second.stdout)["members"][1]["calls"]
+    again = ran(tmp_path, *more)
+    assert again.returncode == 2
+    assert "max_calls: expected at least" in again.stderr
 
 
 @pytest.mark.slow

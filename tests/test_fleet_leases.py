@@ -22,7 +22,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.engine.lease import Account
 from adaptive_vtt.errors import ModelError
-from adaptive_vtt.fleet import FLEET, Broker, BrokerLease, lease_beside
+from adaptive_vtt.fleet import FLEET, Broker, BrokerLease
 from adaptive_vtt.fleet.allocation import Outlook
 from adaptive_vtt.fleet.broker import Caps, read_fleet_db
 from adaptive_vtt.journal import SQLiteJournal
@@ -282,15 +282,3 @@ def test_members_that_are_killed_keep_the_cap_and_pay_for_nothing_twice(tmp_path
             assert lost == pytest.approx(round(lost))
             assert len(bills[found.name]) <= len(paid) + round(lost)  # no other is paid for again
     assert caps.at_a_time == 2
-
-
-def test_a_member_resumed_alone_spends_no_more_than_the_fleet_leaves(tmp_path: Path) -> None:
-    Broker.create(tmp_path / FLEET, Caps(12.0, None, 1, {}), list(SEEDS)).close()
-    with closing(Broker(tmp_path / FLEET)) as broker:
-        broker.lease("b", Account(0.0, 0.0, 0, 1, 1, 1.0, 0), 9, 1.0)  # and is killed
-    found = lease_beside(tmp_path / "a")
-    assert found is not None
-    assert lease_beside(tmp_path / "elsewhere") is None
-    member(tmp_path, "a")
-    bill = [float(x) for x in (tmp_path / "a.bill").read_text().split()]
-    assert 2.0 < sum(bill) <= 3.0

@@ -6,7 +6,7 @@ import pytest
 from adaptive_vtt.experiments.forecasts import row, stopped
 
 
-@pytest.mark.parametrize("kind", ["several", "rare"])
+@pytest.mark.parametrize("kind", [pytest.param("several", marks=pytest.mark.slow), "rare"])
 def test_a_stopped_audit_is_gone_on_with_and_its_range_compared(kind: str) -> None:
     found = stopped(kind, 100)
     assert 0 < found["least"] <= found["likely"] <= found["most"]

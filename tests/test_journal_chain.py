@@ -59,6 +59,7 @@ def everything(journal: Journal) -> tuple[Any, ...]:
         journal.draws(),
         journal.calls(),
         journal.sources(),
+        journal.beliefs(),
         journal.pictures(),
         journal.links(),
         journal.head,
@@ -108,7 +109,7 @@ FORGERIES = {
         " position DESC LIMIT 1); DELETE FROM pictures WHERE call = (SELECT call FROM calls ORDER"
         " BY position DESC LIMIT 1); DELETE FROM calls WHERE position = (SELECT max(position)"
         " FROM calls)",
-        "the fact 'ended' was altered",
+        r"what was believed after \d+ draws was altered",
     ),
     "no integer": ("UPDATE draws SET probability = 'x' WHERE draw = 1", "draw 1 was altered"),
     "no JSON": ("UPDATE facts SET value = '{' WHERE name = 'space'", "'space': expected JSON"),

@@ -24,6 +24,7 @@ ROOMS = (
     "surrogates",
     # 2: the questions, and when to end
     "space",
+    "cohort",
     "stopping",
     # 3: what intervals hold, and what to ask
     "certify",

@@ -3,12 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.verify_draws import check_draws
 from adaptive_vtt.engine.selector import Selector
+from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.report import render
 from adaptive_vtt.strategies import ByStakes, get
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -48,7 +52,7 @@ def test_the_parts_of_a_stake_add_up_to_it(answers: CallMode) -> None:
     calls = torch.zeros(len(candidates.call), dtype=torch.float64)
     calls.index_add_(0, candidates.unit, parts.sum(0))
     torch.testing.assert_close(calls, audit.belief.stakes(candidates), rtol=1e-12, atol=0)
-    weights = ByStakes().weights(candidates, audit.belief)
+    weights = ByStakes(curiosity=0).weights(candidates, audit.belief)
     by_call = torch.zeros(len(candidates.call), dtype=torch.float64)
     by_call.index_add_(0, candidates.unit, weights)
     torch.testing.assert_close(by_call, calls.sqrt(), rtol=1e-12, atol=0)
@@ -102,7 +106,7 @@ def test_among_equals_chance_names_the_question_and_moves_no_draw() -> None:
 @pytest.mark.parametrize(
     ("options", "reasons"),
     [
-        ({}, ["target", "stake", "predicted_loss"]),
+        ({}, ["target", "stake", "predicted_loss", "need", "curiosity", "even"]),
         ({"half_width": None}, ["uncertainty", "predicted_yes"]),
         ({"half_width": None, "strategy": "uncertainty"}, ["uncertainty"]),
         ({"half_width": None, "strategy": "unpredictability"}, ["predicted_yes"]),
@@ -146,3 +150,44 @@ def test_a_target_that_is_none_is_shown_as_unknown(target: Any) -> None:
     draws = audit.journal.draws()
     other.add_draws([replace(row, why={**row.why, "target": target}) for row in draws])
     assert "The draws counted most for" not in render(other)
+
+
+# -- what a draw's probability is made of --------------------------------------------------
+
+
+@pytest.mark.parametrize("answers", ["all", "one"])
+def test_the_papers_rule_has_its_share_of_the_weights_over_what_is_open(answers: CallMode) -> None:
+    audit = audited(answers, targets=["concepts"])
+    candidates, belief = looked_at(audit), audit.belief
+    certifier = belief.certifying
+    certifier._doubtful = np.zeros(len(certifier.sizes), bool)
+    certifier.sequences.lower[:], certifier.sequences.upper[:] = 0.4, 0.5
+    certifier.sequences.upper[0] = 0.9  # the first alone is open
+    found = ByStakes(curiosity=0.3).mixture(candidates, belief)
+    assert float(found["need"].sum()) == pytest.approx(0.7)
+    assert float(found["curiosity"].sum()) == pytest.approx(0.3)
+    open_ = torch.from_numpy(belief.inside[~certifier.settled].any(axis=0))
+    assert 0 < int(open_.sum()) < len(candidates)
+    p = belief.predictability.probability(candidates.image, candidates.concept)
+    worth = belief.uncertainty().view(-1)[candidates.cell] * 4 * p * (1 - p) * open_
+    torch.testing.assert_close(found["curiosity"] / 0.3, (worth / worth.sum()).double())
+
+
+@pytest.mark.parametrize("share", [-0.1, 1, 2])
+def test_a_share_of_curiosity_that_is_none_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match=r"'certify': curiosity: expected a share of at least 0"):
+        get("certify", curiosity=share)
+
+
+@pytest.mark.parametrize("answers", ["all", "one"])
+def test_the_parts_of_a_probability_add_up_to_it_and_verify_checks_that(answers: CallMode) -> None:
+    journal = audited(answers).journal
+    draws = journal.draws()
+    for row in draws:
+        parts = [row.why[name] for name in ("need", "curiosity", "even")]
+        assert sum(parts) == pytest.approx(row.probability, abs=1e-9)
+        assert min(parts) >= 0
+    why = {**draws[2].why, "need": draws[2].why["need"] + 0.01}
+    forged = [*draws[:2], replace(draws[2], why=why), *draws[3:]]
+    with pytest.raises(JournalError, match="draw 2: expected parts of its probability"):
+        check_draws(read_facts(journal.facts()), forged, set(), {})

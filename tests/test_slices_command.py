@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.cli import main
+from adaptive_vtt.cli.slices import quoted
 from adaptive_vtt.journal import MemoryJournal, read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.report.evidence import Evidence
@@ -81,7 +82,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_the_audit_found_is_certified_and_told(folder, capsys):
     text = told(["slices", str(folder / "found")], capsys)
-    assert re.search(r"^lamp red\n  rate [0-9.]+% to [0-9.]+%, certified; found at call \d+", text)
+    rate = r"[0-9.]+% to [0-9.]+%"
+    assert re.search(
+        rf"^lamp red\n  rate {rate} of the \d+ questions unseen when it was found\n"
+        rf"  whole slice {rate}, certified\n  found at call \d+, ",
+        text,
+    )
     assert "the intervals above hold, with all others of the audit, at every moment" in text
     assert max(map(len, text.splitlines())) <= 80
     as_json = json.loads(told(["slices", str(folder / "found"), "--json"], capsys))
@@ -91,6 +97,13 @@ def test_what_the_audit_found_is_certified_and_told(folder, capsys):
     row = result["targets"][-1]
     assert (row["kind"], row["filter"], row["certified"]) == ("slice", "lamp red", True)
     told(["verify", str(folder / "found")], capsys)
+
+
+def test_an_audit_that_found_slices_ends_with_the_rates_to_quote(folder, capsys):
+    with closing(read_journal(folder / "found" / "journal.db")) as journal:
+        assert quoted(journal)[0].startswith("slice lamp red: rate ")
+    text = told(["resume", str(folder / "found")], capsys)
+    assert "questions unseen when it was found" in text
 
 
 def test_guesses_are_told_as_such_with_what_would_certify_them(folder, capsys):
@@ -144,6 +157,11 @@ def test_the_report_shows_slices_with_pictures(folder):
     assert 1 <= html.count('<img src="data:image/') <= 6
     assert "Noticed after" in html
     assert "only the draws made after that certify it" in html
+    rate = r"<b>[0-9.]+ to [0-9.]+.%</b>"
+    assert re.search(
+        rf"Of the \d+ questions unseen when it was found {rate} fail.*: quote this", html
+    )
+    assert "Of the whole slice, the failures by which it was found included" in html
 
 
 def test_the_report_says_nothing_of_slices_where_none_were_looked_for(folder):

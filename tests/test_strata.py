@@ -128,7 +128,9 @@ def outcomes(names: list[str], seed: int) -> tuple[Any, ...]:
                 high = certifier.most + move.high_base + move.scale * (loss - move.high_predicted)
                 kept &= bool((low >= certifier.least + move.lo - 1e-9)[move.active].all())
                 kept &= bool((high <= certifier.most + move.hi + 1e-9)[move.active].all())
-                kept &= bool((np.abs(move.tilt) <= move.tilt_bound + 1e-9)[move.active].all())
+                tilt, most = move.tilt, first.members(fresh).sum(axis=1)
+                kept &= bool((tilt >= -move.tilt_bound - 1e-9)[move.active].all())
+                kept &= bool((tilt <= most + 1e-9)[move.active].all())
                 found.append(np.where(move.active, [low, high, move.tilt], np.nan))
                 weights.append(shares[c] / len(subsets) * law[drawn])
     inside = first.members(eligible)
@@ -222,9 +224,10 @@ def steps(names: list[str], seed: int) -> tuple[Any, ...]:
             for drawn in range(len(f)):
                 step, centre, sizes = batch.play(list(subset), drawn, f, law)
                 moved = (m - centre) * step.tilt + m * step.out_now
-                swing = np.abs(m - centre) * step.tilt_bound + 1e-9
-                kept &= bool((step.low + moved >= step.lo - swing)[:, step.active].all())
-                kept &= bool((step.high + moved <= step.hi + swing)[:, step.active].all())
+                ends = [(m - centre) * bound for bound in (-step.tilt_bound, step.tilt_most)]
+                low, high = np.minimum(*ends) - 1e-9, np.maximum(*ends) + 1e-9
+                kept &= bool((step.low + moved >= step.lo + low)[:, step.active].all())
+                kept &= bool((step.high + moved <= step.hi + high)[:, step.active].all())
                 values = [a + moved - m * (1 - step.out) for a in (step.low, step.high)]
                 values = np.array(values) * sizes - batch.wanted(m)
                 found.append(np.where(step.active, values, np.nan))
@@ -358,7 +361,12 @@ def journal_of(tmp: Any = None, **options: Any) -> MemoryJournal:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"candidates": 10}, {"batch": 4}, {"surrogate": False, "budget": None}],
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        {"candidates": 10},
+        pytest.param({"batch": 4}, marks=pytest.mark.slow),
+        {"surrogate": False, "budget": None},
+    ],
 )
 def test_every_stratum_and_figure_can_be_recomputed(options):
     journal = journal_of(**options)

@@ -65,6 +65,9 @@ def audited(folder: Path, **options: Any) -> None:
     finished(small_space(), journal=folder / "journal.db", **given).close()
 
 
+pytestmark = pytest.mark.shares  # the process that builds pages is begun by whoever asks first
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three runs that ended, one of them called as no address may be, and a broken one."""
@@ -177,7 +180,6 @@ def test_a_host_that_is_not_this_machine_is_refused(view: View, host: str) -> No
         assert "scripted" not in found.body
 
 
-@pytest.mark.shares  # the process that builds pages
 def test_no_other_site_may_read_or_frame_a_page(view: View) -> None:
     for path in ("/", "/run/first/", "/run/first/state", "/compare?run=first&run=second"):
         found = get(view, path, f"localhost:{view.port}")

@@ -48,7 +48,8 @@ def test_a_question_that_a_worker_died_of_is_asked_alone() -> None:
 @pytest.fixture(scope="module")
 def known() -> dict[int, Any]:
     """All answers of an audit in which nobody died."""
-    whole = audit(mortal([Mortal(ScriptedModel, lambda p: False)], in_flight=4), budget=60, seed=0)
+    with mortal([Mortal(ScriptedModel, lambda p: False)], in_flight=4) as model:
+        whole = audit(model, budget=60, seed=0)
     return {c.call: c.answers for c in whole.journal.calls()}
 
 

@@ -436,6 +436,7 @@ class Audit:
 
     def _end(self) -> None:
         ended = {"reason": self.stopped, "elapsed": round(self._watch.seconds(), 3)}
+        self._parts.checkpoints.finish(self.journal)
         self.journal.set_facts(ended=ended, intervals=self.intervals())
 
     def _usable(self) -> None:

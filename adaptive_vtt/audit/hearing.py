@@ -42,6 +42,8 @@ class Hearing:
             parts.budget.pay(row.cost)
         if learn:
             parts.draw_order.catch_up()
+        with self._step():
+            parts.checkpoints.commit(self._journal)
         parts.judging.send(self._journal)
         return errors
 

@@ -19,7 +19,8 @@ Bets must not depend on the candidates either, so what bounds a is taken from ea
 draws. Where a draw would pass those bounds, its f are shrunk: towards 0 for a+, which bets
 upwards, and towards n for a-. At 0, N a+ is at least S; at n, N a- is at most S + M max n:
 there they cannot pass. Against a mean m other than the expected one, f is moved by the
-difference, as far as its own bound allows (``tilt``).
+difference, as far as its own bounds allow (``tilt``): a call with no question of the target adds
+the most, which never passes the target's unseen questions; the call drawn takes away the most.
 
 Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both". Questions that turn
 out not to count are left out of the rate: see ``sequences.Step``.
@@ -52,6 +53,9 @@ RANGE = 1.0
 at most cap over the range, ln(1/alpha) / (cap w)."""
 RECENT = 0.99
 """Factor per draw by which what is known of residuals fades, as predictions get better."""
+LACKING = 1 - 1 / 1.25**2
+"""Share of its draws that a target needs at least where its width is not what keeps it open: as if
+its half-width were a quarter wider than asked."""
 PRIOR = 20.0
 """Draws that the first guess of the variance ratio, 1, counts as."""
 
@@ -121,8 +125,7 @@ class Certifier(Game):
         return self.rules.aim
 
     def aim_at(self, half_width: float, draw: int) -> None:
-        """From ``draw``, which has not been made, on, another half-width is aimed at; see
-        ``Rules.aiming``."""
+        """Aims at another half-width from ``draw`` on, which is not made yet: ``Rules.aiming``."""
         self.rules = self.rules.aiming(half_width, draw)
         self._aim()
 
@@ -132,8 +135,8 @@ class Certifier(Game):
         only a decision was asked for, whether each target is decided instead.
 
         Where the model changes, an interval shrinks through every width before nothing is left
-        of it; what gives that away is that the draws' own mean lies outside. Such a target is
-        not certified before they agree again. To stop later is always allowed.
+        of it; what gives that away is that the draws disagree with it (``Sequences.astray``). Such
+        a target is not certified before they agree again. To stop later is always allowed.
         """
         if self.rules.only_sides and self.decisions is not None:
             return self.decisions.decided & ~self.doubtful
@@ -144,29 +147,23 @@ class Certifier(Game):
 
     @property
     def settled(self) -> Bools:
-        """(K,): whether nothing more is asked of each target: certified, and decided, or
-        abandoned."""
+        """(K,): whether a target asks for nothing more: certified and decided, or abandoned."""
         done = self.certified if self.decisions is None else self.certified & self.decisions.decided
         return done | self.abandoned
 
     @property
     def abandoned(self) -> Bools:
-        """(K,): whether a target is given up, as nothing is left of its interval, while the audit
-        goes on for the others.
+        """(K,): whether nothing is left of a target's interval while the audit goes on for others.
 
-        Only where each of several intervals holds by itself: chance may empty each with probability
-        alpha, which says nothing of the others. Where all hold at once, that one emptied has
-        probability alpha in all, and the audit ends (``stopping.contradicted``).
+        Only where each of several intervals holds by itself: chance empties each with probability
+        alpha. Where all hold at once, the audit ends (``stopping.contradicted``).
         """
         alone = self.rules.guarantee == "each" and len(self.targets) > 1
         return self.sequences.emptied & alone
 
     @property
     def doubtful(self) -> Bools:
-        """(K,): whether nothing was left of an interval, or the draws' mean lies outside it.
-
-        Worked out once per draw that is learnt from: much of what a draw is made of asks for it.
-        """
+        """(K,): whether nothing was left of an interval, or the draws disagree with it."""
         if self._doubtful is None:
             self._doubtful = self.sequences.emptied | self.astray()
         return self._doubtful
@@ -223,10 +220,12 @@ class Certifier(Game):
         missing = count - predicted
         down = excess(predicted, law) * ratio / room
         up = excess(missing, law) * ratio / room
-        swing = np.maximum(excess(count, law), count.sum(axis=1)) * ratio / room
+        swing = excess(count, law) * ratio / room
+        whole = ratio * count.sum(axis=1) / room
         low = np.minimum(1.0, self._reach_down / np.maximum(down, TINY))
         high = np.minimum(1.0, self._reach_up / np.maximum(up, TINY))
         lean = np.minimum(1.0, self._reach_tilt / np.maximum(swing, TINY))
+        lean = np.minimum(lean, 1 / np.maximum(whole, TINY))
         likely = (predicted * missing / np.maximum(count, 1) / law).sum(axis=1) * weight**2
         move = Move(
             active=active,
@@ -407,14 +406,15 @@ class Certifier(Game):
 
     @property
     def lacking(self) -> Floats:
-        """(K,) in [0, 1]: the share of the draws that each target still needs: of those an interval
-        needs in all, which go with 1 / width^2, or of the evidence for a decision."""
+        """(K,) in [0, 1]: the share of the draws that each open target still needs: of those an
+        interval needs in all, which go with 1 / width^2, or of the evidence for a decision."""
         width = self._wanted / np.maximum(self.sequences.half_width, TINY)
         left = 1 - np.minimum(width, 1) ** 2
-        if self.decisions is None:
-            return left
-        open_ = self.decisions.lacking()
-        return open_ if self.rules.only_sides else np.maximum(left, open_)
+        if self.decisions is not None:
+            open_ = self.decisions.lacking()
+            left = open_ if self.rules.only_sides else np.maximum(left, open_)
+        otherwise = self.doubtful | (left <= 0)
+        return np.where(otherwise, np.maximum(left, LACKING), left)
 
     @property
     def _wanted(self) -> Floats:

@@ -23,9 +23,9 @@ class Move:
     ``active``: m > 0. ``low_base`` and ``high_base`` are r times the sum of F, for a+ and
     a-; ``low_predicted`` and ``high_predicted`` are F_I; ``scale`` is r / q(I). ``lo`` <=
     N a+ - S and N a- - S <= ``hi``. ``foreseen`` is the likely variance of N a. ``tilt`` is
-    what moving every f by one adds to N a; it lies within +- ``tilt_bound``. ``uniform`` is
-    what ``scale`` would be were the law's mass on the target spread evenly over it. The
-    last four are for the draw after.
+    what moving every f by one adds to N a; it lies between -``tilt_bound`` and the target's
+    unseen questions. ``uniform`` is what ``scale`` would be were the law's mass on the target
+    spread evenly over it. The last four are for the draw after.
     """
 
     active: Bools
@@ -112,6 +112,7 @@ class Game:
             move.foreseen / self.sizes**2,
             move.tilt / self.sizes,
             move.tilt_bound / self.sizes,
+            self.waiting / self.sizes,
             self.out / self.sizes,
             move.scale * out / self.sizes,
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..cohort import Cohort
 from ..errors import InputError, unknown
 from ..journal.facts import BetFacts, CertificateFacts
 from ..journal.prior import PriorSource
@@ -74,6 +75,9 @@ class Certify:
     - ``prior_journal``: path of the journal of an audit of an earlier version of the model on
       the same space; a question GP that learns its answers is a proxy (``engine.carried``).
       Default None: none.
+    - ``cohort``: what three or more other models lost on questions of this space (``Cohort``): how
+      each follows from the others is the prior of this model's losses (``engine.population``).
+      Default None: nothing is known of others.
     - ``guarantee``: what holds with that probability: "all" intervals at once, or "each" by itself,
       which takes fewer questions and lets one of 20 be wrong at 0.95. Default "all".
     - ``weights``: name of a target -> its share of what may go wrong, relative to the others' 1;
@@ -102,6 +106,7 @@ class Certify:
     proxies: Mapping[str, ProxySource] | None = None
     self_taught: bool | Literal["auto"] = "auto"
     prior_journal: PriorSource | None = None
+    cohort: Cohort | None = None
     guarantee: Guarantee = "all"
     weights: Mapping[str, float] | None = None
     compare: Comparison | None = None

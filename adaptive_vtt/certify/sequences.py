@@ -32,6 +32,9 @@ both are excluded: only a wider interval proves that the losses changed."""
 EDGE = 1e-9
 """Distance, on the scale of losses 0..1, by which the ends of an interval may pass each other
 through rounding alone."""
+CLEARLY = 1.0
+"""Standard errors by which a mean alone must lie outside its interval. Steady models were seen to
+stray by .5, while models that drift slowly were certified more often with 2."""
 LEAST_SHARE = 0.02
 """A smaller share of questions that count is not believed: estimates divide by it."""
 SPARSE = 0.9
@@ -45,7 +48,7 @@ class Step:
 
     ``lo`` <= a+ and a- <= ``hi``; ``foreseen`` is their likely variance. Against the mean
     m they are used with predictions moved by m - centre, which adds (m - centre) *
-    ``tilt``; a tilt has mean 0 and lies within +- ``tilt_bound``. All but ``low``,
+    ``tilt``; a tilt has mean 0 and lies in [-``tilt_bound``, ``tilt_most``]. All but ``low``,
     ``high`` and ``tilt`` are fixed by the past. Targets that are not ``active`` stay.
 
     Questions that turn out not to count are left out of the rate by taking the loss of each as m
@@ -63,6 +66,7 @@ class Step:
     foreseen: Floats
     tilt: Floats
     tilt_bound: Floats
+    tilt_most: Floats
     out: Floats
     out_now: Floats
 
@@ -131,11 +135,24 @@ class Sequences:
         return np.where(self._said[0] > 0, np.clip(self.mean, self.lower, self.upper), np.nan)
 
     def astray(self, least: Floats, most: Floats) -> Bools:
-        """(K,): whether the estimate, before it is kept within the interval, lies outside what
-        the bets leave; ``least`` and ``most`` are what a finite pool still allows it to be."""
-        mean = np.clip(_or(self.mean, 0.5), least, np.maximum(least, most))
-        outside = (mean < self._bet_lower - EDGE) | (mean > self._bet_upper + EDGE)
-        return outside & (self._said[0] > 0)
+        """(K,): whether the draws disagree with what the bets leave; ``least`` and ``most`` are
+        what a finite pool still allows a mean to be.
+
+        They do where the estimate, before it is kept within the interval, lies outside by more than
+        ``CLEARLY`` standard errors, or where it lies outside and so does the centre of the bets.
+        The estimate alone may be poor: it weighs draws by what was foreseen of them.
+        """
+        mean, edge = _or(self.mean, 0.5), np.full(len(self.alpha), EDGE)
+        outside = self._outside(mean, least, most, edge)
+        clearly = self._outside(mean, least, most, CLEARLY * np.sqrt(self.mean_variance))
+        moved = self._outside(self.centre, least, most, edge)
+        return outside & (clearly | moved) & (self._said[0] > 0)
+
+    def _outside(self, values: Floats, least: Floats, most: Floats, by: Floats) -> Bools:
+        """(K,): which of ``values``, cut to what is possible, lie outside the bets' interval by
+        more than ``by``."""
+        values = np.clip(values, least, np.maximum(least, most))
+        return (values < self._bet_lower - by) | (values > self._bet_upper + by)
 
     @property
     def mean(self) -> Floats:
@@ -186,12 +203,14 @@ class Sequences:
     def growth(self, step: Step, row: npt.NDArray[np.int64], m: Floats) -> tuple[Floats, Floats]:
         """What the step adds to log K+ and log K- against means ``m`` of the targets ``row``."""
         away = m - self.centre[row]
-        swing = np.abs(away) * step.tilt_bound[row]
+        least, most = -away * step.tilt_bound[row], away * step.tilt_most[row]
         lean = away * step.tilt[row] + m * step.out_now[row]
         rest = m * (1 - step.out[row])
         bet = self._bets(step.foreseen, row, m)
-        up = self._capped(bet, rest - step.lo[row] + swing) * (step.low[row] + lean - rest)
-        down = self._capped(bet, step.hi[row] + swing - rest) * (rest - step.high[row] - lean)
+        room_up = rest - step.lo[row] - np.minimum(least, most)
+        room_down = step.hi[row] + np.maximum(least, most) - rest
+        up = self._capped(bet, room_up) * (step.low[row] + lean - rest)
+        down = self._capped(bet, room_down) * (rest - step.high[row] - lean)
         on = step.active[row]  # figures of the others may pass their bounds, so never as a factor
         return np.log1p(np.where(on, up, 0.0)), np.log1p(np.where(on, down, 0.0))
 

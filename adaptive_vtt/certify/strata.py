@@ -199,12 +199,11 @@ class Frame:
         return np.asarray(self.guess.sum(axis=1) + self._worst(reach, self.most - self.guess))
 
     def swing(self, reach: Floats) -> Floats:
-        """(K,): bound of the tilt, where that of a stratum lies within ``reach`` x questions."""
-        there = self.share > 0
-        share = np.where(there, self.share, 1.0)
-        every = self.questions.sum(axis=1, keepdims=True)
-        away = np.where(there, np.abs(every - self.questions / share), 0.0)
-        return np.asarray((away + reach[:, None] * self.questions / share).max(axis=1))
+        """(K,): how far below 0 the tilt may lie, where that of a stratum lies no further down
+        than ``reach`` x questions."""
+        share = np.where(self.share > 0, self.share, 1.0)
+        lowest = (1 + reach[:, None]) * self.questions / share
+        return np.asarray(np.maximum(lowest.max(axis=1) - self.questions.sum(axis=1), 0))
 
     def _worst(self, reach: Floats, more: Floats) -> Floats:
         share = np.where(self.share > 0, self.share, 1.0)

@@ -58,7 +58,7 @@ def played(
     """
     sizes = np.array(certificate.sizes, float)
     game = Game(sizes, Rules.of(certificate), certificate.since)
-    losses = _losses(calls, certificate.both)
+    losses = losses_of(calls, certificate.both)
     asked = {c.call: [row.question for row in c.answers] for c in calls}
     lower, upper = [game.sequences.lower], [game.sequences.upper]
     decided = [np.zeros(len(sizes), np.int64)]
@@ -101,7 +101,7 @@ def _sides(game: Game, none: Counts) -> Counts:
     return none if made is None else made.above.astype(np.int64) - made.below
 
 
-def _losses(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float, float]]:
+def losses_of(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float, float]]:
     """Question -> the loss at least and at most, and 1 where it does not count."""
     found = {}
     for call in calls:
@@ -126,5 +126,5 @@ def members_of(
 def _sums(
     members: Sequence[Sequence[int]], losses: Mapping[int, tuple[float, float, float]], part: int
 ) -> Floats:
-    """(K,): one of the three figures of ``_losses`` summed over a draw's questions by target."""
+    """(K,): one of the three figures of ``losses_of`` summed over a draw's questions by target."""
     return np.array([sum(losses[q][part] for q in mine) for mine in members], float)

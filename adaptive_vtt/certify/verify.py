@@ -17,6 +17,8 @@ from ..journal.facts import read_facts
 from ..journal.migrations import check_old_seals
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from . import verify_versus
+from .verify_beliefs import check_beliefs
+from .verify_cohort import check_cohort
 from .verify_decisions import decided
 from .verify_draws import check_draws, check_known
 from .verify_prices import check_prices
@@ -68,8 +70,10 @@ def verify(journal: Journal) -> list[Interval]:
     losses = {q: loss[:2] for q, loss in _losses(calls, certificate).items()}
     whole = (with_law(journal, draw) for draw in draws)
     check_draws(facts, whole, {c.call for c in calls}, losses)
+    check_cohort(facts)
     check_prices(facts.settings.prices, draws, calls)
     check_slices(journal, facts, draws)
+    check_beliefs(journal, facts, draws, calls)
     intervals = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
         _compare(intervals, facts.intervals, certificate)
@@ -184,14 +188,15 @@ def _interval(
         seen.update(members)
         least, most = (sum(losses[q][part] for q in members) for part in (0, 1))
         game.play(row, least, most, sum(losses[q][2] for q in members))
-        low, high = game.interval(len(seen))
+        game.seen = len(seen)
+        low, high = game.interval()
         if low <= high + LEAST:  # an interval that empties stays the last that was not
             lower, upper = low, high
         else:
             game.emptied = True
-        game.witness(len(seen))
+        game.witness()
     estimate = min(max(game.estimate(), lower), upper)
-    return Interval(name, lower, upper, estimate, game.emptied, game.astray(len(seen)))
+    return Interval(name, lower, upper, estimate, game.emptied, game.astray())
 
 
 class _Game:
@@ -217,7 +222,7 @@ class _Game:
         self.m = np.array([i / cells for i in range(cells + 1)])
         self.rising, self.falling = np.zeros(cells + 1), np.zeros(cells + 1)
         self.least = self.most = 0.0
-        self.out = 0
+        self.out = self.seen = 0  # questions that do not count, and all
         self.counted = 0.0
         self.lower, self.upper = 0.0, 1.0
         self.emptied = False
@@ -276,10 +281,12 @@ class _Game:
     ) -> tuple[Any, Any]:
         """What the draw adds to log K+ and log K- against means ``m``."""
         size, away = self.size, m - self.centre()
-        swing = abs(away) * (move["tilt_bound"] / size)
+        down, up = move["tilt_bound"] / size, 1 - self.seen / size  # of the tilt
         rest = m * (1 - self.out / size)
-        above = rest - (self.least + move["lo"]) / size + swing
-        below = (self.most + move["hi"]) / size + swing - rest
+        above = (
+            rest - (self.least + move["lo"]) / size + np.where(away > 0, away * down, -away * up)
+        )
+        below = (self.most + move["hi"]) / size + np.where(away > 0, away * up, -away * down) - rest
         bet = self._bet(m, move["foreseen"] / size**2)
         up = np.minimum(bet, self.cap / np.maximum(above, NOTHING))
         down = np.minimum(bet, self.cap / np.maximum(below, NOTHING))
@@ -302,10 +309,10 @@ class _Game:
             return aim
         return min(max(abs(self.centre() - self.limit), LEAST_AIM), aim)
 
-    def witness(self, seen: int) -> None:
+    def witness(self) -> None:
         """Keeps what a decision after this draw goes by."""
         up, down = self.best.tolist()
-        self.evidence.append((up, down, *self._left(seen)))
+        self.evidence.append((up, down, *self._left()))
 
     def _note(self, active: bool, outcome: float, out: float, foreseen: float) -> None:
         """``outcome``: with questions left ``out`` as if their losses were the centre."""
@@ -347,22 +354,32 @@ class _Game:
                 return float(self.m[place])
         return None
 
-    def interval(self, seen: int) -> tuple[float, float]:
+    def interval(self) -> tuple[float, float]:
         """What the bets leave, and what the questions seen leave."""
-        least, most = self._left(seen)
+        least, most = self._left()
         return max(self.lower, least), min(self.upper, most)
 
-    def astray(self, seen: int) -> bool:
-        """Whether the draws' mean, as far as questions seen allow it, lies outside the bets'."""
-        least, most = self._left(seen)
-        mean = min(max(self.estimate(), least), max(least, most))
-        return self.weight > 0 and not self.lower - LEAST <= mean <= self.upper + LEAST
+    def astray(self) -> bool:
+        """Whether the draws' mean, as far as questions seen allow it, lies outside the bets', by
+        a standard error or together with the bets' centre."""
+        if not self.weight:
+            return False
+        strayed = self.strayed / (self.first + self.plays - self.since)
+        error = math.sqrt(strayed / (self.precision * self.share() ** 2))
+        mean = self.estimate()
+        both = self._outside(mean, LEAST) and self._outside(self.centre(), LEAST)
+        return both or self._outside(mean, max(error, LEAST))
 
-    def _left(self, seen: int) -> tuple[float, float]:
+    def _outside(self, value: float, by: float) -> bool:
+        least, most = self._left()
+        value = min(max(value, least), max(least, most))
+        return not self.lower - by <= value <= self.upper + by
+
+    def _left(self) -> tuple[float, float]:
         counting = self.size - self.out
         if not counting:
             return 0.0, 1.0
-        return self.least / counting, (self.most + self.size - seen) / counting
+        return self.least / counting, (self.most + self.size - self.seen) / counting
 
 
 def _check_draws(draws: list[DrawRow], calls: list[CallRow]) -> None:

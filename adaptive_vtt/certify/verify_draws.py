@@ -2,13 +2,15 @@
 
 Code of its own, as in ``verify``: no space, no candidates, no engine. What is checked of draw t:
 
-- the law sums to one and gives the call the probability that was journaled;
+- the law sums to one and gives the call the probability that was journaled, of which the parts
+  told of it are the sum;
 - the call is what the key's random number picks from the law by inverse transform, and it was
   not drawn before;
 - the questions that count for a target are those that its definition selects;
 - ``active`` says whether a candidate touches the target, and scale * q = M / m;
 - lo, hi, the bound of the tilt and the variance foreseen are what the past fixed;
-- lo <= a+ and a- <= hi, with the losses that came back, and the tilt lies within its bound.
+- lo <= a+ and a- <= hi, with the losses that came back, and the tilt lies between minus its bound
+  and the target's unseen questions.
 
 Where a stratum was drawn first, ``verify_strata`` checks that, and its figures are expected. Draws
 that a comparison took over from an earlier audit follow from that audit's key.
@@ -44,6 +46,8 @@ FIRST_REACH = 0.5
 MOST_TABLE = 2**26
 """Membership of all calls is worked out once where that takes no more bytes than this."""
 UNKNOWN = -1
+PARTS = ("need", "curiosity", "even")
+"""What a draw's probability is made of, as its reasons say."""
 
 
 def unchecked(facts: "Facts") -> str | None:
@@ -81,6 +85,7 @@ def check_draws(
         key = facts.key_of(draw.draw)
         if key is not None:
             _check_choice(key, draw, law, drawn)
+        _check_parts(draw)
         drawn.add(draw.call)
         if targets is not None:
             targets.check(draw, law, key, losses if draw.call in answered else None)
@@ -112,6 +117,15 @@ def _check_law(draw: DrawRow, law: PackedLaw) -> None:
     place = np.flatnonzero(law.calls == draw.call)
     if len(place) != 1 or abs(law.probabilities[place[0]] - draw.probability) > AGREE:
         raise JournalError(f"verify: draw {draw.draw} was not drawn from its law")
+
+
+def _check_parts(draw: DrawRow) -> None:
+    parts = [draw.why[name] for name in PARTS if name in draw.why]
+    if parts and (min(parts) < 0 or abs(sum(parts) - draw.probability) > AGREE):
+        raise JournalError(
+            f"verify: draw {draw.draw}: expected parts of its probability {draw.probability:g}, "
+            f"got {', '.join(f'{part:g}' for part in parts)}"
+        )
 
 
 def _check_choice(key: str | int, draw: DrawRow, law: PackedLaw, drawn: set[int]) -> None:
@@ -241,8 +255,10 @@ class _Targets:
         for name, value in expected.items():
             if not _close(figures[name], value):
                 raise JournalError(f"{where}: {name} should be {value:g}, got {figures[name]:g}")
-        if not abs(figures["tilt"]) <= figures["tilt_bound"] * (1 + AGREE) + AGREE:
-            raise JournalError(f"{where}: its tilt passes the bound")
+        least, most = -figures["tilt_bound"], max(self.unseen[k], 1)
+        slack = AGREE * max(-least, most)
+        if not least - slack <= figures["tilt"] <= most + slack:
+            raise JournalError(f"{where}: its tilt passes the bounds")
 
     def _advance(self, draw: DrawRow, count: Indices) -> None:
         figures = dict(zip(FIGURES, np.array([m.figures for m in draw.moves]).T, strict=True))

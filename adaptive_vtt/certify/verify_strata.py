@@ -75,7 +75,7 @@ class StrataCheck:
             "scale": self.left[place] / rho[mine.index(place)],
             "lo": float(guess.sum() - ((down * n + guess) / rho).max()),
             "hi": float(guess.sum() + ((n + up * n - guess) / rho).max()),
-            "tilt_bound": float((np.abs(n.sum() - n / rho) + tilt * n / rho).max()),
+            "tilt_bound": float(((1 + tilt) * n / rho).max() - n.sum()),
         }
 
     def advance(self, draw: DrawRow, inside: npt.NDArray[np.bool_]) -> None:

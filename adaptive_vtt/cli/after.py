@@ -1,7 +1,8 @@
-"""``avtt audit --after DIR``: an audit that goes by what an earlier one found, and beside it."""
+"""``avtt audit --after DIR``: an audit that goes by what earlier ones found: one of an earlier
+version of the model, or those of three or more other models, a cohort."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from ..audit import Audit
 from ..certify.forecast import forecasts
 from ..certify.tracks import tracks
+from ..cohort import LEAST_MODELS
 from ..engine.audit_key import fresh_seed, full_name
 from ..errors import InputError
 from ..journal import read_journal
@@ -51,23 +53,8 @@ class Earlier:
         return {"prior_journal": os.path.abspath(self.folder / JOURNAL)}
 
     def seeded(self, spec: Spec, given: int | None) -> Spec:
-        """The spec with a seed that is not the earlier audit's. Raises InputError where that was
-        ``given`` on the command line, and for an audit that certifies nothing."""
-        if not spec.certify.certifies:
-            raise InputError(
-                "--after: expected an audit that certifies, which predictions serve, got one that "
-                "explores; give --half-width"
-            )
-        before = self.facts.settings.seed
-        if spec.audit.seed != before:
-            return spec
-        if given is not None:
-            raise InputError(
-                f"--seed: expected another one than that of {self.folder}, {before}, so that the "
-                "draws are new; leave it out for a fresh one"
-            )
-        seeded = spec.audit.model_copy(update={"seed": fresh_seed()})
-        return spec.model_copy(update={"audit": seeded})
+        """See ``_seeded``."""
+        return _seeded(spec, given, [self])
 
     def tell(self, audit: Audit, result: Result) -> str:
         """How many calls it took this time and last time, and uniform questions, for the same
@@ -95,6 +82,63 @@ class Earlier:
             f"{model}) took {took}{uniform}. What its answers saved cannot be told "
             "from one run, as models and luck differ"
         )
+
+
+@dataclass(frozen=True)
+class Others:
+    """The audits of three or more other models."""
+
+    all: tuple[Earlier, ...]
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What of a spec they change: they are its cohort."""
+        return {"cohort": [os.path.abspath(one.folder) for one in self.all]}
+
+    def seeded(self, spec: Spec, given: int | None) -> Spec:
+        """See ``_seeded``."""
+        return _seeded(spec, given, self.all)
+
+    def tell(self, audit: Audit, result: Result) -> str:
+        """How many calls it took, and uniform questions, for the same half-width."""
+        width, draws = result.targets["half_width"].max(), audit.belief.certifying.sequences.moves
+        return (
+            f"to +-{float(width):.3g} this audit took {draws:,} calls, going by {len(self.all)} "
+            f"other models; uniform questions would take about {_uniform(audit, result):,} to what "
+            "was asked for, by the formula of 'avtt plan'"
+        )
+
+
+def earlier(folders: Sequence[Path]) -> Earlier | Others:
+    """The audit of an earlier version, or those of a cohort. Raises InputError for two."""
+    if len(folders) == 1:
+        return Earlier.of(folders[0])
+    if len(folders) < LEAST_MODELS:
+        raise InputError(
+            f"--after: expected one run of an earlier version, or runs of {LEAST_MODELS} or more "
+            f"other models, got {len(folders)}; of two nobody can tell how far models differ"
+        )
+    return Others(tuple(map(Earlier.of, folders)))
+
+
+def _seeded(spec: Spec, given: int | None, before: Iterable[Earlier]) -> Spec:
+    """The spec with a seed that is none of the earlier audits'. Raises InputError where that was
+    ``given`` on the command line, and for an audit that certifies nothing."""
+    if not spec.certify.certifies:
+        raise InputError(
+            "--after: expected an audit that certifies, which predictions serve, got one that "
+            "explores; give --half-width"
+        )
+    same = next((b for b in before if b.facts.settings.seed == spec.audit.seed), None)
+    if same is None:
+        return spec
+    if given is not None:
+        raise InputError(
+            f"--seed: expected another one than that of {same.folder}, {given}, so that the "
+            "draws are new; leave it out for a fresh one"
+        )
+    seeded = spec.audit.model_copy(update={"seed": fresh_seed()})
+    return spec.model_copy(update={"audit": seeded})
 
 
 def _same(certificate: Mapping[str, Any], facts: Facts) -> bool:

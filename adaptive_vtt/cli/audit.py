@@ -10,7 +10,7 @@ from .options import Json, Open, Out, Plotly, Track, names
 from .signals import interruptible
 
 if TYPE_CHECKING:
-    from .after import Earlier
+    from .after import Earlier, Others
 
 ENDS, CERTIFIES, ASKS = "When to end", "What to certify", "How to ask"
 """Headings of the options in ``avtt audit --help``."""
@@ -148,10 +148,11 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         ),
     ] = None,
     after: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             help="Run folder of an audit of an earlier version of the model: what failed there "
-            "tells where to look, with draws of its own.",
+            "tells where to look, with draws of its own. Again for three or more other models, a "
+            "cohort.",
             metavar="DIR",
             rich_help_panel=ASKS,
         ),
@@ -228,9 +229,9 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
 
         if explore and require_certified:
             raise one_too_many("require_certified")
-        if explore and after is not None:
+        if explore and after:
             raise one_too_many("after")
-        earlier = None if after is None else _earlier(after)
+        earlier = _earlier(after) if after else None
         prior = {} if earlier is None else earlier.changes
         chosen, base = read(spec, demo, {**changes, **prior}, explore)
         if earlier is not None:
@@ -261,7 +262,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             compare_with_uniform(chosen, base, out, plotly)
 
 
-def _earlier(folder: Path) -> "Earlier":
-    from .after import Earlier  # imports torch, which --dry-run does without
+def _earlier(folders: list[Path]) -> "Earlier | Others":
+    from .after import earlier  # imports torch, which --dry-run does without
 
-    return Earlier.of(folder)
+    return earlier(folders)

@@ -25,7 +25,7 @@ ASSUMED = (0.1, 0.3)
 """Loss rates that "likely" is said for."""
 SHOWN = 12
 """Targets that are listed, at most."""
-NO_PROXIES = {"proxies", "prior_journal", "features", "surrogate"}
+NO_PROXIES = {"proxies", "prior_journal", "cohort", "features", "surrogate"}
 """Fields of [certify] about predictions: a plan knows nothing of them."""
 
 

@@ -124,7 +124,7 @@ def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, 
     """The broker, held by this process alone; and whether members that ended may go on, as its
     caps are others now."""
     from ..errors import InputError
-    from ..fleet import FLEET, Broker
+    from ..fleet import FLEET, Broker, recount, wait_for_members
     from ..fleet.broker import Caps
     from ..journal.locking import Lock
 
@@ -142,6 +142,9 @@ def _opened(found: "Fleet", out: Path, resume: bool) -> "Iterator[tuple[Broker, 
         with closing(Broker(path)) as broker:
             before = broker.caps()
             _check_same(broker, names, before, caps)
+            wait_for_members(broker)
+            if resume:
+                recount(broker)
             broker.change_caps(caps)
             yield broker, before != caps
     finally:

@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -23,16 +22,12 @@ from ..fleet import FLEET, Broker, BrokerLease
 from ..journal import SQLiteJournal, begin_anew
 from ..journal.facts import is_begun
 from ..journal.files import JOURNAL
-from ..journal.locking import holder
 from ..spec import parse_spec
 from ..spec.building import build_audit
 from ..spec.going_on import resume
 from ..spec.resuming import notes_of
 from .run_folder import run_and_report
 from .signals import Interrupted, interruptible
-
-PATIENCE = 60.0
-"""Seconds that the same member of a fleet that was killed is given to stop."""
 
 
 def main() -> None:
@@ -71,7 +66,6 @@ def _telling(broker: Broker, name: str) -> Iterator[None]:
 def _begun(broker: Broker, lease: BrokerLease, folder: Path, order: dict[str, Any]) -> Audit:
     """The member's audit under the fleet's limits: begun, or gone on with where that is wanted."""
     path = folder / JOURNAL
-    _wait_for(path)
     spec = parse_spec(order["spec"], f"member {order['name']!r}")
     if order["resume"] and _is_begun(path):
         limits = {"max_cost": spec.audit.max_cost, "budget": spec.audit.budget}
@@ -92,13 +86,6 @@ def _is_begun(path: Path) -> bool:
         return False
     with closing(SQLiteJournal(path, read_only=True)) as journal:
         return is_begun(journal.facts())
-
-
-def _wait_for(path: Path) -> None:
-    """A member of a fleet that was killed a moment ago may still be writing its last answers."""
-    until = time.monotonic() + PATIENCE
-    while holder(path) is not None and time.monotonic() < until:
-        time.sleep(0.1)
 
 
 def _stop_with_the_fleet() -> None:

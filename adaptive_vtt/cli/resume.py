@@ -52,6 +52,13 @@ def resume(
             metavar="ID",
         ),
     ] = [],  # noqa: B006 - typer copies it
+    leave_fleet: Annotated[
+        bool,
+        typer.Option(
+            "--leave-fleet",
+            help="Go on alone with a member of a fleet, under its own limits, not the fleet's cap.",
+        ),
+    ] = False,
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
@@ -66,7 +73,8 @@ def resume(
     run, once space and settings were found to be those of the audit. report,
     verify, export and label run nothing of it.
 
-    A member of a fleet spends no more than the fleet's cap leaves it.
+    A member of a fleet goes on with 'avtt fleet ... --resume', under its cap;
+    with --leave-fleet alone, and the fleet counts that when it goes on.
 
     Example: avtt resume runs/first --budget 500
     """
@@ -79,14 +87,12 @@ def resume(
         "seconds": seconds,
     }
     with interruptible(directory):
-        from ..fleet import lease_beside
+        from ..fleet import check_alone
         from ..spec.going_on import resume as go_on
         from .run_folder import run_and_report
 
-        lease = lease_beside(directory)
-        audit = go_on(directory, posthoc=posthoc, give_up=give_up_batch, lease=lease, **limits)
-        if lease is not None:
-            lease.follow(audit)
+        check_alone(directory, leaves=leave_fleet)
+        audit = go_on(directory, posthoc=posthoc, give_up=give_up_batch, **limits)
         if not as_json and any(limit is not None for limit in limits.values()):
             typer.echo(_said(limits, bool(audit.targets)), err=True)
         run_and_report(audit, directory, as_json, open_it=open_it)

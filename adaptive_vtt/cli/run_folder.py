@@ -32,6 +32,7 @@ from .browser import open_report
 from .neighbours import neighbours, warning
 from .next_step import naming_the_way_on, next_steps, tell
 from .progress import Live, unreached
+from .slices import quoted
 from .tracking import following
 
 
@@ -85,12 +86,14 @@ def run_and_report(
         result = write(audit.journal, out, plotly)
         for hook in hooks:
             hook.keep(out)
-        steps = next_steps(out, audit.journal, result)
+        steps, slices = next_steps(out, audit.journal, result), quoted(audit.journal)
         audit.journal.check_place()
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:
         live.finish(result, out)
+        for line in slices:
+            typer.echo(line)
         if ending is not None:
             typer.echo(ending(result))
         tell(steps)

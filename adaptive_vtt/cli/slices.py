@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,21 +88,36 @@ def _told(
         "certified": certified,
         "proposed": [_proposed(evidence, space, one) for one in found],
         "set_aside": aside,
+        "together": certificate is not None and certificate.guarantee == "all",
         "next": _next(directory, aside, len(certified) + len(found)) if found else None,
     }
 
 
 def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[dict[str, Any]]:
     """Where the slices stand that the audit found."""
+    from ..certify.unseen import unseen
     from ..results import summarise
 
     table = summarise(journal).targets
     rows = table[table["kind"] == "slice"].to_dict("records")
+    rates = unseen(certificate, journal.calls(), [(r["lower"], r["upper"]) for r in rows])
     keys = ("estimate", "lower", "upper", "certified", "questions")
     return [
         {"slice": s.name, "how": _how(s), "found_at": s.since, "size": s.size}
         | {k: row[k] for k in keys}
-        for s, row in zip(certificate.slices, rows, strict=True)
+        | {"unseen": None if rate is None else asdict(rate)}
+        for s, row, rate in zip(certificate.slices, rows, rates, strict=True)
+    ]
+
+
+def quoted(journal: "Journal") -> list[str]:
+    """A line per slice that an audit found: the rate to quote of it."""
+    from ..journal.facts import read_facts
+
+    certificate = read_facts(journal.facts()).certificate
+    rows = _certified(journal, certificate) if certificate and certificate.slices else []
+    return [
+        f"slice {row['slice']}:{line[1:]}" for row in rows for line in _of_unseen(row["unseen"])
     ]
 
 
@@ -144,17 +160,31 @@ def _lines(told: dict[str, Any]) -> list[str]:
         state = "certified" if row["certified"] else "not as narrow as asked yet"
         lines += [
             row["slice"],
-            f"  rate {low:.1%} to {high:.1%}, {state}; {row['how']} at call "
-            f"{row['found_at']}, {row['questions']} of {row['size']} questions asked",
+            *_of_unseen(row["unseen"]),
+            f"  whole slice {low:.1%} to {high:.1%}, {state}",
+            f"  {row['how']} at call {row['found_at']}, {row['questions']} of {row['size']} "
+            "questions asked",
         ]
     if told["certified"]:
-        lines += ["the intervals above hold, with all others of the audit, at every moment", ""]
+        others = "with all others of the audit" if told["together"] else "each by itself"
+        lines += [f"the intervals above hold, {others}, at every moment", ""]
     for row in told["proposed"]:
         lines += _proposal(row)
     if not told["proposed"]:
         more = "more " if told["certified"] else ""
         return [*lines, f"no {more}group fails so much more often that it cannot be chance"]
     return [*lines, *_caution(told)]
+
+
+def _of_unseen(rate: dict[str, Any] | None) -> list[str]:
+    """The rate to quote: the failures by which the slice was found are not in it."""
+    if rate is None:
+        return []
+    low, high = outward(rate["lower"], rate["upper"])
+    return [
+        f"  rate {low:.1%} to {high:.1%} of the {rate['questions']:,} questions unseen when it was "
+        "found"
+    ]
 
 
 def _proposal(row: dict[str, Any]) -> list[str]:

@@ -19,6 +19,7 @@ _SECTIONS = {
     "self_taught": "certify",
     "to": "track",
     "prior_journal": "certify",
+    "cohort": "certify",
     "discover": "certify",
 }
 """Where an option of the command line stands in a spec, if not under [audit]."""

@@ -38,7 +38,7 @@ from .run_folder import write
 from .spec_changes import read
 from .tracking import check, following
 
-ALONE = ("half_width", "at_most", "targets", "prior_journal")
+ALONE = ("half_width", "at_most", "targets", "prior_journal", "cohort")
 """Options of a spec that are about one model."""
 WORDS = {
     "better": "B errs less",

@@ -1,5 +1,6 @@
 """A fresh belief, put together from what an audit was asked for."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..utils.random_streams import generator
 from .audit_key import GIVEN, is_custom
 from .belief import Belief
 from .carried import Carried
+from .population import Population
 from .proxies import Proxies
 from .renderings import Renderings
 from .tensors import hashed
@@ -83,10 +85,32 @@ def carried(
     """
     if certify.prior_journal is None:
         return None
-    make = partial(
-        _losses, named(QUESTION_GP), space, answers, renderings, space.fingerprint, device
-    )
+    make = _of_earlier(space, answers, renderings, device)
     return Carried(read_prior(certify.prior_journal), space, make)
+
+
+def population(
+    certify: Certify,
+    space: QuestionSpace,
+    answers: CallMode,
+    renderings: Renderings,
+    device: str,
+    facts: Facts | None,
+) -> Population | None:
+    """What the cohort tells of an audit that goes on with ``facts``; None where there is none, or
+    nothing is certified, which predictions serve."""
+    if certify.cohort is None or not certify.certifies or certify.surrogate is False:
+        return None
+    make = _of_earlier(space, answers, renderings, device)
+    return Population(certify.cohort, space, make, facts)
+
+
+def _of_earlier(
+    space: QuestionSpace, answers: CallMode, renderings: Renderings, device: str
+) -> Callable[[], LossSurrogate]:
+    """What makes the question GP of an earlier audit's answers."""
+    gp = named(QUESTION_GP)
+    return partial(_losses, gp, space, answers, renderings, space.fingerprint, device)
 
 
 def fresh_belief(
@@ -120,6 +144,7 @@ def fresh_belief(
             seed,
             device,
             proxies if proxies.names else None,
+            proxies.population,
         )
     return Belief(
         space,
@@ -170,6 +195,7 @@ def _losses(
     seed: int | str,
     device: str,
     proxies: Proxies | None = None,
+    cohort: Population | None = None,
 ) -> LossSurrogate:
     """The surrogate of losses, made for this space; see ``surrogates.QuestionGP``."""
     relations = list(dict.fromkeys(v.relation.name for v in space.variants))
@@ -183,6 +209,7 @@ def _losses(
         "follow_ups": _follow_ups(space, renderings, seed),
         "proxies": proxies,
         "device": device,
+        **({} if cohort is None else {"cohort": cohort}),
     }
     made = REGISTRY.called(chosen.make, chosen.name, arguments)
     found: LossSurrogate = REGISTRY.checked(made, chosen.name)

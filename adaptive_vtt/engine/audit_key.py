@@ -11,11 +11,11 @@ predictions. Two audits that share a random stream can break that without anybod
 
 So every stream that decides candidates or draws is keyed by a hash of the seed and of all that
 the audit is made of: the settings, the space, the targets, the model with its version, every
-proxy with its content, the features that the dataset brings, and the prior journal with its own
-key and everything it found. What code of the user's own follows from cannot be told: it may read a
-file that was fitted to an earlier audit's losses. So an audit with a strategy, a surrogate, an
-oracle's memory or a proxy of unknown content that is not this package's has fresh entropy in its
-key, too, journaled so that it goes on with the same draws. From this follows:
+proxy with its content, the features that the dataset brings, and the prior journal, or those of a
+cohort, with its own key and everything it found. What code of the user's own follows from cannot be
+told: it may read a file that was fitted to an earlier audit's losses. So an audit with a strategy,
+a surrogate, an oracle's memory or a proxy of unknown content that is not this package's has fresh
+entropy in its key, too, journaled so that it goes on with the same draws. From this follows:
 
 1. An audit that uses a prior journal hashes that journal's content, so its draws are fresh
    given that content even where both audits have the same seed. Its key could equal the prior
@@ -35,6 +35,7 @@ bets aim, both by the past alone, so that ``resume`` may change them without oth
 import hashlib
 import json
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -100,16 +101,17 @@ class Origin:
         cls,
         facts: Facts | None,
         model: ModelUnderTest,
-        prior: str | int | None,
+        priors: Sequence[str | int | None],
         replay: ReplayFacts | None = None,
         *,
         custom: bool = False,
         features: str | None = None,
         **parts: Any,
     ) -> "Origin":
-        """Of an audit that goes on with ``facts`` (None: a new one), with a ``prior`` journal of
-        that key, after the draws of ``replay``; ``custom``: whether some part is code of the user's
-        own. ``features`` are those of now: an audit goes on with other ones, by its key of then.
+        """Of an audit that goes on with ``facts`` (None: a new one), whose predictions know the
+        audits of the keys ``priors``, after the draws of ``replay``; ``custom``: whether some part
+        is code of the user's own. ``features`` are those of now: an audit goes on with other ones,
+        by its key of then.
 
         Raises InputError where the key of either is this audit's own, JournalError where the
         journal was begun after other draws.
@@ -122,8 +124,8 @@ class Origin:
         told = {"entropy": entropy, "features": brought}
         parts |= {name: value for name, value in told.items() if value is not None}
         key = audit_key(**parts, version=version)
-        _check_prior(prior, key, facts)
-        _check_prior(None if replay is None else replay.key, key, facts)
+        for prior in (*priors, None if replay is None else replay.key):
+            _check_prior(prior, key, facts)
         _check_replay(replay, facts)
         if facts is not None and facts.key is None:
             return cls(facts.settings.seed, version, changed)
@@ -143,8 +145,9 @@ class Origin:
 def _check_prior(prior: str | int | None, key: str, facts: Facts | None) -> None:
     if prior is not None and prior in (key, None if facts is None else facts.key):
         raise InputError(
-            "prior journal: expected an audit with draws of its own, got one with the key of this "
-            "audit, so predictions would know the draws to come; give another seed, or none"
+            "prior journal or cohort: expected audits with draws of their own, got one with the "
+            "key of this audit, so predictions would know the draws to come; give another seed, or "
+            "none"
         )
 
 

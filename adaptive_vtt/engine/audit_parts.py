@@ -18,6 +18,7 @@ from .assembly import (
     carried,
     features_used,
     fresh_belief,
+    population,
     surrogate_in_journal,
     surrogate_is_custom,
     taught,
@@ -27,6 +28,7 @@ from .blocks import Blocks
 from .budget import Budget, Judged
 from .call_queue import Call, CallQueue
 from .canaries import Canaries
+from .checkpoints import Checkpoints
 from .checks import check_budget, questions_per_call
 from .draw_order import DrawOrder
 from .failing import Failing
@@ -60,6 +62,7 @@ class Parts:
     canaries: Canaries
     source_queue: SourceQueue
     judging: Judging
+    checkpoints: Checkpoints
 
     def take(self, row: DrawRow) -> None:
         """Counts a draw in, once the selector has it; canaries may be due after it."""
@@ -104,6 +107,7 @@ class Parts:
         for call in calls.values():
             self.draw_order.keep(call)
             self.budget.pay(call.cost)
+        self.checkpoints.recall(journal.beliefs())
         self.judging.recall(journal.judging(), set(calls))
         for source in journal.sources():
             self.source_queue.recall(source)
@@ -146,9 +150,9 @@ def assembled(
     renderings = Renderings(space, rendered)
     earlier = carried(certify, space, model.answers, renderings, device)
     net = taught(certify, space, facts)
-    proxies = Proxies(
-        space, rendered, certify.proxies or {}, earlier, memory, net, renderings=renderings
-    )
+    cohort = population(certify, space, model.answers, renderings, device, facts)
+    given = certify.proxies or {}
+    proxies = Proxies(space, rendered, given, earlier, memory, net, renderings, cohort)
     by_price = sampling.by_price and isinstance(strategy, ByStakes)
     prices = Prices.of(space, model, by_price, facts)
     settings = describe_settings(
@@ -165,7 +169,7 @@ def assembled(
     origin = Origin.of(
         facts,
         model,
-        proxies.prior_key,
+        proxies.prior_keys,
         None if sampling.replay is None else sampling.replay.facts,
         custom=surrogate_is_custom(certify)
         or is_custom(strategy)
@@ -203,7 +207,8 @@ def assembled(
     )
     judge = Judge(space, model.answers, rendered, keep_masks=sampling.keep_masks)
     queue = CallQueue()
-    draw_order = DrawOrder(selector, certify.unanswered == "both", Blocks.of(model))
+    checkpoints = Checkpoints(belief, origin.key)
+    draw_order = DrawOrder(selector, certify.unanswered == "both", Blocks.of(model), checkpoints)
     canaries = Canaries(origin.key, sampling.canaries, judge, queue, draw_order)
     source_queue = SourceQueue(judge.sources, queue, belief.sources, canaries)
     check_budget(limits.budget, source_queue.most * space.oracle.models)
@@ -223,4 +228,5 @@ def assembled(
         canaries,
         source_queue,
         Judging(judge, queue, budget, origin.key),
+        checkpoints,
     )

@@ -173,6 +173,13 @@ class Belief:
         places = tensor(np.searchsorted(questions, array(candidates.question)))
         return Posterior(ahead.mean[places], ahead.variance[places])
 
+    def foreseen(self, candidates: Candidates) -> Floats:
+        """(n,): what is expected now of these questions, whatever was looked at. Raises InputError
+        where nothing predicts losses."""
+        if self.losses is None:
+            raise InputError("belief: expected a surrogate that predicts losses, got none")
+        return array(_in_range(self.losses, self.losses.posterior(candidates).mean))
+
     @property
     def certifying(self) -> Certifier:
         """The certifier. Raises InputError for an audit that explores and has none."""

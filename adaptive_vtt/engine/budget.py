@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..errors import InputError, JournalError
-from ..journal.facts import LostFacts
+from ..journal.endpoint_facts import LostFacts
 from ..models.base import ModelDefaults
 from ..models.checking import is_cost
 from ..stopping import CENTS
@@ -137,10 +137,11 @@ class Budget:
     def facts(self) -> dict[str, Any]:
         """For the journal."""
         told: dict[str, Any] = {"max_cost": self.cap, "interrupted": self.lost}
-        told["counted"] = sorted(self._calls.counted)
+        told |= {"counted": sorted(self._calls.counted), "worst": self._most}
         if self.judged.is_there:
             told["judge_interrupted"] = self.judged.lost
             told["judge_counted"] = sorted(self.judged.counted)
+            told["judge_worst"] = self.judged.most
         return told
 
     def recall(self, facts: LostFacts) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from ..journal.rows import CallRow, DrawRow
 from .belief import Learnt
 from .blocks import Blocks
+from .checkpoints import Checkpoints
 from .selector import Selector
 
 
@@ -16,15 +17,22 @@ class DrawOrder:
 
     With ``blocks``, a draw knows what they say, and no other draws: what is drawn then does not
     depend on when answers came, nor on which draws were asked for together.
+    ``checkpoints`` are told of all that is learnt.
     """
 
-    def __init__(self, selector: Selector, both: bool, blocks: Blocks | None = None) -> None:
+    def __init__(
+        self,
+        selector: Selector,
+        both: bool,
+        blocks: Blocks | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
         self.calls: list[int] = []
         self.learned = 0
         self.questions = 0
         self._selector = selector
         self._both = both
-        self._blocks = blocks
+        self._blocks, self._checkpoints = blocks, checkpoints
         self._outcomes: dict[int, tuple[list[Learnt], float]] = {}  # and what the call cost
 
     def keep(self, row: CallRow) -> None:
@@ -72,5 +80,8 @@ class DrawOrder:
         """Learns from answered draws in draw order, as far as they are complete (or ``until``)."""
         end = len(self.calls) if until is None else until
         while self.learned < end and self.calls[self.learned] in self._outcomes:
-            self._selector.learn(*self._outcomes.pop(self.calls[self.learned]))
+            outcomes, cost = self._outcomes.pop(self.calls[self.learned])
+            self._selector.learn(outcomes, cost)
             self.learned += 1
+            if self._checkpoints is not None:
+                self._checkpoints.learnt(outcomes)

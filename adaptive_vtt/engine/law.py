@@ -1,12 +1,13 @@
 """The law a call is drawn from: a strategy's weights, mixed with a floor."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import AvttError
 from ..journal import packed_law
-from ..types import Floats, Indices
+from ..types import Bools, Floats, Indices
 
 
 @dataclass(frozen=True)
@@ -54,3 +55,13 @@ def mix(calls: Indices, weights: Floats, floor: float, even: Floats | None = Non
         return Law(calls, weights / total)
     spread = 1 / len(weights) if even is None else even
     return Law(calls, (1 - floor) * weights / total + floor * spread)
+
+
+def shares_of(
+    mixture: Mapping[str, Floats], mine: Bools, floor: float, probability: float
+) -> dict[str, float]:
+    """The parts of a call's ``probability``, by reason, "even" last: each of the ``mixture`` of
+    weights (n,) gives what its questions ``mine`` weigh, and the floor the rest."""
+    total = sum(float(part.sum()) for part in mixture.values())
+    found = {n: (1 - floor) * float(part[mine].sum()) / total for n, part in mixture.items()}
+    return found | {"even": max(probability - sum(found.values()), 0.0)}

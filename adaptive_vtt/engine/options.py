@@ -6,6 +6,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 from ..certify.comparison import Comparison
 from ..certify.plan import DEFAULT_FLOOR, Certify, Filters
+from ..cohort import Cohort
 from ..errors import InputError, unknown
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
@@ -150,6 +151,7 @@ class Shorthands(TypedDict, total=False):
     proxies: Mapping[str, ProxySource] | None
     self_taught: bool | Literal["auto"]
     prior_journal: PriorSource | None
+    cohort: Cohort | None
     strategy: str | Strategy | Named | None
     floor: float | None
     candidates: int

@@ -21,6 +21,7 @@ from ..space import QuestionSpace
 from ..types import Answer, Floats, Memory, Prompt
 from .audit_key import version_of
 from .carried import Carried
+from .population import Population
 from .renderings import Renderings
 from .tensors import Tensor, array, hashed, tensor
 
@@ -42,6 +43,7 @@ class Proxies:
     earlier audit of the same space foretells. ``memory``:
     what the oracle's details teach, which changes as the audit goes on. ``seed``: that of the
     follow-ups, ``renderings``: small ones of them. ``taught``: nets that learnt from this dataset.
+    ``population``: what a cohort tells, which is no proxy and kept beside them.
     Raises InputError for arrays of another shape, and answers that are missing or NaN.
     """
 
@@ -54,6 +56,7 @@ class Proxies:
         memory: Memory | None = None,
         taught: SelfTaught | None = None,
         renderings: Renderings | None = None,
+        population: Population | None = None,
     ) -> None:
         self._space = space
         self._memory = memory
@@ -66,9 +69,11 @@ class Proxies:
         self.taught, self.renderings = taught, renderings or Renderings(space, seed)
         if taught is not None:
             self._proxies[taught.name] = _Taught(taught, self.renderings, space)
-        self.prior_key: str | int | None = None
+        self.population = population
+        self.prior_keys = [] if population is None else population.cohort.keys
         if prior is not None:
-            self._proxies["prior journal"], self.prior_key = prior, prior.key
+            self._proxies["prior journal"] = prior
+            self.prior_keys = [*self.prior_keys, prior.key]
 
     @property
     def names(self) -> list[str]:
@@ -77,7 +82,8 @@ class Proxies:
     @property
     def content(self) -> list[tuple[str, str]]:
         """Name and content of each, for the audit's key."""
-        return [(name, proxy.content()) for name, proxy in self._proxies.items()]
+        told = [(name, proxy.content()) for name, proxy in self._proxies.items()]
+        return told + ([] if self.population is None else [("cohort", self.population.content)])
 
     @property
     def untold(self) -> bool:
@@ -86,8 +92,9 @@ class Proxies:
         return any(proxy.untold for proxy in asked)
 
     def facts(self) -> dict[str, Any]:
-        """For a new journal: what the self-taught proxy is, where there is one."""
-        return {} if self.taught is None else {"self_taught": self.taught.describe()}
+        """For a new journal: what the self-taught proxy is, and the cohort, where they are."""
+        told = {} if self.taught is None else {"self_taught": self.taught.describe()}
+        return told if self.population is None else told | self.population.facts()
 
     def changes(self, facts: Facts) -> dict[str, Any]:
         """For a journal that is gone on with: whether it ever taught other nets there."""

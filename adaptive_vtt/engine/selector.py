@@ -12,13 +12,13 @@ from ..certify.targets import fingerprint
 from ..certify.units import per_unit
 from ..journal.rows import DrawRow, MoveRow
 from ..space import QuestionSpace
-from ..strategies import Reasoned, Strategy
+from ..strategies import Mixed, Reasoned, Strategy
 from ..strategies.by_stakes import ByStakes
 from ..types import CallMode, Candidates, Floats, Indices
 from ..utils.random_streams import generator
 from .belief import Belief, Learnt
 from .candidates import Pool
-from .law import Law, mix
+from .law import Law, mix, shares_of
 from .replay import Replay
 from .tensors import array
 
@@ -98,8 +98,8 @@ class Selector:
         stratum = self._stratum(number, floor)
         candidates = self._candidates(number, stratum)
         self.belief.look_at(candidates)
-        weights = array(self.strategy.weights(candidates, self.belief))
-        weights = weights.astype(np.float64, copy=False)
+        mixture = self._mixture(candidates)
+        weights = np.add.reduce([*mixture.values()])
         calls, unit = array(candidates.call), array(candidates.unit)
         by_call = weights
         if len(calls) < len(weights):
@@ -109,16 +109,26 @@ class Selector:
         chosen = self._heaviest(np.flatnonzero(unit == place), weights, number)
         stratum = self._expecting(stratum)
         question = int(candidates.question[chosen])
-        price = self.belief.price_of(place, question)
+        told = self.explain(candidates, law, chosen) | self.belief.price_of(place, question)
+        if isinstance(self.strategy, Mixed):
+            told |= shares_of(mixture, unit == place, floor, float(law.probabilities[place]))
         return Draw(
             number,
             int(calls[place]),
             question,
             float(law.probabilities[place]),
             law,
-            self.explain(candidates, law, chosen) | price | (stratum.row() if stratum else {}),
+            told | (stratum.row() if stratum else {}),
             self._move(candidates, law, place, stratum),
         )
+
+    def _mixture(self, candidates: Candidates) -> dict[str, Floats]:
+        """The strategy's weights, as the sum of those that it is made of."""
+        if isinstance(self.strategy, Mixed):
+            found = self.strategy.mixture(candidates, self.belief)
+        else:
+            found = {"chosen": self.strategy.weights(candidates, self.belief)}
+        return {n: array(part).astype(np.float64, copy=False) for n, part in found.items()}
 
     def _again(self, earlier: DrawRow, law: Law) -> Draw:
         """The draw of an earlier audit, by its law, with what is expected of the questions now."""

@@ -1,10 +1,12 @@
 """Several audits under one cap: who may spend how much, and whose turn it is.
 
 ``broker`` keeps what every member may spend in one SQLite file, ``leasing`` is what a member's
-audit asks before it draws, ``allocation`` says what a member's next calls are worth.
+audit asks before it draws, ``allocation`` says what a member's next calls are worth, and
+``recounting`` reads what their journals say was spent.
 """
 
 from .broker import FLEET, Broker, Terms
-from .leasing import BrokerLease, lease_beside
+from .leasing import BrokerLease
+from .recounting import check_alone, recount, wait_for_members
 
-__all__ = ["FLEET", "Broker", "BrokerLease", "Terms", "lease_beside"]
+__all__ = ["FLEET", "Broker", "BrokerLease", "Terms", "check_alone", "recount", "wait_for_members"]

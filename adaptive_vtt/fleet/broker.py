@@ -11,7 +11,8 @@ whichever of them is killed, and when. It follows from four rules.
 3. A row is lowered by nobody but the process that writes this member's journal, to what the journal
    says may have been spent: answers at what they cost, calls lost and on their way at their worst.
    So the row of a member that was killed stays at its worst until it is resumed.
-4. What was settled as spent never falls: a journal that tells of less is refused.
+4. What was settled as spent never falls: a journal that tells of less is refused. One that tells
+   of more is believed: rows are raised to it before a fleet goes on (``recounting``).
 
 A server that counts more tokens than the bound it was given can break it, as it can the cap of a
 single audit; what it counted is booked, and nothing more is leased.
@@ -192,6 +193,15 @@ class Broker:
             own = self.member(name)
             _check(own, account, self.path)
             self._book(own, account, None, state, own.gain)
+
+    def raise_to(self, name: str, money: float, spent: float, calls: int) -> None:
+        """The member's row, where it tells of less: its journal says what was taken."""
+        with self._change():
+            self._db.execute(
+                "UPDATE members SET money = max(money, ?), spent = max(spent, ?), "
+                "calls = max(calls, ?), drawn = max(drawn, ?) WHERE name = ?",
+                (money, spent, calls, calls, name),
+            )
 
     def tell(self, name: str, **fields: Any) -> None:
         """Notes ``state``, ``told`` or ``figures`` of a member; nothing of money."""

@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
 from ..audit import Audit
 from ..engine.lease import Account
 from .allocation import Outlook
-from .broker import FLEET, Broker, State, Terms
+from .broker import Broker, State, Terms
 
 CALLS = 16
 """Calls of a lease, at least: how often it is asked whose turn it is."""
@@ -121,17 +120,3 @@ class BrokerLease:
         if self._outlook is not None:
             figures |= self._outlook.more(account)
         self._broker.tell(self._name, figures=figures)
-
-
-def lease_beside(folder: Path) -> BrokerLease | None:
-    """The lease of the audit in a run folder, where a fleet's file stands beside it that names it:
-    resumed alone, it spends no more than the fleet may. Else None."""
-    path = folder.absolute().parent / FLEET
-    if not path.is_file():
-        return None
-    broker = Broker(path)
-    names = [member.name for member in broker.members()]
-    if folder.absolute().name in names:
-        return BrokerLease(broker, folder.absolute().name)
-    broker.close()
-    return None

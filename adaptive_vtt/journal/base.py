@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from .rows import CallRow, DrawRow, FactRow, JudgingRow, Link, SourceRow
+from .rows import BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, Link, SourceRow
 
 
 class Journal(Protocol):
@@ -30,6 +30,12 @@ class Journal(Protocol):
 
     def judging(self) -> list[JudgingRow]:
         """All steps of asking a judge, in the order of their commit."""
+
+    def add_beliefs(self, rows: list[BeliefRow]) -> None:
+        """Commits what was believed, each number of draws once."""
+
+    def beliefs(self) -> list[BeliefRow]:
+        """All that was believed, by draws."""
 
     def sources(self) -> list[SourceRow]:
         """All answers about source images, by number."""

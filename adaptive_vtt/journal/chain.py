@@ -14,12 +14,12 @@ from typing import Any
 
 from ..errors import JournalError
 from .base import Journal
-from .rows import CallRow, DrawRow, FactRow, JudgingRow, SourceRow
+from .rows import BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, SourceRow
 from .rows import Link as Link
 
 SIZE = 16
 """Bytes per seal: 32 hexadecimal digits, short enough to copy by hand."""
-Row = FactRow | DrawRow | CallRow | SourceRow | JudgingRow
+Row = FactRow | DrawRow | CallRow | SourceRow | JudgingRow | BeliefRow
 
 
 class Chain:
@@ -47,6 +47,8 @@ def name_of(row: Row) -> tuple[str, int]:
         return "call", row.call
     if isinstance(row, JudgingRow):
         return "judging", row.position
+    if isinstance(row, BeliefRow):
+        return "belief", row.draws
     return "source", row.source
 
 
@@ -113,7 +115,7 @@ def _rows(
 ) -> dict[tuple[str, int], Row]:
     pictures = journal.pictures()
     whole = [replace(c, pictures=pictures[c.call]) if c.call in pictures else c for c in calls]
-    others: Sequence[Row] = [*journal.sources(), *journal.judging()]
+    others: Sequence[Row] = [*journal.sources(), *journal.judging(), *journal.beliefs()]
     rows: Sequence[Row] = [*journal.fact_rows(), *draws, *whole, *others]
     return {name_of(row): row for row in rows}
 
@@ -140,6 +142,8 @@ def _words(row: Row) -> str:
         return f"the answer of source {row.source}"
     if isinstance(row, JudgingRow):
         return f"what a judge was asked, or said, of call {row.call}"
+    if isinstance(row, BeliefRow):
+        return f"what was believed after {row.draws} draws"
     return f"draw {row.draw}"
 
 
@@ -203,6 +207,10 @@ def _judging(row: JudgingRow) -> list[Any]:
     return [row.position, row.call, row.question, row.asked, list(row.said), *paid]
 
 
+def _belief(row: BeliefRow) -> list[Any]:
+    return [row.draws, dict(row.figures)]
+
+
 def _unconfirmed(row: CallRow | SourceRow | JudgingRow) -> list[float | None]:
     """Only what there is: schema 4 knew no such amounts, and its seals stay."""
     return [] if row.unconfirmed == 0 else [_real(row.unconfirmed)]
@@ -214,6 +222,7 @@ _CONTENT: dict[str, Callable[[Any], list[Any]]] = {
     "call": _call,
     "source": _source,
     "judging": _judging,
+    "belief": _belief,
 }
 
 

@@ -1,4 +1,5 @@
-"""What models behind a network must not forget: the batches they sent, the ways they found."""
+"""What models behind a network must not forget: the batches they sent, the ways they found, and the
+calls that never came back."""
 
 from typing import Literal
 
@@ -38,3 +39,25 @@ class WayFacts(Fact):
     yes_from: str
     instead: dict[str, Why] = {}
     partly: bool = False
+
+
+class LostFacts(Fact):
+    """Calls that were sent, or may have been, and never came back.
+
+    ``interrupted``: how many. Each is sent again and may then be paid for twice, so a cap on cost
+    counts it at its worst price, ``worst``. ``counted``: those of them that are not sent again yet,
+    so that a second interruption does not count them twice. ``judge_...``: the same of a judge's
+    calls.
+    """
+
+    interrupted: int = 0
+    counted: tuple[int, ...] = ()
+    worst: float = 0.0
+    judge_interrupted: int = 0
+    judge_counted: tuple[int, ...] = ()
+    judge_worst: float = 0.0
+
+    @property
+    def cost(self) -> float:
+        """What they may have cost, at most."""
+        return self.interrupted * self.worst + self.judge_interrupted * self.judge_worst

@@ -12,8 +12,9 @@ from pydantic import BaseModel, NonNegativeInt, ValidationError
 
 from ..errors import JournalError
 from ..types import SIDES, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
+from .cohort_facts import CohortFacts
 from .endpoint_facts import BatchFacts as BatchFacts
-from .endpoint_facts import Fact
+from .endpoint_facts import Fact, LostFacts
 from .endpoint_facts import WayFacts as WayFacts
 from .old_facts import (
     CERTIFY,
@@ -30,7 +31,7 @@ class _Fact(BaseModel):
     model_config = Fact.model_config
 
 
-AnyFact = TypeVar("AnyFact", bound=_Fact)
+AnyFact = TypeVar("AnyFact", bound=BaseModel)
 
 
 class SpaceFacts(_Fact):
@@ -256,20 +257,6 @@ class EndedFacts(_Fact):
     elapsed: float = 0.0
 
 
-class LostFacts(_Fact):
-    """Calls that were sent, or may have been, and never came back.
-
-    ``interrupted``: how many. Each is sent again and may then be paid for twice, so a cap on cost
-    counts it at its worst price. ``counted``: those of them that are not sent again yet, so that
-    a second interruption does not count them twice. ``judge_...``: the same of a judge's calls.
-    """
-
-    interrupted: int = 0
-    counted: tuple[int, ...] = ()
-    judge_interrupted: int = 0
-    judge_counted: tuple[int, ...] = ()
-
-
 class RejudgedFacts(_Fact):
     """Which answers were judged anew: those of the journal ``source``, as of its ``head``, whose
     ``oracle`` judged them before."""
@@ -280,33 +267,32 @@ class RejudgedFacts(_Fact):
 
 
 class ReplayFacts(_Fact):
-    """Whose draws a comparison began with: ``key`` of that audit, the number of its ``draws``, and
-    the ``head`` of its journal then."""
+    """Whose draws came first: that audit's ``key``, their number, its journal's ``head`` then."""
 
     key: str | int
     draws: int
     head: str
 
 
-class Facts(LostFacts):
+class Facts(LostFacts, _Fact):
     """All that is read of a journal in which an audit was begun.
 
-    ``intervals``: a row per target as of the end, in the order of the certificate;
-    ``population``: see ``certify.population``; ``stop``: the rules in words; ``stop_levels``: the
-    mean and maximal uncertainties, as shares of the prior, at which rules end the audit;
-    ``endpoint``: what the model's client counted; ``key``, ``entropy`` and ``model_version``: see
-    ``engine.audit_key``, the key None in journals of versions before it; ``spec`` and ``base``:
-    SPEC.toml, None where Python began the audit, and the folder its paths start at; ``program``: a
-    hash of both; ``parts``: see ``spec.resuming.notes_of``; ``begun_with``: settings and
-    certificate by name, as stored but for the targets' ids, to be compared whole on resuming;
-    ``stakes_unnamed``: see ``old_facts``; ``features``: see ``engine.assembly``; ``known_a``: of a
-    comparison, the questions about which model A was not asked, as an earlier audit had;
-    ``replay``: whose draws came first, None where all are its own; ``discover``: how slices are
-    looked for, None where they are not; ``begun_by``: the command that began it; ``rejudged``: see
-    ``rejudging``, None where the model was asked; ``batches``: those of which answers were still
-    awaited when it was last said, and those lost; ``ways``: where P(yes) comes from, of two models
-    by "a" and "b", else by ""; ``bounds``: the most tokens, sent and said, of an attempt that was
-    counted at more than expected, by the same sides and "judge".
+    ``intervals``: a row per target as of the end, in the order of the certificate; ``population``:
+    see ``certify.population``; ``stop``: the rules in words; ``stop_levels``: the mean and maximal
+    uncertainties, as shares of the prior, at which rules end the audit; ``endpoint``: what the
+    model's client counted; ``key``, ``entropy`` and ``model_version``: see ``engine.audit_key``,
+    the key None in journals of versions before it; ``spec`` and ``base``: SPEC.toml, None where
+    Python began the audit, and the folder its paths start at; ``program``: a hash of both;
+    ``parts``: see ``spec.resuming.notes_of``; ``begun_with``: settings and certificate by name, as
+    stored but for the targets' ids, to be compared whole on resuming; ``stakes_unnamed``: see
+    ``old_facts``; ``features``: see ``engine.assembly``; ``known_a``: of a comparison, the
+    questions about which model A was not asked, as an earlier audit had; ``replay``: whose draws
+    came first, None: all are its own; ``cohort``: other models that were known; ``discover``: how
+    slices are looked for, None: they are not; ``begun_by``: the command that began it;
+    ``rejudged``: see ``rejudging``, None where the model was asked; ``batches``: those of which
+    answers were still awaited when it was last said, and those lost; ``ways``: where P(yes) comes
+    from, of two models by "a" and "b", else by ""; ``bounds``: most tokens, sent and said, of an
+    attempt that was counted at more than expected, by these sides and "judge".
     """
 
     space: SpaceFacts
@@ -342,6 +328,7 @@ class Facts(LostFacts):
     ways: dict[str, WayFacts] = {}
     bounds: dict[str, tuple[NonNegativeInt, NonNegativeInt]] = {}
     rejudged: RejudgedFacts | None = None
+    cohort: CohortFacts | None = None
     protocol: ProtocolFacts = ProtocolFacts()
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import JournalError
 from .chain import Chain, Link, Row
-from .rows import CallRow, DrawRow, FactRow, JudgingRow, SourceRow
+from .rows import BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, SourceRow
 
 
 class MemoryJournal:
@@ -20,6 +20,7 @@ class MemoryJournal:
         self._calls: dict[int, CallRow] = {}
         self._sources: dict[int, SourceRow] = {}
         self._judging: list[JudgingRow] = []
+        self._beliefs: dict[int, BeliefRow] = {}
         self._drawn: set[int] = set()
         self._answered: set[int] = set()
         self._chain = Chain()
@@ -87,6 +88,18 @@ class MemoryJournal:
 
     def judging(self) -> list[JudgingRow]:
         return list(self._judging)
+
+    def add_beliefs(self, rows: list[BeliefRow]) -> None:
+        numbers = [row.draws for row in rows]
+        if self._beliefs.keys() & numbers or len(set(numbers)) < len(numbers):
+            raise JournalError(f"journal: one of the beliefs after {numbers} draws stands there")
+        for row in rows:
+            kept = replace(row, figures=json.loads(json.dumps(row.figures)))
+            self._beliefs[row.draws] = kept
+            self._link(kept)
+
+    def beliefs(self) -> list[BeliefRow]:
+        return [self._beliefs[draws] for draws in sorted(self._beliefs)]
 
     def sources(self) -> list[SourceRow]:
         return [self._sources[s] for s in sorted(self._sources)]

@@ -23,7 +23,7 @@ class Prior:
     Questions that did not count are not among them: the loss that is journaled with them is a
     placeholder and was never found.
     ``where``: its file; ``key``: its own, None in journals of versions before keys; ``space``:
-    what it asked about.
+    what it asked about; ``model``: which; ``ended``: whether it has.
     """
 
     where: str
@@ -32,6 +32,8 @@ class Prior:
     questions: Indices
     losses: Floats
     answers: tuple[AnswerRow, ...]
+    model: str = ""
+    ended: bool = True
 
 
 def read_prior(path: PriorSource) -> Prior:
@@ -43,4 +45,5 @@ def read_prior(path: PriorSource) -> Prior:
     known = tuple(sorted(found, key=lambda row: row.question))
     questions = np.array([row.question for row in known], np.int64)
     losses = np.array([row.loss for row in known], float)
-    return Prior(str(path), facts.key, facts.space, questions, losses, known)
+    ended, model = facts.ended is not None, facts.settings.model
+    return Prior(str(path), facts.key, facts.space, questions, losses, known, model, ended)

@@ -125,10 +125,19 @@ class JudgingRow:
 
 
 @dataclass(frozen=True)
+class BeliefRow:
+    """What an audit believed once it had learnt from ``draws`` draws; ``figures``: JSON values by
+    name, see ``belief_groups``."""
+
+    draws: int
+    figures: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Link:
-    """A row's place in the chain. ``kind``: "fact", "draw", "call", "source" or "judging";
-    ``row``: its number among those (of a call and a source, the number of the call and the
-    source)."""
+    """A row's place in the chain. ``kind``: "fact", "draw", "call", "source", "judging" or
+    "belief"; ``row``: its number among those (of a call and a source, the number of the call and
+    the source; of a belief, its draws)."""
 
     kind: str
     row: int

@@ -16,8 +16,8 @@ CREATE TABLE facts (          -- the audit's settings, its space, and how it end
 CHAIN = """
 CREATE TABLE chain (          -- a seal for each row of facts, draws, calls and sources
   link INTEGER PRIMARY KEY,   -- 0, 1, 2 ... in the order of writing
-  kind TEXT NOT NULL,         -- "fact", "draw", "call", "source", "judging"
-  row INTEGER NOT NULL,       -- position, draw, call, source, position
+  kind TEXT NOT NULL,         -- "fact", "draw", "call", "source", "judging", "belief"
+  row INTEGER NOT NULL,       -- position, draw, call, source, position, draws
   seal TEXT NOT NULL          -- hash of the row and of the seal before it: see chain.py
 );
 """
@@ -90,6 +90,12 @@ CREATE TABLE IF NOT EXISTS judging (  -- where a judge model is asked; made by t
   unconfirmed REAL NOT NULL DEFAULT 0,
   elapsed REAL NOT NULL,
   UNIQUE (call, question)
+);
+"""
+BELIEFS = """
+CREATE TABLE IF NOT EXISTS beliefs (  -- what was believed, at checkpoints; made by the first row
+  draws INTEGER PRIMARY KEY,  -- how many draws had been learnt from
+  figures TEXT NOT NULL       -- by name; JSON (belief_groups.py)
 );
 """
 

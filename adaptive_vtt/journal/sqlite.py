@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +14,19 @@ from .chain import Chain, Link, Row
 from .files import connect_to_read, identity, save_beside
 from .locking import Lock, refuse_other_names
 from .migrations import VERSION_3, VERSION_4, add_unconfirmed, migrate
-from .rows import AnswerRow, CallRow, DrawRow, FactRow, JudgingRow, MoveRow, SourceRow, Tally
-from .schema import FIGURES, JUDGING, SCHEMA, VERSION, statements
+from .rows import (
+    AnswerRow,
+    BeliefRow,
+    CallRow,
+    DrawRow,
+    FactRow,
+    JudgingRow,
+    MoveRow,
+    SourceRow,
+    Tally,
+)
+from .schema import FIGURES, VERSION
+from .sqlite_step import Step
 
 DAMAGED = (sqlite3.Error, ValueError, TypeError, LookupError, RecursionError, OverflowError)
 """What reading a damaged file may raise."""
@@ -122,11 +133,11 @@ class SQLiteJournal:
     # -- writing -----------------------------------------------------------------------
 
     @contextmanager
-    def _writing(self) -> Iterator["_Step"]:
+    def _writing(self) -> Iterator[Step]:
         """One transaction: all of it, or nothing and a JournalError."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            step = _Step(self._db, Chain(self._chain.head, self._chain.length))
+            step = Step(self._db, Chain(self._chain.head, self._chain.length))
             try:
                 if not self._made:
                     step.make()
@@ -180,9 +191,14 @@ class SQLiteJournal:
             with self._writing() as step:
                 step.add_judging(rows)
 
+    def add_beliefs(self, rows: list[BeliefRow]) -> None:
+        if rows:
+            with self._writing() as step:
+                step.add_beliefs(rows)
+
     def _chain_all(self, _: sqlite3.Connection) -> None:
         """Seals every row as it is found, in a journal that had no chain."""
-        step, self._made = _Step(self._db, Chain()), True
+        step, self._made = Step(self._db, Chain()), True
         pictures = self.pictures()
         facts = self.fact_rows()
         calls = [replace(c, pictures=pictures.get(c.call)) for c in self.calls()]
@@ -210,7 +226,7 @@ class SQLiteJournal:
             return [SourceRow(**row) for row in rows]
 
     def judging(self) -> list[JudgingRow]:
-        if not self._has_judging():
+        if not self._has("judging"):
             return []
         with self._reading():
             rows = self._read("SELECT * FROM judging ORDER BY position")
@@ -219,8 +235,18 @@ class SQLiteJournal:
                 row["said"] = tuple(parsed(row["said"], where, list))
             return [JudgingRow(**row) for row in rows]
 
-    def _has_judging(self) -> bool:
-        return bool(self._read("SELECT 1 FROM sqlite_master WHERE name = 'judging'"))
+    def beliefs(self) -> list[BeliefRow]:
+        if not self._has("beliefs"):
+            return []
+        with self._reading():
+            rows = self._read("SELECT draws, figures FROM beliefs ORDER BY draws")
+            for row in rows:
+                where = f"beliefs, after {row['draws']} draws"
+                row["figures"] = parsed(row["figures"], where, dict)
+            return [BeliefRow(**row) for row in rows]
+
+    def _has(self, table: str) -> bool:
+        return bool(self._read(f"SELECT 1 FROM sqlite_master WHERE name = '{table}'"))
 
     def draws(self, *, laws: bool = True) -> list[DrawRow]:
         law = "law" if laws else "x'' AS law"
@@ -269,7 +295,7 @@ class SQLiteJournal:
         )
         if not found:
             return Tally(0, 0, 0, 0.0)
-        if self._has_judging():  # answers that wait for their judge are paid for, too
+        if self._has("judging"):  # answers that wait for their judge are paid for, too
             waits = "FROM judging WHERE call NOT IN (SELECT call FROM calls)"
             cost, unconfirmed = next(
                 iter(self._rows(f"SELECT total(cost), total(unconfirmed) {waits}"))
@@ -291,7 +317,7 @@ class SQLiteJournal:
         return Chain(str(last[0]["seal"]), int(last[0]["link"]) + 1) if last else Chain()
 
     def old_seals(self) -> Mapping[str, str]:
-        if not self._read("SELECT 1 FROM sqlite_master WHERE name = 'old_seals'"):
+        if not self._has("old_seals"):
             return {}
         return {row["row"]: row["seal"] for row in self._read("SELECT row, seal FROM old_seals")}
 
@@ -350,64 +376,6 @@ class SQLiteJournal:
             self._lock.release()
 
 
-class _Step:
-    """What one transaction writes."""
-
-    def __init__(self, db: sqlite3.Connection, chain: Chain) -> None:
-        self.db = db
-        self.chain = chain
-
-    def make(self) -> None:
-        for statement in statements(f"{SCHEMA}PRAGMA user_version={VERSION};\n"):
-            self.db.execute(statement)
-
-    def add_fact(self, row: FactRow) -> None:
-        self._insert("facts", [vars(row)])
-        self.link(row)
-
-    def add_draw(self, row: DrawRow) -> None:
-        values = {**vars(row), "why": json.dumps(row.why)}
-        del values["moves"]
-        self._insert("draws", [values])
-        self._insert("moves", [_columns(row.draw, move) for move in row.moves])
-        self.link(row)
-
-    def add_call(self, row: CallRow) -> None:
-        paid = {"cost": row.cost, "unconfirmed": row.unconfirmed, "elapsed": row.elapsed}
-        self._insert("calls", [{"call": row.call, **paid}])
-        answers = [{**vars(a), "details": _text(a.details)} for a in row.answers]
-        self._insert("answers", answers)
-        if row.pictures is not None:
-            source, follow_up = row.pictures
-            self._insert("pictures", [{"call": row.call, "source": source, "follow_up": follow_up}])
-        self.link(row)
-
-    def add_source(self, row: SourceRow) -> None:
-        self._insert("sources", [{**vars(row), "answers": json.dumps(row.answers)}])
-        self.link(row)
-
-    def add_judging(self, rows: list[JudgingRow]) -> None:
-        for statement in statements(JUDGING):
-            self.db.execute(statement)
-        first = self.db.execute("SELECT count(*) FROM judging").fetchone()[0]
-        if [row.position for row in rows] != [*range(first, first + len(rows))]:
-            raise JournalError(f"journal: judging of call {rows[0].call} stands there")
-        for row in rows:
-            self._insert("judging", [{**vars(row), "said": json.dumps(row.said)}])
-            self.link(row)
-
-    def link(self, row: Row) -> None:
-        """Seals a row that was written."""
-        number, link = self.chain.length, self.chain.add(row)
-        self._insert("chain", [{"link": number, **vars(link)}])
-
-    def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Rows by the names of their columns, the same in all."""
-        if rows:
-            names, places = ", ".join(rows[0]), ", ".join(f":{name}" for name in rows[0])
-            self.db.executemany(f"INSERT INTO {table} ({names}) VALUES ({places})", rows)
-
-
 def _move(draw: int, target: int, members: str, active: int, *figures: float) -> MoveRow:
     """A row of "moves"."""
     if active not in (0, 1):  # any other number would be read, and sealed, as 1
@@ -417,19 +385,3 @@ def _move(draw: int, target: int, members: str, active: int, *figures: float) ->
         )
     where = f"moves, draw {draw}, members of target {target}"
     return MoveRow(target, tuple(parsed(members, where, list)), bool(active), figures)
-
-
-def _columns(draw: int, move: MoveRow) -> dict[str, Any]:
-    """A move as a row of "moves"."""
-    figures = dict(zip(FIGURES, move.figures, strict=True))
-    members = json.dumps(move.members)
-    return {
-        "draw": draw,
-        "target": move.target,
-        "members": members,
-        "active": move.active,
-    } | figures
-
-
-def _text(details: Mapping[str, Any] | None) -> str | None:
-    return None if details is None else json.dumps(details)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..certify.unseen import Unseen, unseen
 from ..journal.facts import SliceFacts
 from .album import Album, Picture
 from .evidence import Evidence
@@ -17,11 +18,13 @@ ROOM = 1_000_000
 
 @dataclass(frozen=True)
 class Shown:
-    """One slice, ``found``. ``standing``: where its interval stands; ``apart``: whether it lies
-    wholly above that of all questions, where they are a target."""
+    """One slice, ``found``. ``standing``: where its interval stands; ``unseen``: where the rate of
+    the questions unseen by then lies; ``apart``: whether that lies wholly above the interval of all
+    questions, where they are a target: the failures by which it was found speak for themselves."""
 
     found: SliceFacts
     standing: Standing
+    unseen: Unseen | None
     apart: bool
     examples: list[tuple[Picture, str]]
 
@@ -31,12 +34,13 @@ def section(evidence: Evidence) -> Section | None:
     certificate = evidence.certificate
     if certificate is None or not (certificate.set_aside or certificate.slices):
         return None
-    album = Album(ROOM)
+    album, own = Album(ROOM), evidence.standings[certificate.registered :]
+    rates = unseen(certificate, evidence.calls, [(s.lower, s.upper) for s in own])
     html = fragment(
         "slices.html",
         slices=[
-            _shown(evidence, found, certificate.registered + number, album)
-            for number, found in enumerate(certificate.slices)
+            _shown(evidence, found, standing, rate, album)
+            for found, standing, rate in zip(certificate.slices, own, rates, strict=True)
         ],
         share=certificate.set_aside,
         confidence=certificate.confidence,
@@ -46,14 +50,16 @@ def section(evidence: Evidence) -> Section | None:
     return Section("Slices", "slices", html)
 
 
-def _shown(evidence: Evidence, found: SliceFacts, place: int, album: Album) -> Shown:
-    standing = evidence.standings[place]
+def _shown(
+    evidence: Evidence, found: SliceFacts, standing: Standing, rate: Unseen | None, album: Album
+) -> Shown:
     overall = [s.upper for s in evidence.standings if s.id.kind == "overall"]
     return Shown(
         found,
         standing,
-        bool(overall) and standing.lower > overall[0],
-        _examples([f for f in evidence.failures if place in f.targets], album),
+        rate,
+        bool(overall) and rate is not None and rate.lower > overall[0],
+        _examples([f for f in evidence.failures if standing.place in f.targets], album),
     )
 
 

@@ -306,6 +306,11 @@ class CertifySpec(Section):
     prior_journal: str | None = Field(
         None, description="journal.db of an audit of an earlier version of the model"
     )
+    cohort: str | list[str] | None = Field(
+        None,
+        description="run folders of audits of three or more other models on this space, or a "
+        "pattern that finds them (--after)",
+    )
 
     @property
     def certifies(self) -> bool:

@@ -1,5 +1,6 @@
 """From a SPEC.toml to the dataset, space, model and audit that it describes."""
 
+import glob
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from .. import surrogates
 from ..audit import Audit
 from ..certify import named_targets
+from ..cohort import Cohort
 from ..errors import InputError
 from ..gate import Gated
 from ..models import ModelUnderTest, load
@@ -52,15 +54,25 @@ def build_parts(
     proxies = {n: s for n, s in (certify.proxies or {}).items() if code or _is_data(s)}
     options: dict[str, Any] = {
         **section.model_dump(exclude={"strategy_options"}),
-        **certify.model_dump(exclude={"proxies", "prior_journal", "features"}),
+        **certify.model_dump(exclude={"proxies", "prior_journal", "cohort", "features"}),
         "strategy": _strategy(spec, base),
         "surrogate": _surrogate(spec, base),
         "stop": _stop(spec, space),
         "goal": spec.stop.goal(),
         "proxies": {n: _proxy(s, base, n) for n, s in proxies.items()},
         "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
+        "cohort": _cohort(certify.cohort, base),
     }
     return space, model_of(spec, base, space, code=code), options
+
+
+def _cohort(runs: str | list[str] | None, base: Path) -> Cohort | None:
+    """Of run folders, or patterns of them, in ``base``."""
+    if runs is None:
+        return None
+    inside = glob.escape(str(base)) if base != Path() else ""
+    found = [runs] if isinstance(runs, str) else runs
+    return Cohort.from_runs(*(Path(inside if glob.has_magic(r) else base, r) for r in found))
 
 
 def _stop(spec: Spec, space: QuestionSpace) -> StoppingRule | None:

@@ -16,7 +16,7 @@ from .protocol import Value
 
 SHARED = ("space", "audit", "stop", "certify")
 """Sections of a SPEC.toml whose fields are told ..."""
-APART = {"options", "strategy_options", "proxies", "prior_journal", "where"}
+APART = {"options", "strategy_options", "proxies", "prior_journal", "cohort", "where"}
 """... but for these, which hold paths, and texts of anybody's own."""
 LONGEST = 500
 """Characters of a setting: the least that a back end cuts at."""

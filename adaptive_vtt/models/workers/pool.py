@@ -137,21 +137,31 @@ class Pool:
 
     def _answer(self, place: Place) -> None:
         """Has tasks answered until the worker dies, or the pool is closed."""
-        while tasks := self._taken():
-            try:
-                said = place.ask([task.prompt for task in tasks])
+        while self._answers(place):
+            pass
+
+    def _answers(self, place: Place) -> bool:
+        """Whether the worker answered its next tasks; False: it died, or the pool is closed.
+
+        A call of its own for each: a thread that waits must hold no task, whose future would keep
+        alive who asked.
+        """
+        tasks = self._taken()
+        try:
+            said = place.ask([task.prompt for task in tasks]) if tasks else []
+            for task, answer in zip(tasks, said, strict=True):
                 self.trusted = True
-                for task, answer in zip(tasks, said, strict=True):
-                    self._died_of.pop(task.key, None)
-                    task.future.set_result(answer)
-            except Died as died:
-                self._lost(tasks, died)
-                return
-            except AvttError as error:
-                _fail(tasks, error)
-            except Exception as error:  # an answer that cannot be read here, say
-                _fail(tasks, _unforeseen(error))
-                raise
+                self._died_of.pop(task.key, None)
+                task.future.set_result(answer)
+        except Died as died:
+            self._lost(tasks, died)
+            return False
+        except AvttError as error:
+            _fail(tasks, error)
+        except Exception as error:  # an answer that cannot be read here, say
+            _fail(tasks, _unforeseen(error))
+            raise
+        return bool(tasks)
 
     def _taken(self) -> list[Task]:
         """The next tasks for a worker; [] once the pool is closed.

@@ -1,0 +1,156 @@
+"""A cohort's losses as the question GP is told of them: a prior, and columns for every question.
+
+A model that was asked a part of the questions tells of the others what a question GP makes of its
+answers (``carried``), or, where it came from a table, what the other models and its own mean say.
+Nothing here knows an answer of this audit.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..cohort import Cohort, Member
+from ..errors import JournalError
+from ..journal.facts import Facts
+from ..space import QuestionSpace
+from ..surrogates import LossSurrogate
+from ..surrogates.cohort import MOST_ROWS, Cells, CohortPrior, prior_of
+from ..surrogates.loss_mean import SIDES, EffectsPrior
+from ..types import Floats, Indices
+from .carried import MOST_KEPT, Carried
+from .tensors import Tensor, array, hashed, tensor
+
+MOSTLY = 0.5
+"""The share of the space above which a journal's other questions need no question GP."""
+
+
+class Population:
+    """What a cohort tells of a space; see ``surrogates.cohort_mean.CohortSignals``.
+
+    ``surrogate`` makes a question GP that has learnt nothing. ``begun``: the facts of a journal
+    that is gone on with, by whose members it goes: a pattern may match other runs by now, such as
+    this one. Raises InputError where fewer than three models tell anything.
+    """
+
+    def __init__(
+        self,
+        cohort: Cohort,
+        space: QuestionSpace,
+        surrogate: Callable[[], LossSurrogate],
+        begun: Facts | None = None,
+    ) -> None:
+        found = _then(cohort, begun)
+        there = [(m, k) for m, k in zip(found.members, found.on(space), strict=True) if len(k[0])]
+        self.cohort, self._space = Cohort([member for member, _ in there]), space
+        self._known = [known for _, known in there]
+        journals = [member.journal for member in self.cohort.members]
+        self._carried = [
+            None
+            if journal is None or len(known.questions) > MOSTLY * space.size
+            else Carried(journal, space, surrogate)
+            for journal, known in zip(journals, self._known, strict=True)
+        ]
+        self._usual = np.array([known.losses.mean() for known in self._known])
+        kept = space.total if space.total * self._width <= MOST_KEPT else 0
+        self._kept = np.full((kept, self._width), np.nan, np.float32)
+
+    def __call__(self, sample: Tensor, variant: Tensor, concept: Tensor) -> Tensor:
+        """(n, D) columns of the regression, of questions (n,)."""
+        question = self._space.number(*(array(part) for part in (sample, variant, concept)))
+        if not len(self._kept):
+            return tensor(self._columns(question))
+        new = np.unique(question[np.isnan(self._kept[question, 0])])
+        if len(new):
+            self._kept[new] = self._columns(new)
+        return tensor(self._kept[question].astype(np.float64))
+
+    @property
+    def effects(self) -> EffectsPrior:
+        return self.prior.effects
+
+    @cached_property
+    def prior(self) -> CohortPrior:
+        """Of the questions of which any loss is known."""
+        known = [each.questions for each in self._known]
+        asked = np.unique(np.concatenate(known))
+        asked = asked[np.linspace(0, len(asked) - 1, min(len(asked), MOST_ROWS)).astype(int)]
+        losses = self._losses(asked)
+        return CohortPrior.of(losses, self._filled(asked, losses), self._cells(asked))
+
+    @property
+    def content(self) -> str:
+        """A digest of all that is known of its members."""
+        parts = [part for known in self._known for part in known]
+        return hashed(*parts, np.array([len(k.questions) for k in self._known]))
+
+    def facts(self) -> dict[str, Any]:
+        """For a new journal: what the prior follows from, and what it is."""
+        mean, variance = prior_of(self.prior.members)
+        told = {
+            "models": self.cohort.names,
+            "keys": self.cohort.keys,
+            "known": [len(known.questions) for known in self._known],
+            "content": self.content,
+            "members": self.prior.members.tolist(),
+            "mean": mean.tolist(),
+            "variance": variance.tolist(),
+        }
+        return {"cohort": told}
+
+    @property
+    def _width(self) -> int:
+        return 2 + len(self.cohort)
+
+    def _columns(self, question: Indices) -> Floats:
+        return self.prior.features(self._filled(question, self._losses(question)))
+
+    def _losses(self, question: Indices) -> Floats:
+        """n x K, NaN where nothing is known."""
+        return np.stack([known.of(question) for known in self._known], axis=1)
+
+    def _filled(self, question: Indices, losses: Floats) -> Floats:
+        """The same with what is expected where nothing is known."""
+        told, truth = losses.copy(), np.zeros(len(question), np.int64)
+        for column, carried in enumerate(self._carried):
+            lacking = np.isnan(losses[:, column])
+            if carried is not None and lacking.any():
+                told[lacking, column] = carried.losses(question[lacking], truth[lacking])
+        there = ~np.isnan(told)
+        total, count = np.where(there, told, 0).sum(axis=1), there.sum(axis=1)
+        guess = (total[:, None] + self._usual) / (count[:, None] + 1)
+        return np.where(there, told, guess)
+
+    def _cells(self, question: Indices) -> Cells:
+        sample, variant, concept = self._space.parts(question)
+        truth = self._space.dataset.truth(sample, concept)
+        variants = self._space.variants
+        relations = list(dict.fromkeys(v.relation.name for v in variants))
+        return Cells(
+            variant,
+            concept * SIDES + truth % SIDES,
+            tuple(relations.index(v.relation.name) for v in variants),
+            tuple(v.severity for v in variants),
+            len(self._space.concepts),
+        )
+
+
+def _then(cohort: Cohort, begun: Facts | None) -> Cohort:
+    """The members that the audit was begun with, of those there are now. Raises JournalError where
+    one is missing."""
+    if begun is None or begun.cohort is None:
+        return cohort
+    there = {_key(member) or member.name: member for member in cohort.members}
+    then = list(zip(begun.cohort.models, begun.cohort.keys, strict=True))
+    missing = [name for name, key in then if (key or name) not in there]
+    if missing:
+        raise JournalError(
+            f"journal: was begun with a cohort that has {missing[0]!r}, which is not in this one; "
+            "give the cohort as it was, or begin a new audit"
+        )
+    return Cohort([there[key or name] for name, key in then])
+
+
+def _key(member: Member) -> str | int | None:
+    return None if member.journal is None else member.journal.key
