@@ -142,7 +142,7 @@ def level_of(level: Mapping[str, Any], times: float, below: bool) -> dict[str, A
     """A dashed line across, ``times`` as high as ``at`` says, its words above or ``below`` it."""
     height, colour = times * level["at"], COLOURS[level["colour"]]
     anchor = "top" if below else "bottom"
-    words = {"text": shown(level["text"]), "textposition": "end", "yanchor": anchor}
+    words = {"text": shown(level["text"]), "textposition": "start", "yanchor": anchor}
     return {
         "type": "line",
         "xref": "paper",
