@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from report_pages import Tags
 
 import adaptive_vtt as avtt
-from adaptive_vtt.certify.further import KNOWN, NONE, Range, columns, further, longest
+from adaptive_vtt.certify.further import KNOWN, NONE, Range, _range, columns, further, longest
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.experiments.digits import RecordedRelation
 from adaptive_vtt.journal import MemoryJournal
@@ -122,3 +122,7 @@ def test_the_report_says_what_more_would_have_cost() -> None:
         assert words in page.text
     for other in ({"half_width": None, "at_most": 0.3, "budget": 20}, {"budget": 5}):
         assert not Tags(render(report_kinds.labels(**{**options, **other}))).with_id("forecast")
+
+
+def test_a_range_of_boundless_doubt_ends_at_what_is_left() -> None:
+    assert _range(20.0, 1e6, 90) == Range(20, 1, 90)

@@ -39,6 +39,8 @@ FEW = 0.3
 variance."""
 SURE = 1.5
 """Standard deviations from a forecast to either end of its range."""
+MOST_DOUBT = 50.0
+"""Log of a factor beyond which all that is left is the end: its exponential stays a number."""
 LEAST_EVIDENCE = 0.5
 WIDE = 4
 """Ranges over a larger factor are told by their ends alone."""
@@ -141,7 +143,8 @@ def columns(
 def _range(likely: float, doubt: float, left: int) -> Range:
     if likely == 0:
         return NONE
-    ends = (likely, likely * exp(-SURE * doubt), likely * exp(SURE * doubt))
+    reach = exp(min(SURE * doubt, MOST_DOUBT))
+    ends = (likely, likely / reach, likely * reach)
     middle, least, most = (min(end, left) for end in ends)
     return Range(min(max(round(middle), 1), left), max(floor(least), 1), max(ceil(most), 1))
 
