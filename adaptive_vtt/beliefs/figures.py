@@ -3,12 +3,13 @@ else: every number in them stands in a table. Names are shown as text, whatever 
 """
 
 from dataclasses import dataclass
-from html import escape
 from math import sqrt
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from ..utils.plotly_text import shown as as_text
 
 Figure = dict[str, Any]
 SURE = 1.96
@@ -78,7 +79,7 @@ def curves(table: pd.DataFrame, concept: str | None = None) -> Figure:
     data: list[Figure] = []
     for k, (relation, part) in enumerate(last.groupby("relation", sort=False)):
         data += _curve(str(relation), part.sort_values("severity"), COLOURS[k % len(COLOURS)])
-    about = "all concepts" if concept is None else _shown(concept)
+    about = "all concepts" if concept is None else as_text(concept)
     title = f"Loss by severity: {about}{_at(last)}"
     x = {"title": {"text": "severity"}, "dtick": 1}
     note = "" if _predicts(last) else NOTHING
@@ -92,7 +93,7 @@ def image_map(table: pd.DataFrame) -> Figure:
     placed = bool(last["x"].notna().any())
     x, y = ("x", "y") if placed else ("predicted", "sd")
     first = "predicted" if last["predicted"].notna().any() else "asked"
-    names = [_shown(name) for name in last["sample"]]
+    names = [as_text(name) for name in last["sample"]]
     dots = {
         "type": "scatter",
         "mode": "markers",
@@ -184,7 +185,7 @@ def concepts_unsure(table: pd.DataFrame) -> Figure:
     for (concept, side), part in table.groupby(["concept", "side"], sort=False):
         sign, dash = ("+", "solid") if side else ("-", "dot")
         line = {"type": "scatter", "mode": "lines+markers", "line": {"dash": dash}}
-        line |= {"name": f"{_shown(concept)} u{sign}", "x": _plain(part["draws"])}
+        line |= {"name": f"{as_text(concept)} u{sign}", "x": _plain(part["draws"])}
         data.append({**line, "y": _plain(part["uncertainty"])})
     x = {"title": {"text": "draws"}, "type": "log"}
     y = {"title": {"text": "share of the prior"}, "rangemode": "tozero"}
@@ -198,7 +199,7 @@ _SHARE: Figure = {"range": [0, 1], "tickformat": ".0%"}
 
 
 def _curve(relation: str, part: pd.DataFrame, colour: str) -> list[Figure]:
-    name, x = _shown(relation), _plain(part["severity"])
+    name, x = as_text(relation), _plain(part["severity"])
     low = (part["predicted"] - SURE * part["sd"]).clip(0, 1)
     high = (part["predicted"] + SURE * part["sd"]).clip(0, 1)
     common: Figure = {"type": "scatter", "legendgroup": name, "name": name, "x": x}
@@ -233,8 +234,8 @@ def _heat(part: pd.DataFrame, axes: "_Axes", shown: str) -> Figure:
     texts = part.assign(text=_hover(part))
     return {
         "type": "heatmap",
-        "x": [_shown(name) for name in axes.columns],
-        "y": [_shown(name) for name in axes.rows],
+        "x": [as_text(name) for name in axes.columns],
+        "y": [as_text(name) for name in axes.rows],
         "text": axes.grid(texts, texts["text"]),
         "hovertemplate": "%{text}<extra></extra>",
         **_colours(part, axes, shown),
@@ -278,7 +279,7 @@ class _Axes:
 
 
 def _surface_layout(table: pd.DataFrame, relation: str | None, at: str) -> Figure:
-    about = "relation" if relation is None else f"severity of {_shown(relation)}"
+    about = "relation" if relation is None else f"severity of {as_text(relation)}"
     x = {"title": {"text": "severity" if relation else ""}, "type": "category", "automargin": True}
     y = {"type": "category", "automargin": True}
     return _layout(
@@ -291,7 +292,7 @@ def _hover(part: pd.DataFrame) -> list[str]:
     texts = []
     for row in part.to_dict("records"):
         names = [str(row[k]) for k in ("concept", "relation", "severity") if not _none(row[k])]
-        lines = [_shown(", ".join(names))]
+        lines = [as_text(", ".join(names))]
         if not _none(row["predicted"]):
             sd = "" if _none(row["sd"]) else f" +- {row['sd']:.1%} (sd)"
             lines.append(f"predicted {row['predicted']:.1%}{sd}, single losses {row['spread']:.1%}")
@@ -333,10 +334,6 @@ def _layout(title: str, x: Figure, y: Figure, note: str = "") -> Figure:
         return layout
     said = {"text": note.strip(), "showarrow": False, "xref": "paper", "yref": "paper"}
     return {**layout, "annotations": [{**said, "x": 0, "xanchor": "left", "y": 1.08}]}
-
-
-def _shown(name: object) -> str:
-    return escape(str(name), quote=False)
 
 
 def _none(value: Any) -> bool:
