@@ -68,7 +68,7 @@ def test_a_planted_slice_is_found_and_certified(journal):
 @pytest.mark.parametrize("per_call", ["one", "all"])
 @pytest.mark.parametrize("options", [{}, {"batch": 8}, {"unanswered": "both", "seed": 2}])
 def test_verify_recomputes_slices_and_everything_agrees(per_call, options):
-    journal = audited(per_call=per_call, **options)
+    journal = audited(per_call=per_call, half_width=0.05, **options)
     certificate = read_facts(journal.facts()).certificate
     assert certificate.slices
     found = verify(journal)
