@@ -109,11 +109,10 @@ def image_map(table: pd.DataFrame) -> Figure:
         for n in ABOUT_IMAGE
         if last[n].notna().any()
     ]
-    axes: list[Figure] = [{"title": {"text": f"component {k}"}} for k in (1, 2)]
-    if not placed:
-        axes = [{"title": {"text": "predicted loss"}}, {"title": {"text": "its sd"}}]
+    names_of = ("component 1", "component 2") if placed else ("predicted loss", "its sd")
+    right, up = ({"title": {"text": text}} for text in names_of)
     note = "" if last["predicted"].notna().any() else NOTHING
-    layout = _layout(f"Images{_at(last)}", *axes, note)
+    layout = _layout(f"Images{_at(last)}", right, up, note)
     menu = {"buttons": buttons, "x": 1, "xanchor": "right", "y": 1.18}
     return {"data": [dots], "layout": {**layout, "updatemenus": [menu], "dragmode": "lasso"}}
 
@@ -136,7 +135,13 @@ def reliability(table: pd.DataFrame) -> Figure:
         "text": [f"{n} questions" for n in bins["count"]],
         "hovertemplate": "expected %{x:.1%}, lost %{y:.1%} (%{text})<extra></extra>",
     }
-    line = {"type": "scatter", "mode": "lines", "name": "as expected", "x": [0, 1], "y": [0, 1]}
+    line: Figure = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "as expected",
+        "x": [0, 1],
+        "y": [0, 1],
+    }
     line |= {"line": {"dash": "dash", "color": "#8a94a0"}, "hoverinfo": "skip"}
     x, y = ({**_SHARE, "title": {"text": t}} for t in ("expected before the answer", "lost"))
     return {
@@ -182,7 +187,7 @@ def concepts_unsure(table: pd.DataFrame) -> Figure:
     data = []
     for (concept, side), part in table.groupby(["concept", "side"], sort=False):
         sign, dash = ("+", "solid") if side else ("-", "dot")
-        line = {"type": "scatter", "mode": "lines+markers", "line": {"dash": dash}}
+        line: Figure = {"type": "scatter", "mode": "lines+markers", "line": {"dash": dash}}
         line |= {"name": f"{_shown(concept)} u{sign}", "x": _plain(part["draws"])}
         data.append({**line, "y": _plain(part["uncertainty"])})
     x = {"title": {"text": "draws"}, "type": "log"}
@@ -200,21 +205,24 @@ def _curve(relation: str, part: pd.DataFrame, colour: str) -> list[Figure]:
     name, x = _shown(relation), _plain(part["severity"])
     low = (part["predicted"] - SURE * part["sd"]).clip(0, 1)
     high = (part["predicted"] + SURE * part["sd"]).clip(0, 1)
-    common = {"type": "scatter", "legendgroup": name, "name": name, "x": x}
-    edge = {**common, "mode": "lines", "line": {"width": 0}, "showlegend": False}
+    common: Figure = {"type": "scatter", "legendgroup": name, "name": name, "x": x}
+    edge: Figure = {**common, "mode": "lines", "line": {"width": 0}, "showlegend": False}
     edge |= {"hoverinfo": "skip"}
-    band = [{**edge, "y": _plain(high)}, {**edge, "y": _plain(low), "fill": "tonexty"}]
+    band: list[Figure] = [
+        {**edge, "y": _plain(high)},
+        {**edge, "y": _plain(low), "fill": "tonexty"},
+    ]
     band[1]["fillcolor"] = (
         f"rgba({','.join(str(int(colour[k : k + 2], 16)) for k in (1, 3, 5))},.2)"
     )
-    mean = {**common, "mode": "lines+markers", "y": _plain(part["predicted"])}
+    mean: Figure = {**common, "mode": "lines+markers", "y": _plain(part["predicted"])}
     mean |= {
         "line": {"color": colour},
         "text": _hover(part),
         "hovertemplate": "%{text}<extra></extra>",
     }
     size = (4 + 3 * np.sqrt(part["asked"])).clip(upper=30)
-    raw = {**common, "mode": "markers", "y": _plain(_raw(part)), "showlegend": False}
+    raw: Figure = {**common, "mode": "markers", "y": _plain(_raw(part)), "showlegend": False}
     raw |= {"marker": {"color": colour, "symbol": "circle-open", "size": _plain(size)}}
     raw |= {"text": _hover(part), "hovertemplate": "%{text}<extra></extra>"}
     found = [*band, mean, raw]
@@ -222,7 +230,12 @@ def _curve(relation: str, part: pd.DataFrame, colour: str) -> list[Figure]:
     if len(known):
         middle = (known["lower"] + known["upper"]) / 2
         error = {"type": "data", "array": _plain((known["upper"] - known["lower"]) / 2)}
-        whisker = {**common, "x": _plain(known["severity"]), "y": _plain(middle), "mode": "markers"}
+        whisker: Figure = {
+            **common,
+            "x": _plain(known["severity"]),
+            "y": _plain(middle),
+            "mode": "markers",
+        }
         whisker |= {"marker": {"opacity": 0}, "error_y": {**error, "color": colour}}
         found.append({**whisker, "showlegend": False, "hoverinfo": "skip"})
     return found
@@ -245,7 +258,7 @@ def _colours(part: pd.DataFrame, axes: "_Axes", shown: str) -> Figure:
     raw, predicted = _raw(part), part["predicted"]
     made = {"raw": raw, "difference": predicted - raw}
     values = axes.grid(part, made.get(shown, part.get(shown)))
-    found = {"z": values, "colorscale": "RdBu" if shown == "difference" else "Viridis"}
+    found: Figure = {"z": values, "colorscale": "RdBu" if shown == "difference" else "Viridis"}
     rates = shown in ("predicted", "raw")
     found |= {"zmin": 0 if rates else None, "zmax": 1 if rates else None, "zauto": not rates}
     return {**found, "zmid": 0 if shown == "difference" else None}
