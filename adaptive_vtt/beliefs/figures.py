@@ -110,11 +110,10 @@ def image_map(table: pd.DataFrame) -> Figure:
         for n in ABOUT_IMAGE
         if last[n].notna().any()
     ]
-    axes: list[Figure] = [{"title": {"text": f"component {k}"}} for k in (1, 2)]
-    if not placed:
-        axes = [{"title": {"text": "predicted loss"}}, {"title": {"text": "its sd"}}]
+    names_of = ("component 1", "component 2") if placed else ("predicted loss", "its sd")
+    right, up = ({"title": {"text": text}} for text in names_of)
     note = "" if last["predicted"].notna().any() else NOTHING
-    layout = _layout(f"Images{_at(last)}", axes[0], axes[1], note)
+    layout = _layout(f"Images{_at(last)}", right, up, note)
     menu = {"buttons": buttons, "x": 1, "xanchor": "right", "y": 1.18}
     return {"data": [dots], "layout": {**layout, "updatemenus": [menu], "dragmode": "lasso"}}
 
@@ -137,8 +136,13 @@ def reliability(table: pd.DataFrame) -> Figure:
         "text": [f"{n} questions" for n in bins["count"]],
         "hovertemplate": "expected %{x:.1%}, lost %{y:.1%} (%{text})<extra></extra>",
     }
-    line: Figure = {"type": "scatter", "mode": "lines", "name": "as expected"}
-    line |= {"x": [0, 1], "y": [0, 1]}
+    line: Figure = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "as expected",
+        "x": [0, 1],
+        "y": [0, 1],
+    }
     line |= {"line": {"dash": "dash", "color": "#8a94a0"}, "hoverinfo": "skip"}
     x, y = ({**_SHARE, "title": {"text": t}} for t in ("expected before the answer", "lost"))
     return {
@@ -184,7 +188,7 @@ def concepts_unsure(table: pd.DataFrame) -> Figure:
     data = []
     for (concept, side), part in table.groupby(["concept", "side"], sort=False):
         sign, dash = ("+", "solid") if side else ("-", "dot")
-        line = {"type": "scatter", "mode": "lines+markers", "line": {"dash": dash}}
+        line: Figure = {"type": "scatter", "mode": "lines+markers", "line": {"dash": dash}}
         line |= {"name": f"{as_text(concept)} u{sign}", "x": _plain(part["draws"])}
         data.append({**line, "y": _plain(part["uncertainty"])})
     x = {"title": {"text": "draws"}, "type": "log"}
@@ -205,7 +209,10 @@ def _curve(relation: str, part: pd.DataFrame, colour: str) -> list[Figure]:
     common: Figure = {"type": "scatter", "legendgroup": name, "name": name, "x": x}
     edge: Figure = {**common, "mode": "lines", "line": {"width": 0}, "showlegend": False}
     edge |= {"hoverinfo": "skip"}
-    band = [{**edge, "y": _plain(high)}, {**edge, "y": _plain(low), "fill": "tonexty"}]
+    band: list[Figure] = [
+        {**edge, "y": _plain(high)},
+        {**edge, "y": _plain(low), "fill": "tonexty"},
+    ]
     band[1]["fillcolor"] = (
         f"rgba({','.join(str(int(colour[k : k + 2], 16)) for k in (1, 3, 5))},.2)"
     )
@@ -224,7 +231,12 @@ def _curve(relation: str, part: pd.DataFrame, colour: str) -> list[Figure]:
     if len(known):
         middle = (known["lower"] + known["upper"]) / 2
         error = {"type": "data", "array": _plain((known["upper"] - known["lower"]) / 2)}
-        whisker = {**common, "x": _plain(known["severity"]), "y": _plain(middle), "mode": "markers"}
+        whisker: Figure = {
+            **common,
+            "x": _plain(known["severity"]),
+            "y": _plain(middle),
+            "mode": "markers",
+        }
         whisker |= {"marker": {"opacity": 0}, "error_y": {**error, "color": colour}}
         found.append({**whisker, "showlegend": False, "hoverinfo": "skip"})
     return found

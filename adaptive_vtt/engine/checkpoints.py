@@ -40,8 +40,9 @@ GROWTH = 1.3
 QUESTIONS, IMAGES = 2048, 2000
 """Questions that are predicted, at least, where there are more; images, at most."""
 MOST_QUESTIONS = 2**14
-FEWEST_PAIRED, MOST_PAIRED = 256, 512
-"""Questions whose covariance is worked out: two of every cell, between these numbers."""
+FEWEST_PAIRED, MOST_PAIRED = 128, 512
+"""Questions whose covariance is worked out: two of every cell, between these numbers. At 150 units
+128 of them take 4 ms, 256 take 6."""
 PER_IMAGE = 2
 """Questions by which it is said how unsure an image is."""
 EVERY = 4
