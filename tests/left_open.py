@@ -11,7 +11,8 @@ from pathlib import Path
 PATIENCE = 3.0
 """Seconds that what was told to end may take: a thread whose model was dropped, a program."""
 _KEPT = ("/dev/", "anon_inode:", "/proc/", "/memfd:")
-"""What libraries open once and keep: random numbers, polls, locks of OpenMP."""
+_CACHES = str(Path.home() / ".cache")
+"""What libraries open once and keep: random numbers, polls, locks of OpenMP, caches of their own."""
 
 
 def opened() -> Counter[str]:
@@ -45,7 +46,7 @@ def _descriptors() -> list[str]:
             target = os.readlink(f"/proc/self/fd/{name}")
         except OSError:  # the one that listed them
             continue
-        if not target.startswith(_KEPT):
+        if not target.startswith((*_KEPT, _CACHES)):
             found.append(target)
     return found
 
