@@ -12,7 +12,7 @@ PATIENCE = 3.0
 """Seconds that what was told to end may take: a thread whose model was dropped, a program."""
 _KEPT = ("/dev/", "anon_inode:", "/proc/", "/memfd:")
 _CACHES = str(Path.home() / ".cache")
-"""What libraries open once and keep: random numbers, polls, locks of OpenMP, caches of their own."""
+"""What libraries open once and keep: random numbers, polls, locks of OpenMP, their own caches."""
 
 
 def opened() -> Counter[str]:
