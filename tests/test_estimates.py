@@ -205,8 +205,9 @@ def test_without_a_surrogate_both_estimates_are_that_of_the_draws() -> None:
 def test_it_is_worked_out_when_read_and_changes_no_draw() -> None:
     quiet, once = audit_with(lambda loss: 0.5 * loss + 0.2)
     quiet.run()
-    # a look per draw, one when it ended, one for the result
-    assert once.looked == len(quiet.journal.draws()) + 2
+    # a look per draw, one when it ended, one for the result, and one per journaled belief
+    beliefs = len(quiet.journal.beliefs())
+    assert once.looked == len(quiet.journal.draws()) + 2 + beliefs
     asked, _ = audit_with(lambda loss: 0.5 * loss + 0.2)
     asked.run(lambda step: asked.intervals() and None)
     laws = [[row.law for row in audit.journal.draws()] for audit in (quiet, asked)]

@@ -171,7 +171,9 @@ def test_terminal_and_report_tell_decisions_and_what_is_undecided(
         assert len(re.findall(rf"\b{side}\b", told)) == decided.count(side)
     assert "nan" not in told
     assert "not certified" not in " ".join(told.split())
-    assert f"{decided.count('open')} of {len(decided)} targets are not decided; the furth" in told
+    left = decided.count("open")
+    said = f"{left} of {len(decided)} targets {'is' if left == 1 else 'are'} not decided; the furth"
+    assert said in told
     page = (out / "report.html").read_text(encoding="utf-8")
     (forest,) = re.findall(r'<table class="forest">.*?</table>', page, flags=re.DOTALL)
     verdicts = re.findall(r'<small class="verdict( right| wrong|)">(.+?)</small>', forest)

@@ -33,7 +33,7 @@ metadata = ["lamp", "site"]
 kind = "python"
 target = "model.py:predict"
 [certify]
-half_width = 0.12
+half_width = 0.05
 targets = ["overall"]
 surrogate = false
 self_taught = false
