@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Json, RunDir
+from .options import Head, Json, RunDir
 
 if TYPE_CHECKING:
     from ..gate import Gate
@@ -32,13 +32,7 @@ def gate(
     listed: Annotated[
         bool, typer.Option("--list", help="Print the targets that rules can name.")
     ] = False,
-    head: Annotated[
-        str | None,
-        typer.Option(
-            help="The journal's head as you kept it elsewhere: 32 hexadecimal digits.",
-            metavar="HASH",
-        ),
-    ] = None,
+    head: Head = None,
     as_json: Json = False,
 ) -> None:
     """Decide rules about certified rates: 0 pass, 1 fail, 4 open.

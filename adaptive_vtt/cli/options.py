@@ -16,6 +16,14 @@ RunDir = Annotated[
     Path, typer.Argument(help="Folder that an audit wrote (its --out).", metavar="DIR")
 ]
 
+Head = Annotated[
+    str | None,
+    typer.Option(
+        help="The journal's head as you kept it elsewhere: 32 hexadecimal digits.",
+        metavar="HASH",
+    ),
+]
+
 Open = Annotated[
     bool, typer.Option("--open", help="Open the report in the browser once it is written.")
 ]

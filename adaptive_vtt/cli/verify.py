@@ -1,21 +1,13 @@
 """``avtt verify``: whether a run folder is as it was written, and follows from its rows."""
 
-from typing import Annotated
-
 import typer
 
-from .options import RunDir
+from .options import Head, RunDir
 
 
 def verify(
     directory: RunDir,
-    head: Annotated[
-        str | None,
-        typer.Option(
-            help="The journal's head as you kept it elsewhere: 32 hexadecimal digits.",
-            metavar="HASH",
-        ),
-    ] = None,
+    head: Head = None,
 ) -> None:
     """Check that a run folder is as it was written, and that its figures follow from its journal.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..cohort.members import Known
 from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import Facts, read_facts
@@ -31,10 +32,7 @@ class Earlier:
 
     def losses_of(self, question: Indices) -> Floats:
         """(n,): NaN where none is known."""
-        if not len(self.questions):
-            return np.full(len(question), np.nan)
-        place = np.searchsorted(self.questions, question).clip(max=len(self.questions) - 1)
-        return np.where(self.questions[place] == question, self.losses[place], np.nan)
+        return Known(self.questions, self.losses).of(question)
 
 
 def earlier_answers(

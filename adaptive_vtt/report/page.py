@@ -158,6 +158,7 @@ def render(journal: Journal, beside: Path | None = None, plotly: str = "inline")
     return str(
         fragment(
             "page.html",
+            title=f"Audit of {evidence.settings.model} on {evidence.facts.space.dataset}",
             settings=evidence.settings,
             dataset=evidence.facts.space.dataset,
             parts=parts,
