@@ -1,0 +1,210 @@
+"""What thirty audits came to, kept in ``goldens/``, so that moving code is seen to change nothing.
+
+``python tests/goldens.py [NAME ...]`` writes them anew, of all audits or those named, and prints
+which differ and where. Draws, answers, intervals, result and what the
+report's figures and tables hold are kept, floats to 6 digits; of a long list its first items and
+a digest of all. Times, hashes and folders, which differ from run to run, are struck out.
+"""
+
+import hashlib
+import json
+import math
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from html import unescape
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from golden_audits import AUDITS, Ended
+
+import adaptive_vtt as avtt
+
+FOLDER = Path(__file__).with_suffix("")
+DIGITS, MOST, SHOWN, WIDTH = 6, 120, 2, 110
+"""Significant digits of a float; characters of a list that is kept whole; items of others that are;
+characters of a line."""
+PASSING = (
+    (r"\b\d+(\.\d)?\s+s\b|\b\d+ min \d\d s\b", "TIME"),
+    (r"\b[0-9a-f]{16,}\b", "HASH"),
+)
+BOUNDS = ("estimate", "lower", "upper", "certified")
+LOOKS = {"line", "mode", "type", "marker", "font", "hovertemplate", "hoverinfo", "customdata"}
+Golden = dict[str, Any]
+
+
+# -- what is kept ----------------------------------------------------------------------------------
+
+
+def golden(name: str) -> Golden:
+    """The audit of that name, run now, part by part, as JSON has it."""
+    torch.set_num_threads(1)  # sums of several threads come out in any order
+    with TemporaryDirectory() as folder:
+        ended = AUDITS[name](Path(folder))
+        found = json.loads(json.dumps(parts(ended), default=of_json))
+        ended.journal.close()
+    return shortened(plain(found, folder))
+
+
+def parts(ended: Ended) -> dict[str, Any]:
+    journal, result = ended.journal, ended.result
+    told = result.to_dict()
+    del told["journal_head"]  # follows from every fact's JSON, times included
+    draws = journal.draws()
+    calls = [{"call": c.call, "cost": c.cost, "answers": c.answers} for c in journal.calls()]
+    return {
+        "draws": [[d.sample, d.question, d.call, d.learned, d.probability] for d in draws],
+        "reasons": [d.why for d in draws],
+        "moves": [[m.target, m.members, m.active, m.figures] for d in draws for m in d.moves],
+        "answers": [[c["call"], c["cost"], *map(answer, c["answers"])] for c in calls],
+        "sources": [[s.source, s.answers, s.cost] for s in journal.sources()],
+        "judging": [[j.call, j.question, j.said, j.cost] for j in journal.judging()],
+        "intervals": {t["target"]: [t[n] for n in BOUNDS] for t in told["targets"]},
+        "verdict": ended.verdict,
+        "result": told,
+        "failures": result.failures(),
+        "beliefs": result.beliefs(),
+        "report": report(avtt.report.render(journal, plotly="cdn")),
+    }
+
+
+def answer(row: Any) -> list[Any]:
+    found = [row.question, row.truth, row.answer, row.loss, row.said, row.unanswered, row.details]
+    return [value for value in found if value is not None]
+
+
+def report(page: str) -> dict[str, Any]:
+    """What a page holds, its wording and looks left out: the verdict, by section the cells of its
+    tables and lists, and what its scripts draw figures of, but for pictures."""
+    blocks = re.findall(r'<script type="application/json" id="(.*?)">(.*?)</script>', page, re.S)
+    figures = {id: json.loads(text) for id, text in blocks if id != "pictures"}
+    body = re.sub(r"<(script|style|svg)\b.*?</\1>", "", page, flags=re.S)
+    found: dict[str, Any] = {"figures": figures, "verdict": [], "tables": {}}
+    for section in re.split(r'(?=<section id=")', body)[1:]:
+        id = section.split('"')[1]
+        found["verdict"] += map(
+            words, re.findall(r'<p class="(?:verdict|status).*?</p>', section, re.S)
+        )
+        tables = re.findall(r"<table\b.*?</table>|<dl\b.*?</dl>", section, re.S)
+        found["tables"][id] = [[*rows(table)] for table in tables]
+    return found
+
+
+def rows(table: str) -> Iterator[list[str]]:
+    for row in re.split(r"<(?=(?:tr|dt)\b)", table)[1:]:
+        cells = re.findall(r"((?:th|td|dt|dd)\b[^>]*>.*?)</(?:th|td|dt|dd)>", row, re.S)
+        yield [words("<" + cell) for cell in cells]
+
+
+def words(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
+
+
+# -- how it is kept --------------------------------------------------------------------------------
+
+
+def of_json(value: Any) -> Any:
+    """What JSON has no word for."""
+    if isinstance(value, pd.DataFrame):
+        return value.astype(object).where(value.notna(), None).to_dict("records")
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def plain(value: Any, folder: str) -> Any:
+    """With short floats, without what passes, looks, and what is unknown."""
+    if isinstance(value, dict):
+        named = {n: plain(each, folder) for n, each in value.items() if n not in LOOKS}
+        return {name: each for name, each in named.items() if each not in (None, [], {})}
+    if isinstance(value, list):
+        return [plain(each, folder) for each in value]
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") + 0.0 if math.isfinite(value) else str(value)
+    if isinstance(value, str):
+        for pattern, name in ((re.escape(folder), "FOLDER"), *PASSING):
+            value = re.sub(pattern, name, value)
+    return value
+
+
+def shortened(value: Any) -> Any:
+    """With the first items of long lists, and a digest of all."""
+    if isinstance(value, dict):
+        return {name: shortened(each) for name, each in value.items()}
+    if not isinstance(value, list):
+        return value
+    first = [shortened(each) for each in value]
+    if len(json.dumps(value)) <= MOST:
+        return first
+    digest = hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=6).hexdigest()
+    return [*first[:SHOWN], f"{len(value)} in all, digest {digest}"]
+
+
+def written(value: Any, indent: str = "") -> str:
+    """JSON with keys sorted; what fits on a line stands on one."""
+    line = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    if len(indent) + len(line) <= WIDTH or not isinstance(value, dict | list):
+        return line
+    more, (opened, closed) = indent + " ", "{}" if isinstance(value, dict) else "[]"
+    if isinstance(value, dict):
+        items = [f"{json.dumps(name)}: {written(value[name], more)}" for name in sorted(value)]
+    else:
+        items = [written(each, more) for each in value]
+    return f"{opened}\n{more}" + f",\n{more}".join(items) + f"\n{indent}{closed}"
+
+
+# -- what differs ----------------------------------------------------------------------------------
+
+
+def kept(name: str) -> Golden:
+    """The golden of that name as it was written; {} where none was."""
+    path = FOLDER / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
+    """Every place where two goldens differ, and how."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in sorted({*before, *now}):
+            yield from differences(before.get(name), now.get(name), f"{place}.{name}".strip("."))
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for k, (one, other) in enumerate(zip(before, now, strict=True)):
+            yield from differences(one, other, f"{place}[{k}]")
+    elif before != now:
+        said = (json.dumps(each, ensure_ascii=False)[:80] for each in (before, now))
+        yield f"{place}: {' -> '.join(said)}"
+
+
+def told(name: str, found: list[str]) -> str:
+    """Which audit differs, in which parts, and the first places of each."""
+    by_part: dict[str, list[str]] = {}
+    for line in found:
+        by_part.setdefault(re.split(r"[.\[:]", line)[0], []).append(line)
+    heads = ", ".join(f"{part} ({len(lines)})" for part, lines in by_part.items())
+    shown = [f"    {line}" for lines in by_part.values() for line in lines[:SHOWN]]
+    return "\n".join([f"{name} differs in {heads}", *shown])
+
+
+def main(*names: str) -> None:
+    """Writes the goldens of the audits named, or all, and says which differ from what was there."""
+    FOLDER.mkdir(exist_ok=True)
+    for path in FOLDER.glob("*.json"):
+        if path.stem not in AUDITS:
+            path.unlink()
+            print(f"{path.stem} is no audit any more")
+    changed = 0
+    for name in names or AUDITS:
+        now = golden(name)
+        if found := [*differences(kept(name), now)]:
+            changed += 1
+            print(told(name, found))
+            (FOLDER / f"{name}.json").write_text(written(now) + "\n", encoding="utf-8")
+    print(f"{changed} of {len(names or AUDITS)} differ, and are written anew")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

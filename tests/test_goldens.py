@@ -1,0 +1,14 @@
+"""Thirty audits come to what they came to: draws, answers, intervals, results, reports' data.
+
+Where that changes on purpose, ``python tests/goldens.py`` writes the goldens anew.
+"""
+
+import pytest
+from golden_audits import AUDITS
+from goldens import differences, golden, kept, told
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_an_audit_comes_to_what_it_came_to(name: str) -> None:
+    found = [*differences(kept(name), golden(name))]
+    assert not found, told(name, found)
