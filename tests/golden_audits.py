@@ -22,12 +22,8 @@ from report_kinds import Bright
 import adaptive_vtt as avtt
 from adaptive_vtt import QuestionSpace, Result, oracles
 from adaptive_vtt.datasets import Dataset, from_table, phantom, scenes
-from adaptive_vtt.journal import Journal, MemoryJournal, read_journal
-from adaptive_vtt.models import (
-    Prompt,
-    Recorded,
-    Simulated,
-)
+from adaptive_vtt.journal import Journal, read_journal
+from adaptive_vtt.models import Prompt, Recorded, Simulated
 from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.relations import reic
 from adaptive_vtt.relations.rome import ROME
@@ -36,6 +32,8 @@ from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 CHANGES = ("identity", "rotation", "gaussian_noise")
 QUICK: dict[str, Any] = {"seed": 0, "budget": 40, "surrogate": False, "device": "cpu"}
 CERTIFIED: dict[str, Any] = {"half_width": 0.1, "targets": ["overall", "relations"]}
+JUDGED = oracles.MultipleChoice(judge=JudgeModel(judged.Reader(), check=0.2))
+HEAVY = {"overall error": 3}
 SAMPLES = 120
 HARD = np.random.default_rng(0).random(SAMPLES) < 0.3
 
@@ -48,37 +46,28 @@ class Ended(NamedTuple):
     verdict: pd.DataFrame | None = None
 
 
-# -- what is audited -------------------------------------------------------------------------------
-
-
 @cache
-def binary(samples: int = 20) -> QuestionSpace:
-    return QuestionSpace(tiny_dataset(samples, 3), CHANGES, severities=[1, 3])
+def binary() -> QuestionSpace:
+    return QuestionSpace(tiny_dataset(20, 3), CHANGES, severities=[1, 3])
 
 
 @cache
 def classes() -> Dataset:
-    """A hundred and twenty pictures of three classes, or grades, that exclude each other."""
+    """Pictures of three classes, or grades, that exclude each other."""
     rng = np.random.default_rng(0)
-    labels = pd.DataFrame(
-        np.eye(3, dtype=int)[rng.integers(0, 3, SAMPLES)], columns=["low", "mid", "high"]
-    )
-    return from_table(rng.integers(0, 256, (SAMPLES, 16, 16, 3), dtype=np.uint8), labels)
+    truth = np.eye(3, dtype=int)[rng.integers(0, 3, SAMPLES)]
+    pictures = rng.integers(0, 256, (SAMPLES, 16, 16, 3), dtype=np.uint8)
+    return from_table(pictures, pd.DataFrame(truth, columns=["low", "mid", "high"]))
 
 
-@cache
-def segmented(oracle: Callable[..., Any], **options: Any) -> QuestionSpace:
+def segmented(oracle: Any) -> QuestionSpace:
     frames = phantom(8, size=64, polyps="always", concepts=["polyp"])
-    return QuestionSpace(
-        frames, ["identity", "brightness_up", "defocus_blur"], oracle=oracle(**options)
-    )
+    return QuestionSpace(frames, ["identity", "brightness_up", "defocus_blur"], oracle=oracle)
 
 
-@cache
 def captions(**options: Any) -> QuestionSpace:
-    return QuestionSpace(
-        scenes(6, seed=7), reic.relations(follow_ups=2), oracle=oracles.ReducedCaptions(**options)
-    )
+    changes, oracle = reic.relations(follow_ups=2), oracles.ReducedCaptions(**options)
+    return QuestionSpace(scenes(6, seed=7), changes, oracle=oracle)
 
 
 @cache
@@ -96,6 +85,9 @@ def losses(version: int) -> pd.Series:
     return pd.Series(wrong.astype(float), [f"s{k:03d}" for k in range(SAMPLES)])
 
 
+COHORT = pd.DataFrame({f"m{k}": losses(k) for k in range(4)})
+
+
 def recorded(version: int) -> Recorded:
     return Recorded(pd.DataFrame({"c": 1 - losses(version)}), name=f"version {version}")
 
@@ -104,6 +96,11 @@ def right(dataset: Dataset, share: float = 0.8, **options: Any) -> Simulated:
     made = Simulated(dataset, dict.fromkeys(dataset.concepts, share), **options)
     made.version = "1"  # a proxy without one gives every audit a key of its own
     return made
+
+
+def pair() -> tuple[Simulated, Simulated]:
+    data = binary().dataset
+    return right(data, 0.6, name="old"), right(data, 0.9, seed=1, name="new")
 
 
 class AtOnce(ScriptedModel):
@@ -117,14 +114,14 @@ class AtOnce(ScriptedModel):
         return future
 
 
-# -- ways of auditing ------------------------------------------------------------------------------
-
-
 def asked(space: QuestionSpace, model: Any, **options: Any) -> Ended:
     """An audit run to its end by a clock that stands still."""
-    given = {"journal": MemoryJournal(), **QUICK, **options}
-    audit = avtt.Audit(space, model, clock=lambda: 0.0, **given)
+    audit = avtt.Audit(space, model, clock=lambda: 0.0, **{**QUICK, **options})
     return Ended(audit.journal, audit.run())
+
+
+def certified(space: QuestionSpace, model: Any, **options: Any) -> Ended:
+    return asked(space, model, **{**CERTIFIED, **options})
 
 
 def of_binary(model: Any = None, **options: Any) -> Ended:
@@ -136,40 +133,35 @@ def gp(strategy: str, **options: Any) -> Ended:
 
 
 def resumed(folder: Path, **options: Any) -> Ended:
-    """Stopped after 15 calls, and gone on with."""
     path = folder / "journal.db"
     of_binary(journal=path, **{**options, "budget": 15}).journal.close()
     return of_binary(journal=path, **options)
 
 
-def compared(a: Any, b: Any, space: QuestionSpace, **options: Any) -> Ended:
-    versus = avtt.Versus(space, a, b, **{**QUICK, "journal": None, **options})
-    verdict = versus.run()
+def compared(a: Any, b: Any, space: QuestionSpace | None = None, **options: Any) -> Ended:
+    given = {"targets": CERTIFIED["targets"], **QUICK, **options}
+    verdict = (versus := avtt.Versus(space or binary(), a, b, **given)).run()
     return Ended(versus.audit.journal, verdict.result, verdict.targets)
 
 
 def replayed(folder: Path) -> Ended:
-    """The new model alone is asked, first what the old one was asked."""
-    data, path = binary().dataset, folder / "journal.db"
-    old, new = right(data, 0.6, name="old"), right(data, 0.9, seed=1, name="new")
+    (old, new), path = pair(), folder / "journal.db"
     of_binary(old, journal=path, budget=20, **CERTIFIED).journal.close()
-    return compared(
-        old, new, binary(), journal_a=path, use="replay", targets=CERTIFIED["targets"], margin=0.05
-    )
+    return compared(old, new, journal_a=path, use="replay", margin=0.05)
 
 
 def after(folder: Path) -> Ended:
-    path, chosen = folder / "journal.db", {**CERTIFIED, "surrogate": True}
-    asked(table(), recorded(0), journal=path, **chosen).journal.close()
-    return asked(table(), recorded(1), prior_journal=path, **chosen)
+    path = folder / "journal.db"
+    certified(table(), recorded(0), journal=path).journal.close()
+    return certified(table(), recorded(1), prior_journal=path, surrogate=True)
 
 
 def rejudged(folder: Path) -> Ended:
     """Masks judged by one threshold, then by others, nothing asked."""
-    before = asked(segmented(oracles.MaskDrop), Bright(), keep_masks=True, **CERTIFIED)
-    other = segmented(oracles.MaskDrop, metric="iou", thresholds=(0.1, 0.3))
-    result = avtt.rejudge(before.journal, other, out=folder / "other")
-    return Ended(read_journal(folder / "other" / "journal.db"), result)
+    before = certified(segmented(oracles.MaskDrop()), Bright(), keep_masks=True)
+    other = segmented(oracles.MaskDrop("iou", (0.1, 0.3)))
+    result = avtt.rejudge(before.journal, other, out=folder / "run")
+    return Ended(read_journal(folder / "run/journal.db"), result)
 
 
 def commanded(folder: Path, spec: str) -> Ended:
@@ -179,7 +171,7 @@ def commanded(folder: Path, spec: str) -> Ended:
         out = ["--out", str(folder / "run"), "--plotly", "cdn", "--device", "cpu"]
         code = run("audit", str(folder / "SPEC.toml"), *out)
     assert code == 0, said.getvalue()
-    return Ended(read_journal(folder / "run" / "journal.db"), avtt.read_result(folder / "run"))
+    return Ended(read_journal(folder / "run/journal.db"), avtt.read_result(folder / "run"))
 
 
 PHANTOM = """
@@ -187,10 +179,7 @@ dataset = { kind = "phantom", count = 12, size = 64 }
 model = { kind = "simulated", target = "biased" }
 space = { relations = ["identity", "rotation"], severities = [1, 3] }
 audit = { strategy = "neyman", budget = 40, seed = 3 }
-[certify]
-half_width = 0.1
-targets = ["overall", "group:frame"]
-where.early.preparation = [0, 1]
+certify = { half_width = 0.1, targets = ["group:frame"], where.early.preparation = [0, 1] }
 """
 DETECTED = """
 dataset = { kind = "scenes", count = 6 }
@@ -201,15 +190,10 @@ oracle = { kind = "captions" }
 audit = { strategy = "reic", budget = 40, seed = 3 }
 """
 
-Recipe = Callable[[Path], Ended]
-AUDITS: dict[str, Recipe] = {
+AUDITS: dict[str, Callable[[Path], Ended]] = {
     "certify": lambda _: gp("certify", where={"few": {"relation": ["rotation"]}}),
     "certify-whole-calls": lambda _: of_binary(
-        ScriptedModel(refuse=0.1),
-        unanswered="both",
-        canaries=3,
-        weights={"overall error": 3},
-        **CERTIFIED,
+        ScriptedModel(refuse=0.1), unanswered="both", canaries=3, weights=HEAVY, **CERTIFIED
     ),
     "random-each-resumed": lambda folder: resumed(
         folder, strategy="random", guarantee="each", half_width=0.1, targets=["severities"], batch=4
@@ -225,72 +209,37 @@ AUDITS: dict[str, Recipe] = {
     "lure-in-flight": lambda _: gp("lure", model=AtOnce(answers="one")),
     "bald": lambda _: gp("bald", proxies={"cheap": right(binary().dataset, 0.7, seed=2)}),
     "nipv": lambda _: gp("nipv", targets=["relation-concepts"]),
-    "k-centre": lambda _: asked(table(), recorded(2), strategy="k-centre", **CERTIFIED),
+    "k-centre": lambda _: certified(table(), recorded(2), strategy="k-centre"),
     "failure-search": lambda _: gp("failure-search", floor=0.4),
-    "distinct-violations": lambda _: asked(
-        captions(), faulty(), strategy="distinct-violations", floor=0.1
-    ),
+    "distinct-violations": lambda _: asked(captions(), faulty(), strategy="distinct-violations"),
     "reic-detector-command": partial(commanded, spec=DETECTED),
-    "captions-certified": lambda _: asked(captions(occlusion=False), faulty(), **CERTIFIED),
-    "caption-classes": lambda _: asked(
-        QuestionSpace(scenes(12, seed=7), [ROME()], oracle=oracles.CaptionClasses()),
-        faulty(),
-        **CERTIFIED,
+    "captions-certified": lambda _: certified(captions(occlusion=False), faulty()),
+    "caption-classes": lambda _: certified(
+        QuestionSpace(scenes(12, seed=7), [ROME()], oracle=oracles.CaptionClasses()), faulty()
     ),
-    "top-class": lambda _: asked(
+    "top-class-taught": lambda _: certified(
         QuestionSpace(classes(), CHANGES, oracle=oracles.TopClass()),
         right(classes(), answers="all"),
-        half_width=0.1,
-        targets=["misclassified", "concepts"],
-        surrogate=True,
+        **{"targets": ["misclassified", "concepts"], "surrogate": True, "budget": 20},
         self_taught=True,
-        budget=20,
     ),
-    "ordinal": lambda _: asked(
-        QuestionSpace(classes(), CHANGES, oracle=oracles.Ordinal()),
-        right(classes(), 0.7, answers="all"),
-        **CERTIFIED,
+    "ordinal": lambda _: certified(
+        QuestionSpace(classes(), CHANGES, oracle=oracles.Ordinal()), right(classes(), answers="all")
     ),
-    "consistency-batch": lambda _: asked(
-        QuestionSpace(tiny_dataset(20, 2), CHANGES, oracle=oracles.Consistency()),
-        ScriptedModel(),
-        batch=4,
-        **CERTIFIED,
+    "consistency-batch": lambda _: certified(
+        QuestionSpace(classes(), CHANGES, oracle=oracles.Consistency()), ScriptedModel(), batch=4
     ),
-    "mask-consistency": lambda _: asked(segmented(oracles.MaskConsistency), Bright(), **CERTIFIED),
+    "mask-consistency": lambda _: certified(segmented(oracles.MaskConsistency()), Bright()),
     "mask-drop-rejudged": rejudged,
-    "choice-judged": lambda _: asked(
-        judged.space(oracles.MultipleChoice(judge=JudgeModel(judged.Reader(), check=0.2))),
-        judged.Voluble(),
-        half_width=0.1,
-        targets=["overall"],
-        max_cost=50.0,
-    ),
-    "free-words": lambda _: asked(
-        judged.space(oracles.ContainsTruth()), judged.Voluble(), at_most=0.3
-    ),
-    "versus-asked": lambda _: compared(
-        right(binary().dataset, 0.6, name="old"),
-        right(binary().dataset, 0.9, seed=1, name="new"),
-        binary(),
-        margin=0.02,
-        surrogate=True,
-        targets=["overall", "relations"],
-    ),
+    "choice-judged": lambda _: certified(judged.space(JUDGED), judged.Voluble(), max_cost=50.0),
+    "free-words": lambda _: asked(judged.space(oracles.ContainsTruth()), judged.Voluble()),
+    "versus-asked": lambda _: compared(*pair(), margin=0.02, surrogate=True),
     "versus-recorded": lambda _: compared(
-        None,
-        recorded(3),
-        table(),
-        recorded_a=pd.DataFrame({"c": 1 - losses(4)}),
-        at_least=-0.1,
+        None, recorded(3), table(), recorded_a=pd.DataFrame({"c": 1 - losses(4)}), at_least=-0.1
     ),
     "versus-replayed": replayed,
-    "cohort-slices": lambda _: asked(
-        table(),
-        recorded(9),
-        cohort=avtt.Cohort.from_table(pd.DataFrame({f"m{k}": losses(k) for k in range(4)})),
-        discover=2,
-        **{**CERTIFIED, "budget": 100},
+    "cohort-slices": lambda _: certified(
+        table(), recorded(9), cohort=avtt.Cohort.from_table(COHORT), discover=2, budget=100
     ),
     "after": after,
 }

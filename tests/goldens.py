@@ -1,9 +1,9 @@
 """What thirty audits came to, kept in ``goldens/``, so that moving code is seen to change nothing.
 
 ``python tests/goldens.py [NAME ...]`` writes them anew, of all audits or those named, and prints
-which differ and where. Draws, answers, intervals, result and what the
-report's figures and tables hold are kept, floats to 6 digits; of a long list its first items and
-a digest of all. Times, hashes and folders, which differ from run to run, are struck out.
+which differ and where. Draws, answers, intervals, the result and what the report's figures and
+tables hold are kept, floats to 6 digits; of a long list its first items and a digest of all.
+Times, hashes and folders, which differ from run to run, are struck out.
 """
 
 import hashlib
@@ -25,22 +25,17 @@ from golden_audits import AUDITS, Ended
 import adaptive_vtt as avtt
 
 FOLDER = Path(__file__).with_suffix("")
-DIGITS, MOST, SHOWN, WIDTH = 6, 120, 2, 110
-"""Significant digits of a float; characters of a list that is kept whole; items of others that are;
-characters of a line."""
-PASSING = (
+DIGITS, NOISE = 6, 9  # of a float: significant digits, and the last decimal
+MOST, SHOWN, WIDTH = 120, 2, 110  # characters of a whole list, items of a longer one; a line
+STRUCK = (
     (r"\b\d+(\.\d)?\s+s\b|\b\d+ min \d\d s\b", "TIME"),
     (r"\b[0-9a-f]{16,}\b", "HASH"),
 )
 BOUNDS = ("estimate", "lower", "upper", "certified")
-LOOKS = {"line", "mode", "type", "marker", "font", "hovertemplate", "hoverinfo", "customdata"}
-Golden = dict[str, Any]
+LOOKS = {"line", "marker", "font", "hovertemplate", "hoverinfo", "customdata"}
 
 
-# -- what is kept ----------------------------------------------------------------------------------
-
-
-def golden(name: str) -> Golden:
+def golden(name: str) -> Any:
     """The audit of that name, run now, part by part, as JSON has it."""
     torch.set_num_threads(1)  # sums of several threads come out in any order
     with TemporaryDirectory() as folder:
@@ -55,12 +50,11 @@ def parts(ended: Ended) -> dict[str, Any]:
     told = result.to_dict()
     del told["journal_head"]  # follows from every fact's JSON, times included
     draws = journal.draws()
-    calls = [{"call": c.call, "cost": c.cost, "answers": c.answers} for c in journal.calls()]
     return {
         "draws": [[d.sample, d.question, d.call, d.learned, d.probability] for d in draws],
         "reasons": [d.why for d in draws],
         "moves": [[m.target, m.members, m.active, m.figures] for d in draws for m in d.moves],
-        "answers": [[c["call"], c["cost"], *map(answer, c["answers"])] for c in calls],
+        "answers": [[c.call, c.cost, *map(vars, c.answers)] for c in journal.calls()],
         "sources": [[s.source, s.answers, s.cost] for s in journal.sources()],
         "judging": [[j.call, j.question, j.said, j.cost] for j in journal.judging()],
         "intervals": {t["target"]: [t[n] for n in BOUNDS] for t in told["targets"]},
@@ -72,11 +66,6 @@ def parts(ended: Ended) -> dict[str, Any]:
     }
 
 
-def answer(row: Any) -> list[Any]:
-    found = [row.question, row.truth, row.answer, row.loss, row.said, row.unanswered, row.details]
-    return [value for value in found if value is not None]
-
-
 def report(page: str) -> dict[str, Any]:
     """What a page holds, its wording and looks left out: the verdict, by section the cells of its
     tables and lists, and what its scripts draw figures of, but for pictures."""
@@ -86,10 +75,9 @@ def report(page: str) -> dict[str, Any]:
     found: dict[str, Any] = {"figures": figures, "verdict": [], "tables": {}}
     for section in re.split(r'(?=<section id=")', body)[1:]:
         id = section.split('"')[1]
-        found["verdict"] += map(
-            words, re.findall(r'<p class="(?:verdict|status).*?</p>', section, re.S)
-        )
+        said = re.findall(r'<p class="(?:verdict|status).*?</p>', section, re.S)
         tables = re.findall(r"<table\b.*?</table>|<dl\b.*?</dl>", section, re.S)
+        found["verdict"] += map(words, said)
         found["tables"][id] = [[*rows(table)] for table in tables]
     return found
 
@@ -104,29 +92,26 @@ def words(html: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
 
 
-# -- how it is kept --------------------------------------------------------------------------------
-
-
 def of_json(value: Any) -> Any:
     """What JSON has no word for."""
     if isinstance(value, pd.DataFrame):
-        return value.astype(object).where(value.notna(), None).to_dict("records")
+        return value.to_dict("records")
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def plain(value: Any, folder: str) -> Any:
-    """With short floats, without what passes, looks, and what is unknown."""
+    """With short floats, without what differs from run to run, looks, and what is unknown."""
     if isinstance(value, dict):
         named = {n: plain(each, folder) for n, each in value.items() if n not in LOOKS}
         return {name: each for name, each in named.items() if each not in (None, [], {})}
     if isinstance(value, list):
         return [plain(each, folder) for each in value]
     if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") + 0.0 if math.isfinite(value) else str(value)
+        return float(f"{round(value, NOISE):.{DIGITS}g}") + 0.0 if math.isfinite(value) else None
     if isinstance(value, str):
-        for pattern, name in ((re.escape(folder), "FOLDER"), *PASSING):
+        for pattern, name in ((re.escape(folder), "FOLDER"), *STRUCK):
             value = re.sub(pattern, name, value)
     return value
 
@@ -149,19 +134,15 @@ def written(value: Any, indent: str = "") -> str:
     line = json.dumps(value, sort_keys=True, ensure_ascii=False)
     if len(indent) + len(line) <= WIDTH or not isinstance(value, dict | list):
         return line
-    more, (opened, closed) = indent + " ", "{}" if isinstance(value, dict) else "[]"
-    if isinstance(value, dict):
-        items = [f"{json.dumps(name)}: {written(value[name], more)}" for name in sorted(value)]
-    else:
-        items = [written(each, more) for each in value]
-    return f"{opened}\n{more}" + f",\n{more}".join(items) + f"\n{indent}{closed}"
+    between = f",\n{indent} "
+    if isinstance(value, list):
+        items = [written(each, indent + " ") for each in value]
+        return f"[{between[1:]}{between.join(items)}\n{indent}]"
+    items = [f'"{name}": {written(value[name], indent + " ")}' for name in sorted(value)]
+    return f"{{{between[1:]}{between.join(items)}\n{indent}}}"
 
 
-# -- what differs ----------------------------------------------------------------------------------
-
-
-def kept(name: str) -> Golden:
-    """The golden of that name as it was written; {} where none was."""
+def kept(name: str) -> Any:
     path = FOLDER / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
@@ -191,7 +172,6 @@ def told(name: str, found: list[str]) -> str:
 
 def main(*names: str) -> None:
     """Writes the goldens of the audits named, or all, and says which differ from what was there."""
-    FOLDER.mkdir(exist_ok=True)
     for path in FOLDER.glob("*.json"):
         if path.stem not in AUDITS:
             path.unlink()
