@@ -30,9 +30,10 @@ MOST, SHOWN, WIDTH = 120, 2, 110  # characters of a whole list, items of a longe
 STRUCK = (
     (r"\b\d+(\.\d)?\s+s\b|\b\d+ min \d\d s\b", "TIME"),
     (r"\b[0-9a-f]{16,}\b", "HASH"),
+    (r"[\w+/=]{100,}", "BYTES"),  # masks, packed by whatever zlib there is
 )
 BOUNDS = ("estimate", "lower", "upper", "certified")
-LOOKS = {"line", "marker", "font", "hovertemplate", "hoverinfo", "customdata"}
+LEFT_OUT = {"journal_head", "line", "marker", "font", "hovertemplate", "hoverinfo", "customdata"}
 
 
 def golden(name: str) -> Any:
@@ -48,7 +49,6 @@ def golden(name: str) -> Any:
 def parts(ended: Ended) -> dict[str, Any]:
     journal, result = ended.journal, ended.result
     told = result.to_dict()
-    del told["journal_head"]  # follows from every fact's JSON, times included
     draws = journal.draws()
     return {
         "draws": [[d.sample, d.question, d.call, d.learned, d.probability] for d in draws],
@@ -104,7 +104,7 @@ def of_json(value: Any) -> Any:
 def plain(value: Any, folder: str) -> Any:
     """With short floats, without what differs from run to run, looks, and what is unknown."""
     if isinstance(value, dict):
-        named = {n: plain(each, folder) for n, each in value.items() if n not in LOOKS}
+        named = {n: plain(each, folder) for n, each in value.items() if n not in LEFT_OUT}
         return {name: each for name, each in named.items() if each not in (None, [], {})}
     if isinstance(value, list):
         return [plain(each, folder) for each in value]
