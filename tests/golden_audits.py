@@ -1,7 +1,7 @@
 """Thirty small audits, of every strategy, oracle and way of asking, for the goldens.
 
-Each is given a folder of its own and ends with a journal and a result. Only what users may import
-is imported, so that moving files within the package leaves this table alone.
+Each is given a folder of its own and ends with a journal and a result. Parts come from where users
+import them, but for judges and ROME, so that moving files in the package leaves this table alone.
 """
 
 from collections.abc import Callable
