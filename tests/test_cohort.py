@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from shutil import copytree
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -52,7 +53,7 @@ def audited(version: int, **options: Any) -> Audit:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three runs of other models, of 60 calls each, and a folder without one."""
     base = tmp_path_factory.mktemp("runs")
     for version in (1, 2, 3):
@@ -61,6 +62,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         audited(version, seed=version, budget=60, journal=path).close()
     (base / "notes").mkdir()
     return base
+
+
+@pytest.fixture
+def folder(runs: Path, tmp_path: Path) -> Path:
+    """A copy of the runs for one test, which may add to them."""
+    return Path(copytree(runs, tmp_path / "runs"))
 
 
 # -- what it is worth ------------------------------------------------------------------------------

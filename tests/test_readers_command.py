@@ -6,6 +6,7 @@ import re
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ NOON = datetime(2024, 5, 31, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an audit of drawn shapes, begun on the command line."""
     folder = tmp_path_factory.mktemp("readers")
     assert run("init", str(folder / "start")) == 0
@@ -41,7 +42,13 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     spec.write_text(text.replace("[certify]\n", "[certify]\nsurrogate = false\n"))
     options = ("--budget", "12", "--targets", "overall", "--half-width", "0.1", "--seed", "1")
     assert run("audit", str(spec), "--out", str(folder / "run"), *options) == 0
-    return folder / "run"
+    return folder
+
+
+@pytest.fixture
+def audited(begun: Path, tmp_path: Path) -> Path:
+    """A copy of that folder for one test, whose readers nobody else meets."""
+    return Path(copytree(begun, tmp_path / "begun")) / "run"
 
 
 def wanted(**options: Any) -> Wanted:
