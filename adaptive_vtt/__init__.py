@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Audit": "audit",
     "Augment": "augment",
-    "Certify": "certify.plan",
+    "Certify": "engine.plan",
     "Cohort": "cohort",
     "Limits": "engine.options",
     "QuestionSpace": "space",

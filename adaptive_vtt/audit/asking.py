@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self, Unpack
 
-from ..certify.plan import Certify as Certify
+from .. import surrogates
 from ..certify.population import describe_population
 from ..certify.targets import Target
 from ..engine.assembly import features_changed, features_used
@@ -21,6 +21,7 @@ from ..engine.leasing import Leasing
 from ..engine.options import Limits as Limits
 from ..engine.options import Sampling as Sampling
 from ..engine.options import Shorthands, grouped
+from ..engine.plan import Certify as Certify
 from ..engine.run_loop import Progress as Progress
 from ..engine.run_loop import progress_of, run_model
 from ..engine.selector import Draw
@@ -37,7 +38,6 @@ from ..models.local.anything import model_of
 from ..results import Result, summarise
 from ..space import QuestionSpace
 from ..stopping import State, contradicted, levels_of
-from ..surrogates import lowest_with_hard_answers
 from ..types import Answer, Unanswered
 from ..utils.stopwatch import Stopwatch
 from .discovering import Discovery
@@ -86,7 +86,6 @@ class Audit:
         self.space, self.model = space, adapted_model(model_of(model))
         self._check()
         self._rules = self.limits.rules(self.certify.rule())
-        self._lowest = lowest_with_hard_answers(self.sampling.form)
         self._parts = parts = assembled(
             self.space,
             self.model,
@@ -279,6 +278,7 @@ class Audit:
         """Where the audit stands."""
         uncertainty = self._selector.open_uncertainty()
         certifier, next_calls = self._selector.certifier, self._source_queue.most
+        hard = self.belief.hard
         state = State(
             self._leasing.calls,
             self._draw_order.questions,
@@ -287,8 +287,8 @@ class Audit:
             next_calls=self._leasing.question,
             cost=self.cost,
             reserved=self._budget.reserved(len(self._queue) + next_calls),
-            hard=self.belief.hard,
-            lowest=self._lowest,
+            hard=hard,
+            lowest=surrogates.lowest_with_hard_answers(self.sampling.form) if hard else 0.0,
         )
         return replace(state, **certifier.standing()) if certifier else state
 

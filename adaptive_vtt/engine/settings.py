@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .. import strategies
 from ..errors import JournalError
 from ..journal.facts import Facts, without_ids
 from ..models.base import ModelDefaults
 from ..models.checking import name_of
 from ..space import QuestionSpace
-from ..strategies import CERTIFY, PAPER, ByStakes, Combined, Named, Strategy, named
+from ..strategies import CERTIFY, PAPER, ByStakes, Named, Strategy, named
 from .options import Sampling
 
 
@@ -31,7 +32,7 @@ def strategy_for(
         return chosen, chosen.strategy
     if chosen.name == CERTIFY:
         chosen = named(PAPER)
-    by_stakes = type(chosen.strategy) is Combined
+    by_stakes = type(chosen.strategy) is strategies.Combined
     return chosen, ByStakes() if by_stakes else chosen.strategy
 
 
