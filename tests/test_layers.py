@@ -25,6 +25,7 @@ ROOMS = (
     "surrogates",
     # 2: the questions, and when to end
     "space",
+    "pool",
     "cohort",
     "stopping",
     # 3: what to ask

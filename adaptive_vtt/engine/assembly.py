@@ -1,6 +1,7 @@
 """A fresh belief, put together from what an audit was asked for."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from ..types import CallMode
 from ..utils.random_streams import generator
 from .audit_key import GIVEN, is_custom
 from .belief import Belief
-from .plan import Certify
+from .plan import DEFAULT_TARGETS, Certify
 from .proxies import Proxies
 from .renderings import Renderings
 from .tensors import hashed
@@ -33,6 +34,17 @@ QUESTION_GP = "question-gp"
 MOST_PIXELS = 500_000_000
 """Pixels of all follow-ups together, above which none is taught by default and the question GP
 does not look at them: rendering them takes some 0.1 s per million."""
+
+
+def suited(certify: Certify, space: QuestionSpace) -> Certify:
+    """What is certified of a space where the user left it open: of one without concepts its first
+    kind of target; and nothing is foretold of losses by which nobody knows what is alike."""
+    known = [certify.proxies, certify.prior_journal, certify.cohort, space.dataset.features]
+    if space.oracle.tells_losses and all(each is None for each in known):
+        certify = replace(certify, surrogate=False)
+    if certify.targets is not DEFAULT_TARGETS or "concepts" in space.kinds:
+        return certify
+    return replace(certify, targets=space.kinds[:1])
 
 
 def taught(certify: Certify, space: QuestionSpace, facts: Facts | None) -> "SelfTaught | None":

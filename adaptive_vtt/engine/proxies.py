@@ -40,7 +40,8 @@ class _Proxy(Protocol):
 class Proxies:
     """P proxies as one function: (sample, variant, concept, truth) (n,) each -> n x P.
 
-    A source is an array samples x variants x concepts of P(yes), a table as for
+    A source is an array samples x variants x concepts of P(yes) (of a ``Pool``, n expected losses),
+    a table as for
     ``models.Recorded``, a model, or a callable as for ``models.PythonModel`` (asked about
     follow-up images as candidates come up, each image once). ``prior``: what an
     earlier audit of the same space foretells. ``memory``:
@@ -130,6 +131,8 @@ def _proxy(name: str, source: ProxySource, space: QuestionSpace, seed: int) -> _
 class _Table:
     def __init__(self, name: str, values: npt.NDArray[Any], space: QuestionSpace) -> None:
         expected = (len(space.dataset), len(space.variants), len(space.concepts))
+        if expected[1:] == (1, 1) and values.shape == expected[:1]:
+            values = values[:, None, None]
         if values.shape != expected:
             raise InputError(
                 f"proxy {name!r}: expected an array of shape {expected} (samples x variants x "

@@ -51,4 +51,4 @@ def joined(parts: "Iterable[Tensor]") -> "Tensor":
 def candidates_of(columns: Iterable[Indices], *, plain: bool = False) -> Candidates:
     """The candidates whose columns these int64 arrays are, in the order of their fields.
     ``plain``: they stay arrays, for who reads them by NumPy alone."""
-    return Candidates(*(columns if plain else map(tensor, columns)))  # type: ignore[arg-type]
+    return Candidates(*(columns if plain else map(tensor, columns)))

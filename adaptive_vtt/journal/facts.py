@@ -65,13 +65,14 @@ class SpaceFacts(_Fact):
 class OracleFacts(_Fact):
     """``rates``: what the mean losses of a concept are called, and which truth each is about;
     None where there is none: ``regime``, how replies in words are read; ``judge``, who read the
-    rest; ``metric``, of masks."""
+    rest; ``metric``, of masks; ``tells_losses``: what is told of a question is its loss."""
 
     name: str = ""
     rates: dict[str, int] = dict(SIDES)
     regime: str | None = None
     judge: dict[str, Any] | None = None
     metric: str | None = None
+    tells_losses: bool = False
 
 
 class SettingsFacts(_Fact):

@@ -7,6 +7,7 @@ from ..utils.lazy import lazily
 from ..utils.registry import Registry
 from .base import Oracle, OracleDefaults, adapted
 from .correctness import Correctness
+from .told import Told
 
 if TYPE_CHECKING:
     from .caption_classes import CaptionClasses
@@ -65,6 +66,7 @@ __all__ = [
     "Ordinal",
     "Outcome",
     "ReducedCaptions",
+    "Told",
     "TopClass",
     "Version",
     "adapted",
