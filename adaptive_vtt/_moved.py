@@ -102,7 +102,6 @@ MOVED = {
     "oracles.words": "oracles.contains_truth",
     "pictures": "utils.image_codec",
     "planning": "benchmark.rehearsal",
-    "pool": "engine.candidates",
     "prepared": "export.prompt_images",
     "proxies": "engine.proxies",
     "purse": "engine.budget",

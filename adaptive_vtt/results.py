@@ -11,15 +11,16 @@ import pandas as pd
 
 from .beliefs import PLOTS, Told, plotted
 from .cautions import cautions
-from .certify import Bounds, derive, verify_versus
+from .certify import Bounds, verify_versus
 from .certify.compared import Compared, compared
+from .certify.derived import Rates, figures
 from .certify.further import COLUMNS
 from .certify.tracks import members_of
 from .certify.verify import Interval, recompute
 from .engine.canaries import Repeated, repeated
 from .errors import InputError, unknown
 from .journal import Journal
-from .journal.facts import CertificateFacts, Facts, read_facts
+from .journal.facts import CertificateFacts, Facts, SpaceFacts, read_facts
 from .journal.protocol_facts import ProtocolFacts
 from .journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
 from .oracles.caption_findings import Findings, found
@@ -300,6 +301,16 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         head=journal.head,
         guarantee=None if facts.certificate is None else facts.certificate.promise,
         versus=tuple(compared(facts.certificate, _rows(targets), draws, calls, facts.known_a)),
+    )
+
+
+def derive(space: SpaceFacts, rates: Rates) -> pd.DataFrame:
+    """``certify.derived.figures`` as a table: quantity, estimate, lower, upper, note; no row where
+    nothing follows."""
+    columns = ["quantity", "estimate", "lower", "upper", "note"]
+    found = [(f.name, f.bounds, f.note) for f in figures(space, rates)]
+    return pd.DataFrame(
+        [(name, b.estimate, b.lower, b.upper, note) for name, b, note in found], columns=columns
     )
 
 

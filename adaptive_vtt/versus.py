@@ -23,12 +23,12 @@ from .audit import Audit
 from .audit.progress import Hooks
 from .certify.compared import calls_of
 from .certify.comparison import Comparison
-from .certify.plan import Certify
 from .certify.targets import named_targets
 from .engine.audit_key import version_of
 from .engine.census import all_losses, means, unanswered
 from .engine.earlier_answers import Earlier, answered_keys, earlier_answers
 from .engine.options import Shorthands, grouped
+from .engine.plan import Certify
 from .engine.replay import Replay
 from .errors import InputError, unknown
 from .journal import Journal, SQLiteJournal, read_journal

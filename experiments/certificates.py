@@ -181,7 +181,7 @@ def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) ->
 
 def _selector(task: Task, material: Material) -> Selector:
     setting, space = task.setting, material.space
-    bets = BETS.model_copy(update={"cap": setting.cap})
+    bets = replace(BETS, cap=setting.cap)
     certifier = Certifier(
         space,
         named_targets(space, material.targets),

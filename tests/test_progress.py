@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace, __version__
 from adaptive_vtt.audit import Progress as Step
-from adaptive_vtt.certify.plan import Certify
 from adaptive_vtt.cli import browser, uniform_baseline
 from adaptive_vtt.cli import progress as shown
 from adaptive_vtt.cli.progress import Live
 from adaptive_vtt.cli.progress_line import clock, fitted, share_done, time_left
 from adaptive_vtt.engine.options import Limits
+from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.stopping import State
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 

@@ -19,6 +19,11 @@ class Call:
     prompt: Prompt
 
     @property
+    def item(self) -> int:
+        """Which item of a ``Pool`` it is about."""
+        return self.number
+
+    @property
     def image(self) -> Image | None:
         return self.prompt.image
 

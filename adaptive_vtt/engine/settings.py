@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .. import strategies
 from ..errors import JournalError
 from ..journal.facts import Facts, without_ids
 from ..models.base import ModelDefaults
 from ..models.checking import name_of
 from ..space import QuestionSpace
-from ..strategies import CERTIFY, PAPER, ByStakes, Combined, Named, Strategy, named
+from ..strategies import CERTIFY, PAPER, ByStakes, Named, Strategy, named
 from .options import Sampling
 
 
@@ -31,7 +32,7 @@ def strategy_for(
         return chosen, chosen.strategy
     if chosen.name == CERTIFY:
         chosen = named(PAPER)
-    by_stakes = type(chosen.strategy) is Combined
+    by_stakes = type(chosen.strategy) is strategies.Combined
     return chosen, ByStakes() if by_stakes else chosen.strategy
 
 
@@ -60,6 +61,8 @@ def describe_oracle(space: QuestionSpace) -> dict[str, Any]:
     options: dict[str, Any] = {k: v for k, v in vars(oracle).items() if isinstance(v, plain)}
     if space.oracle.regime is not None:
         options["regime"] = space.oracle.regime
+    if space.oracle.tells_losses:
+        options["tells_losses"] = True
     if space.oracle.judge_by is not None:
         options["judge"] = space.oracle.judge_by.describe()
     described = {"name": type(oracle).__name__, "needs_source": oracle.needs_source, **options}

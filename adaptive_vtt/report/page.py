@@ -22,6 +22,7 @@ from . import (
     gallery,
     grounds,
     headline,
+    items,
     medmnistc_beside,
     medtest_beside,
     published,
@@ -112,6 +113,14 @@ EXPLORED = (
     replace(APPENDIX, makers=tuple(make for make in APPENDIX.makers if make not in LEARNT)),
 )
 """Where nothing is certified, the answer GPs are the result."""
+OF_ITEMS = (
+    PARTS[0],
+    Part("failures", "Failures", "Where it fails", (items.section, gallery.section)),
+    Part("certified", "Certified", "Certified", (certified.section, slices.section)),
+    Part("cost", "Cost", "Cost", (spending.section, cost.section, widths.section)),
+    Part("appendix", "Appendix", "Appendix", (grounds.section, settings.section), folded=True),
+)
+"""Of a plain pool, whose losses are told."""
 COMPARED = (
     Part("verdict", "Verdict", "Verdict", (differences.headline,)),
     Part("differences", "Differences", "Differences", (differences.section,)),
@@ -174,6 +183,8 @@ def render(journal: Journal, beside: Path | None = None, plotly: str = "inline")
 def parts_of(evidence: Evidence) -> tuple[Part, ...]:
     """What the page of this journal is made of."""
     certificate = evidence.certificate
+    if evidence.settings.oracle.tells_losses:
+        return OF_ITEMS
     if certificate is None:
         return EXPLORED
     if certificate.versus is None:
