@@ -328,7 +328,7 @@ def test_inspect_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatc
 # -- the command -----------------------------------------------------------------------------------
 
 
-GOAL = ("--half-width", "0.2", "--targets", "overall", "--no-self-taught")
+GOAL = ("--half-width", "0.2", "--targets", "overall", "--set", "certify.self_taught=false")
 
 
 def test_after_three_runs_or_more_they_are_a_cohort(

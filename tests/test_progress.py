@@ -159,7 +159,7 @@ def test_shells_complete_commands_and_options(
         assert expected in capsys.readouterr().out.split()
 
 
-EASY = ["--half-width", "0.4", "--targets", "overall", "--no-self-taught"]
+EASY = ["--half-width", "0.4", "--targets", "overall", "--set", "certify.self_taught=false"]
 
 
 def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it(
