@@ -166,7 +166,7 @@ def test_questions_that_do_not_count_are_in_no_part_of_it() -> None:
     assert row["estimate"] == pytest.approx(rate, abs=0.08)  # were they errors, it would be .15
 
 
-@pytest.mark.parametrize("left_out", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("left_out", [pytest.param(0.0, marks=pytest.mark.slow), 0.6])
 def test_the_variance_of_the_draws_mean_grows_with_the_share_that_does_not_count(
     left_out: float,
 ) -> None:

@@ -44,7 +44,9 @@ def gone_on(old: dict[str, Any], **options: Any) -> Audit:
 # -- journals of before --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("strategy", [None, "certify", PAPER], ids=str)
+@pytest.mark.parametrize(
+    "strategy", [None, pytest.param("certify", marks=pytest.mark.slow), PAPER], ids=str
+)
 def test_an_old_journal_goes_on_by_stakes_whatever_that_is_called(
     old: dict[str, Any], strategy: str | None
 ) -> None:
