@@ -140,6 +140,26 @@ def test_features_and_cheap_guesses_foretell_losses() -> None:
         verify(audit.journal)
 
 
+def test_the_group_in_which_losses_concentrate_is_found_and_certified() -> None:
+    rng = np.random.default_rng(0)
+    site = rng.choice([*"abcde"], 800)
+    losses = (rng.random(800) < np.where(site == "c", 0.7, 0.1)).astype(float)
+    pool = Pool(800, groups=pd.DataFrame({"site": site}))
+    audit = Audit(pool, half_width=0.12, discover=1, seed=1)
+    told(audit, losses, batch=4)
+    table = audit.intervals().set_index("target").loc["slice site c"]
+    assert table["lower"] <= losses[site == "c"].mean() <= table["upper"]
+
+
+def test_items_are_asked_again_where_drift_is_looked_for() -> None:
+    audit = Audit(Pool(60), half_width=0.3, canaries=2, seed=0)
+    items = told(audit, np.linspace(0, 1, 60))
+    assert len(items) == len(set(items)) + 2
+    repeated = audit.result().canaries
+    assert repeated is not None
+    assert (repeated.calls, repeated.differ) == (2, 0)
+
+
 # -- without torch -------------------------------------------------------------------------
 
 ALONE = """
@@ -304,6 +324,8 @@ def test_a_space_is_told_by_hand_as_a_model_would_answer() -> None:
     audit = Audit(space, **options)
     (call,) = audit.ask()
     assert call.image is not None
+    with pytest.raises(InputError, match="expected one about an item of a pool, got one about"):
+        _ = call.item
     with pytest.raises(ModelError, match=r"a number for each of 'c0', 'c1' for call \d+, got some"):
         audit.tell(call, {"c0": 1.0})
 
