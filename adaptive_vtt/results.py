@@ -270,8 +270,10 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
     judging = journal.judging()
     calls, draws = journal.calls(), journal.draws(laws=False)
     table = judged(facts, draws, calls)
-    targets, rates = _targets(table, facts.settings.oracle.rates), {}
-    if facts.certificate is not None:
+    rates = {}
+    if facts.certificate is None:
+        targets = _targets(table, facts.settings.oracle.rates)
+    else:
         found_rows = facts.intervals if intervals is None else intervals
         targets = _certified(facts.certificate, found_rows, draws, calls)
         bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())

@@ -206,8 +206,15 @@ def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
     ("option", "sentence"),
     [
         (["--budget", "29"], "budget: expected at least 30 calls, which were made already; got 29"),
-        (["--questions", "59"], "questions: expected at least 60 questions, which were answered"),
-        (["--seconds", "0.0001"], r"seconds: expected at least \d+ seconds, which it has taken"),
+        (
+            ["--set", "stop.questions=59"],
+            "questions: expected at least 60 questions",
+        ),
+        (
+            ["--set", "stop.seconds=0.0001"],
+            r"seconds: expected at least \d+ seconds",
+        ),
+        (["--set", "stop.secnds=3"], "unknown limit 'stop.secnds'; did you mean 'stop.seconds'"),
         (["--half-width", "2"], "certify.half_width: expected less than 1, got 2.0"),
         (["--max-cost", "1"], "max_cost: expected the prices of model 'model.py:predict'"),
     ],

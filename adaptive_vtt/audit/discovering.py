@@ -93,7 +93,7 @@ class Discovery:
         if certifier is None or not certifier.rules.set_aside:
             raise InputError(
                 "posthoc: expected an audit that set a share of its alpha aside for targets that "
-                "come later (--discover, or set_aside in [certify]), got one that set none aside; "
+                "come later (discover, or set_aside in [certify]), got one that set none aside; "
                 f"begin a new one with {', '.join(targets)} among its targets and another --out"
             )
         known = [masks_of(target) for target in certifier.targets]

@@ -225,7 +225,7 @@ class Certify:
             raise InputError(
                 "discover: expected an audit that set a share of its alpha aside for slices when "
                 "it began, got one that did not, so none can be certified any more; 'avtt slices "
-                "DIR' looks for some, and a new audit, begun with --discover, certifies them"
+                "DIR' looks for some, and a new audit, begun with discover = N, certifies them"
             )
         return begun.set_aside
 

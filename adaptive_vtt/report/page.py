@@ -10,6 +10,7 @@ from . import (
     asked,
     baseline,
     beliefs,
+    believed,
     caption_violations,
     certified,
     conditions,
@@ -58,6 +59,7 @@ class Part:
 
 
 LEARNT = (beliefs.section, uncertainty.section)
+FORETOLD = (believed.section, believed.images, believed.trust)
 PARTS = (
     Part("verdict", "Verdict", "Verdict", (headline.section,)),
     Part(
@@ -81,6 +83,7 @@ PARTS = (
             realism.section,
         ),
     ),
+    Part("believes", "Beliefs", "What it believes", (*FORETOLD, *LEARNT)),
     Part("conditions", "Conditions", "Conditions", (conditions.section,)),
     Part(
         "cost",
@@ -95,7 +98,6 @@ PARTS = (
         (
             counts.section,
             disagreements.section,
-            *LEARNT,
             asked.section,
             grounds.section,
             settings.section,
@@ -105,12 +107,10 @@ PARTS = (
 )
 """What the page shows, top to bottom. A new section is a module and its place here; one that
 returns None is left out, and so is a part without any."""
-APPENDIX = PARTS[-1]
 EXPLORED = (
     PARTS[0],
     Part("answers", "Answers", "What it learnt of each concept", LEARNT),
-    *PARTS[1:-1],
-    replace(APPENDIX, makers=tuple(make for make in APPENDIX.makers if make not in LEARNT)),
+    *(replace(p, makers=FORETOLD) if p.id == "believes" else p for p in PARTS[1:]),
 )
 """Where nothing is certified, the answer GPs are the result."""
 OF_ITEMS = (
@@ -128,6 +128,7 @@ COMPARED = (
 ABOUT_BOTH = (
     *COMPARED,
     Part("failures", "Disagreements", "Where they disagree", (two_answers.section,)),
+    Part("believes", "Beliefs", "What it believes", (believed.section,)),
     Part("cost", "Cost", "Cost and trouble", (spending.section,)),
     Part("appendix", "Appendix", "Appendix", (grounds.section, settings.section), folded=True),
 )
@@ -135,6 +136,7 @@ ABOUT_BOTH = (
 ABOUT_NEW = (
     *COMPARED,
     Part("failures", "Failures", "Where the new model fails", (gallery.section,)),
+    Part("believes", "Beliefs", "What it believes of the new model", FORETOLD),
     Part("conditions", "Conditions", "Conditions", (conditions.section,)),
     Part("cost", "Cost", "Cost and trouble", (spending.section,)),
     Part(
@@ -146,7 +148,7 @@ ABOUT_NEW = (
     ),
 )
 """Of a model that alone was asked, as the answers of the other were known."""
-SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "conditions.js")
+SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "believed.js", "conditions.js")
 
 
 def render(journal: Journal, beside: Path | None = None, plotly: str = "inline") -> str:
