@@ -143,9 +143,9 @@ def test_features_and_cheap_guesses_foretell_losses() -> None:
 def test_the_group_in_which_losses_concentrate_is_found_and_certified() -> None:
     rng = np.random.default_rng(0)
     site = rng.choice([*"abcde"], 800)
-    losses = (rng.random(800) < np.where(site == "c", 0.7, 0.1)).astype(float)
+    losses = (rng.random(800) < np.where(site == "c", 0.9, 0.1)).astype(float)
     pool = Pool(800, groups=pd.DataFrame({"site": site}))
-    audit = Audit(pool, half_width=0.12, discover=1, seed=1)
+    audit = Audit(pool, half_width=0.1, discover=1, seed=1)
     told(audit, losses, batch=4)
     table = audit.intervals().set_index("target").loc["slice site c"]
     assert table["lower"] <= losses[site == "c"].mean() <= table["upper"]
