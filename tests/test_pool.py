@@ -21,9 +21,10 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import Dataset
 from adaptive_vtt.errors import InputError, JournalError, ModelError, OrderError
 from adaptive_vtt.journal import SQLiteJournal
+from adaptive_vtt.oracles import Oracle, Told
 from adaptive_vtt.report import render
 from adaptive_vtt.testing import tiny_dataset
-from adaptive_vtt.testing.contracts import DatasetContract
+from adaptive_vtt.testing.contracts import DatasetContract, OracleContract
 from adaptive_vtt.types import Answer, Floats, Unanswered
 
 ROOT = Path(__file__).parent.parent
@@ -61,6 +62,11 @@ class TestItems(DatasetContract):
     def make(self) -> Dataset:
         groups = pd.DataFrame({"site": ["b", "a", "b"], "year": [1, 1, 2]})
         return Pool(3, features=np.eye(3), groups=groups).dataset
+
+
+class TestTold(OracleContract):
+    def make(self) -> Oracle:
+        return Told()
 
 
 # -- asked and told by hand ----------------------------------------------------------------
