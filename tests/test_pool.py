@@ -21,9 +21,10 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import Dataset
 from adaptive_vtt.errors import InputError, JournalError, ModelError, OrderError
 from adaptive_vtt.journal import SQLiteJournal
+from adaptive_vtt.oracles import Oracle, Told
 from adaptive_vtt.report import render
 from adaptive_vtt.testing import tiny_dataset
-from adaptive_vtt.testing.contracts import DatasetContract
+from adaptive_vtt.testing.contracts import DatasetContract, OracleContract
 from adaptive_vtt.types import Answer, Floats, Unanswered
 
 ROOT = Path(__file__).parent.parent
@@ -61,6 +62,11 @@ class TestItems(DatasetContract):
     def make(self) -> Dataset:
         groups = pd.DataFrame({"site": ["b", "a", "b"], "year": [1, 1, 2]})
         return Pool(3, features=np.eye(3), groups=groups).dataset
+
+
+class TestTold(OracleContract):
+    def make(self) -> Oracle:
+        return Told()
 
 
 # -- asked and told by hand ----------------------------------------------------------------
@@ -138,6 +144,26 @@ def test_features_and_cheap_guesses_foretell_losses() -> None:
         items = candidates.question.numpy()
         assert found[losses[items] == 1].mean() > 2 * found[losses[items] == 0].mean()
         verify(audit.journal)
+
+
+def test_the_group_in_which_losses_concentrate_is_found_and_certified() -> None:
+    rng = np.random.default_rng(0)
+    site = rng.choice([*"abcde"], 800)
+    losses = (rng.random(800) < np.where(site == "c", 0.9, 0.1)).astype(float)
+    pool = Pool(800, groups=pd.DataFrame({"site": site}))
+    audit = Audit(pool, half_width=0.1, discover=1, seed=1)
+    told(audit, losses, batch=4)
+    table = audit.intervals().set_index("target").loc["slice site c"]
+    assert table["lower"] <= losses[site == "c"].mean() <= table["upper"]
+
+
+def test_items_are_asked_again_where_drift_is_looked_for() -> None:
+    audit = Audit(Pool(60), half_width=0.3, canaries=2, seed=0)
+    items = told(audit, np.linspace(0, 1, 60))
+    assert len(items) == len(set(items)) + 2
+    repeated = audit.result().canaries
+    assert repeated is not None
+    assert (repeated.calls, repeated.differ) == (2, 0)
 
 
 # -- without torch -------------------------------------------------------------------------
@@ -304,6 +330,8 @@ def test_a_space_is_told_by_hand_as_a_model_would_answer() -> None:
     audit = Audit(space, **options)
     (call,) = audit.ask()
     assert call.image is not None
+    with pytest.raises(InputError, match="expected one about an item of a pool, got one about"):
+        _ = call.item
     with pytest.raises(ModelError, match=r"a number for each of 'c0', 'c1' for call \d+, got some"):
         audit.tell(call, {"c0": 1.0})
 

@@ -62,7 +62,7 @@ class Audit:
     Its options come in groups; every field of a group may also be given as a keyword of its own
     (``budget=500`` for ``limits=Limits(budget=500)``), unless its group is given.
 
-    - ``space``: the questions.
+    - ``space``: the questions, or a ``Pool`` of items.
     - ``model``: whatever has ``answers`` and ``ask`` (``models.ModelUnderTest``), or what a model
       is made of (``models.local.anything.model_of``): a function, a torch module, a name.
       Default None: answers are told by hand.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..surrogates import LossSurrogate
     from ..surrogates.features import FollowUpFeatures
     from .carried import Carried
-    from .population import Population
+    from .population import CohortLosses
 
 QUESTION_GP = "question-gp"
 """The surrogate of losses, where none is named."""
@@ -118,15 +118,15 @@ def population(
     renderings: Renderings,
     device: str,
     facts: Facts | None,
-) -> "Population | None":
+) -> "CohortLosses | None":
     """What the cohort tells of an audit that goes on with ``facts``; None where there is none, or
     nothing is certified, which predictions serve."""
     if certify.cohort is None or not certify.certifies or certify.surrogate is False:
         return None
-    from .population import Population
+    from .population import CohortLosses
 
     make = _of_earlier(space, answers, renderings, device)
-    return Population(certify.cohort, space, make, facts)
+    return CohortLosses(certify.cohort, space, make, facts)
 
 
 def _of_earlier(
@@ -223,7 +223,7 @@ def _losses(
     seed: int | str,
     device: str,
     proxies: Proxies | None = None,
-    cohort: "Population | None" = None,
+    cohort: "CohortLosses | None" = None,
 ) -> "LossSurrogate":
     """The surrogate of losses, made for this space; see ``surrogates.QuestionGP``."""
     from ..surrogates.features import same_truths, sample_features

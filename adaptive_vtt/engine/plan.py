@@ -58,7 +58,8 @@ class Certify:
     - ``confidence``: in (0, 1), the probability that what is certified holds at all times.
       Default 0.95.
     - ``targets``: what is certified, names as in ``certify.named_targets``.
-      Default: every concept's miss and false-alarm rate, and every relation's error.
+      Default: every concept's miss and false-alarm rate, and every relation's error; of a
+      ``Pool`` the mean loss of all items.
     - ``where``: name of a target of one's own -> metadata column or field -> values.
       Default None: none.
     - ``unanswered``: "loss" counts an unanswered question as the oracle does, "both" as 0 in

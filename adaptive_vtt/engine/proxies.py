@@ -25,7 +25,7 @@ from .tensors import array, hashed, tensor
 if TYPE_CHECKING:
     from ..models.local.self_taught import SelfTaught
     from .carried import Carried
-    from .population import Population
+    from .population import CohortLosses
     from .tensors import Tensor
 
 
@@ -60,7 +60,7 @@ class Proxies:
         memory: Memory | None = None,
         taught: "SelfTaught | None" = None,
         renderings: Renderings | None = None,
-        population: "Population | None" = None,
+        population: "CohortLosses | None" = None,
     ) -> None:
         self._space = space
         self._memory = memory
