@@ -23,7 +23,7 @@ Thumbnails = npt.NDArray[np.uint8]
 
 
 class Renderings:
-    """Thumbnails of a space's follow-ups, as ``space.follow_up(image, seed)`` renders them.
+    """Thumbnails of a space's follow-ups, as ``space.follow_up(image)`` renders them.
 
     ``side``: of thumbnails in pixels, at most. ``limit_bytes``: of what is kept; pictures pushed
     out are rendered again when asked about again, and come out the same. All thumbnails have the
@@ -33,12 +33,11 @@ class Renderings:
     def __init__(
         self,
         space: QuestionSpace,
-        seed: int | None = None,
         *,
         side: int = SIDE,
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
-        self._space, self._seed, self._side = space, seed, side
+        self._space, self._side = space, side
         self._limit = limit_bytes
         self._slot: dict[int, int] = {}  # row of each image that is kept
         self._image = np.empty(0, np.int64)  # image of each row
@@ -104,5 +103,5 @@ class Renderings:
         self._used = np.concatenate([self._used, np.empty(more, np.int64)])
 
     def _rendered(self, image: int) -> Thumbnails:
-        follow_up = self._space.follow_up(image, self._seed)
+        follow_up = self._space.follow_up(image)
         return shrunk(follow_up.require_image(), self.shape).ravel()
