@@ -349,8 +349,6 @@ def _certified(
             asked[k] += len(members)
             excluded[k] += len(out.intersection(members))
     table = pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
-    if "pseudo_outcome_mean" not in table:  # versions before it had no other estimate
-        table["pseudo_outcome_mean"] = table["estimate"]
     table = table.astype({name: "Int64" for name in COLUMNS if name in table})
     return _identified(table, certificate.ids)
 
