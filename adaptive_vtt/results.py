@@ -140,7 +140,7 @@ class Result:
         """The Plotly figure of that name: "intervals" (all targets), one of ``audit.figures``, or
         of what was believed (``beliefs``): "beliefs" (concept x relation; ``about`` one relation),
         "through" (the same as the audit went on), "concept" (over severity, a panel per relation;
-        ``about`` one concept), "relation" (of one relation, by default the last, a panel per concept),
+        ``about`` one concept), "relation" (of one relation, by default the last, over concepts),
         "images", "calibration" and "uncertainty". It brings a still picture for pages without
         scripts.
 
