@@ -9,7 +9,8 @@ several targets (shares of alpha, strata, a guarantee for each) or a limit is no
     python -m adaptive_vtt.experiments.waterfall [--seeds 2] [--half-widths 0.05 0.03] [--out bench]
 
 Prints a Markdown table of mean questions, also as a ratio to uniform, and in how many runs the
-interval held the truth at every moment. Every step has the same seeds; few tell large steps only.
+interval held the truth at every moment; waterfall.html has it as a figure. Every step has the same
+seeds; few tell large steps only.
 """
 
 import argparse
@@ -21,7 +22,12 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.benchmark.executors import run_all
+from adaptive_vtt.report.figure_page import figure_page
+from adaptive_vtt.report.figure_page import table as numbers
+from adaptive_vtt.report.plots import frame
+from adaptive_vtt.report.section import data
 from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.utils.plotly_text import shown
 
 from .certificates import ADAPTIVE, LOSSES, TAUGHT, UNIFORM, Outcome, Setting, Task, run
 
@@ -77,6 +83,35 @@ def markdown(found: pd.DataFrame) -> str:
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
 
 
+def page(found: pd.DataFrame, widths: Sequence[float]) -> str:
+    """The ratios as bars, step after step, and the table, in one file."""
+    steps = [shown(name) for name in found["change"]][::-1]  # Plotly's first row is the lowest
+    bars = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": f"±{width:g}",
+            "x": [float(ratio) for ratio in found[f"ratio at {width:g}"]][::-1],
+            "y": steps,
+            "text": [f"{n} questions" for n in found[f"questions to {width:g}"]][::-1],
+            "hovertemplate": "%{y}: %{x} of uniform, %{text}",
+        }
+        for width in widths
+    ]
+    x = {"title": {"text": "questions, as a share of uniform ones"}, "rangemode": "tozero"}
+    layout = {"xaxis": x, "yaxis": {"type": "category"}, "height": 120 + 44 * len(steps)}
+    figure = {"data": bars, "layout": {**layout, "barmode": "group"}}
+    place = frame("waterfall", "Questions by step, as a share of uniform ones", [], [])
+    return figure_page(
+        "What each change is worth",
+        "Questions until certified; each step keeps the changes of those above it.",
+        [
+            ("As a share of uniform questions", place + data("waterfall-data", {"": figure})),
+            ("In numbers", numbers("Questions by step", found)),
+        ],
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     """Prints and writes the table; returns it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -84,13 +119,14 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     parser.add_argument("--half-widths", type=float, nargs="+", default=[0.05, 0.03])
     parser.add_argument("--workers", type=int, default=1, help="processes side by side")
     parser.add_argument("--device", default="cpu", help="of the question GP; auto: CUDA if any")
-    parser.add_argument("--out", type=Path, help="where waterfall.md goes")
+    parser.add_argument("--out", type=Path, help="where waterfall.md and .html go")
     options = parser.parse_args(arguments)
     found = waterfall(options.half_widths, options.seeds, options.workers, options.device)
     text = markdown(found)
     print(f"digits-severity, {options.seeds} seeds\n\n{text}", flush=True)
     if options.out is not None:
         write_text(options.out / "waterfall.md", text)
+        write_text(options.out / "waterfall.html", page(found, options.half_widths))
     return found
 
 

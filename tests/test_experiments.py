@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 import torch
+from report_pages import block
 
 from adaptive_vtt.datasets import fashion
 from adaptive_vtt.datasets.table import TableDataset
@@ -244,7 +245,10 @@ def test_the_waterfall_is_a_table_of_ratios_to_uniform() -> None:
         (step.name, 0.1): [Outcome(100 - 10 * k + d, d > 0, True, 1.0) for d in (-4, 4)]
         for k, step in enumerate(waterfall.STEPS)
     }
-    text = waterfall.markdown(waterfall.table(runs, [0.1])).splitlines()
+    found = waterfall.table(runs, [0.1])
+    drawn = block(waterfall.page(found, [0.1]), "waterfall-data")[""]["data"][0]
+    assert (drawn["x"][-1], drawn["x"][0]) == (1.0, 0.4)
+    text = waterfall.markdown(found).splitlines()
     assert text[0].startswith("| change | questions to 0.1 |")
     assert text[2] == "| uniform | 100 | 1.00 | 1/2 |"
     assert text[4] == "| + law by stakes, no predictions | 80 | 0.80 | 1/2 |"
