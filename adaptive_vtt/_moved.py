@@ -37,7 +37,7 @@ MOVED = {
     "cli.serving": "cli.demo_endpoint",
     "cli.showing": "cli.previews",
     "cli.starting": "cli.start_folder",
-    "cli.uniform": "cli.uniform_baseline",
+    "cli.uniform": "cli.baselines",
     "comparing": "benchmark",
     "datasets.class_folder": "datasets.formats.class_folder",
     "datasets.coco": "datasets.formats.coco",
