@@ -135,10 +135,3 @@ def test_a_loss_out_of_range_is_noticed(monkeypatch):
     monkeypatch.setattr("adaptive_vtt.certify.verify.check_chain", lambda *_: None)
     with pytest.raises(JournalError, match=r"expected a loss in 0..1, got 1.5"):
         verify(journal)
-
-
-def test_of_an_earlier_journal_what_is_not_checked_is_said():
-    journal = journal_of()
-    facts = {k: v for k, v in journal.facts().items() if k not in ("key", "population")}
-    checked(journal, journal.draws(), facts)
-    assert "the journal is of an earlier version" in str(unchecked(read_facts(facts)))
