@@ -7,10 +7,6 @@ Everything public hangs off this module and is imported on first use, so that
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import _moved
-
-_moved.install(__name__)
-
 if TYPE_CHECKING:
     from .audit import Audit, Certify, Limits, Sampling, audit, read_result
     from .augment import Augment

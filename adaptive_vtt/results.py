@@ -140,24 +140,26 @@ class Result:
     def plot(self, name: str = INTERVALS, about: str | None = None) -> "Figure":
         """The Plotly figure of that name: "intervals" (all targets), one of ``audit.figures``, or
         of what was believed (``beliefs``): "beliefs" (concept x relation; ``about`` one relation),
-        "through" (the same as the audit went on), "concept" (over severity; ``about`` one concept),
-        "images", "calibration" and "uncertainty".
+        "through" (the same as the audit went on), "concept" (over severity, a panel per relation;
+        ``about`` one concept), "relation" (of one relation, by default the last, over concepts),
+        "images", "calibration" and "uncertainty". It brings a still picture for pages without
+        scripts.
 
         Raises InputError naming all there are for a name that is none of them.
         """
-        from plotly.graph_objects import Figure
+        from .utils.notebook_figure import NotebookFigure
 
         if name in PLOTS:
-            return Figure(plotted(name, about, self.beliefs))
+            return NotebookFigure(plotted(name, about, self.beliefs))
         if about is not None:
             raise InputError(f"plot {name!r}: expected nothing beside the name, got {about!r}")
         if name == INTERVALS:
             rows = self.targets.to_dict("records")
-            return Figure(figure(self._stage, [*map(_bar, rows)]))
+            return NotebookFigure(figure(self._stage, [*map(_bar, rows)]))
         charts = self._source("plot").figures()
         if name not in charts:
             raise unknown("figure", name, [INTERVALS, *charts, *PLOTS], "plot")
-        return Figure(charts[name])
+        return NotebookFigure(charts[name])
 
     def report(self, path: Path | str | None = None, *, open: bool = False) -> Path:
         """Writes the report, one HTML page, and gives its path. Default: report.html beside the
@@ -349,8 +351,6 @@ def _certified(
             asked[k] += len(members)
             excluded[k] += len(out.intersection(members))
     table = pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
-    if "pseudo_outcome_mean" not in table:  # versions before it had no other estimate
-        table["pseudo_outcome_mean"] = table["estimate"]
     table = table.astype({name: "Int64" for name in COLUMNS if name in table})
     return _identified(table, certificate.ids)
 

@@ -285,23 +285,19 @@ class QuestionSpace:
 
     # -- follow-up images --------------------------------------------------------------
 
-    def follow_up(self, image: int, seed: int | None = None) -> FollowUp:
+    def follow_up(self, image: int) -> FollowUp:
         """The follow-up image of this number: a function of (seed, image) alone."""
-        return self.pair(image, seed)[1]
+        return self.pair(image)[1]
 
-    def pair(self, image: int, seed: int | None = None) -> tuple[Sample, FollowUp]:
-        """The source sample and the follow-up of this number.
-
-        ``seed``: the space's own, unless another is given, as for a journal of an earlier
-        version (``Facts.rendering_seed``).
-        """
+    def pair(self, image: int) -> tuple[Sample, FollowUp]:
+        """The source sample and the follow-up of this number."""
         source = self.dataset.sample(self.numbering.image_parts(image)[0])
-        return source, self.made_of(source, image, seed)
+        return source, self.made_of(source, image)
 
-    def made_of(self, source: Sample, image: int, seed: int | None = None) -> FollowUp:
-        """The follow-up of this number, made of its ``source`` sample; ``seed`` as in ``pair``."""
+    def made_of(self, source: Sample, image: int) -> FollowUp:
+        """The follow-up of this number, made of its ``source`` sample."""
         chosen = self.variants[self.numbering.image_parts(image)[1]]
-        rng = generator(self.seed if seed is None else seed, "follow-up", image)
+        rng = generator(self.seed, "follow-up", image)
         return chosen.relation.apply(source, chosen.severity, rng)
 
     @cached_property

@@ -55,9 +55,7 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     space = space_of(size)
     certify = Certify(0.001, None, 0.95, ("concepts", "relations"), None, "loss")
-    belief = fresh_belief(
-        certify, space, "all", seed=0, device=device, proxies=Proxies(space, 0, {})
-    )
+    belief = fresh_belief(certify, space, "all", seed=0, device=device, proxies=Proxies(space, {}))
     selector = Selector(
         space,
         get("certify"),

@@ -24,7 +24,7 @@ def certified_belief(
     space: QuestionSpace, answers: Answers = "one", surrogate: bool = True
 ) -> Belief:
     certify = Certify(0.05, None, 0.95, ("overall", "concepts"), None, "loss", surrogate)
-    proxies = Proxies(space, 0, {}, None)
+    proxies = Proxies(space, {}, None)
     return fresh_belief(certify, space, answers, seed=0, device="cpu", proxies=proxies)
 
 

@@ -164,7 +164,7 @@ def test_groups_stand_in_one_order() -> None:
 
 @pytest.mark.parametrize("name", PLOTS)
 def test_every_figure_is_plotly_s(result: Result, name: str) -> None:
-    found = result.plot(name, "gaussian_noise" if PLOTS[name].named else None)
+    found = result.plot(name)
     assert isinstance(found, Figure)
     assert found.data
     json.loads(found.to_json())
@@ -223,8 +223,7 @@ def test_curves_have_bands_dots_and_whiskers(result: Result) -> None:
     assert [*beside.data[0].y] == mine["predicted"].tolist()
     with pytest.raises(InputError, match=f"unknown concept '{name}s'; did you mean '{name}'"):
         result.plot("concept", f"{name}s")
-    with pytest.raises(InputError, match="plot 'relation': expected the name of one relation, too"):
-        result.plot("relation")
+    assert result.plot("relation") == beside, "the last one, where none is named"
     with pytest.raises(InputError, match="plot 'images': expected nothing beside the name"):
         result.plot("images", name)
     with pytest.raises(InputError, match="plot 'cost': expected nothing beside the name"):
@@ -316,8 +315,7 @@ def test_a_comparison_has_beliefs_beside_its_intervals() -> None:
         assert last["predicted"] == pytest.approx(0.5, abs=0.3)
         assert last["sd"] < 0.5
         for name in PLOTS:
-            about = "identity" if PLOTS[name].named else None
-            assert result.plot(name, about).data, name
+            assert result.plot(name).data, name
 
 
 def test_a_journal_without_beliefs_says_so() -> None:

@@ -25,9 +25,9 @@ def fresh(code: str, *arguments: str) -> Any:
 
 TIMED = f"""
 import time
-start = time.perf_counter()
+start = time.process_time()
 import adaptive_vtt
-seconds = time.perf_counter() - start
+seconds = time.process_time() - start
 print(json.dumps([seconds, [m for m in {HEAVY} if m in sys.modules]]))
 """
 

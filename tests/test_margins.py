@@ -316,9 +316,7 @@ def looked_at(dataset: Any, monkeypatch: pytest.MonkeyPatch, most: int) -> bool:
     monkeypatch.setattr("adaptive_vtt.engine.assembly.MOST_PIXELS", most)
     space = QuestionSpace(dataset, ["identity", "brightness_up"])
     certify = Certify(0.1, None, 0.95, ("overall",), None, "loss")
-    belief = fresh_belief(
-        certify, space, "all", seed=0, device="cpu", proxies=Proxies(space, 0, {})
-    )
+    belief = fresh_belief(certify, space, "all", seed=0, device="cpu", proxies=Proxies(space, {}))
     assert belief.losses is not None
     return belief.losses.kernel.pictures > 0
 

@@ -1,4 +1,4 @@
-"""Promises that a broken line once passed unnoticed: see experiments/mutation.py."""
+"""Promises of which a broken line once passed unnoticed."""
 
 import sqlite3
 from collections.abc import Sequence

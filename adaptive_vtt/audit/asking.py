@@ -30,7 +30,6 @@ from ..engine.settings import describe_space, same_audit
 from ..errors import InputError, JournalError, OrderError
 from ..journal import JournalSource, answered, check_undamaged, opened, recall
 from ..journal.facts import begun_facts, read_lost
-from ..journal.old_facts import NAMES
 from ..journal.rows import DrawRow
 from ..models.base import (
     BatchModel,
@@ -421,7 +420,6 @@ class Audit:
                 **self._stops(),
                 certificate=certificate,
                 population=describe_population(certifier),
-                names=NAMES,
                 protocol=self.model.protocol(),
                 **origin.facts(),
                 **self._parts.proxies.facts(),

@@ -23,25 +23,29 @@ from .tables import Told
 
 class _Plot(NamedTuple):
     """Drawn of groups by ``draw``, of one table by ``draw_of``; ``about``: the column whose value
-    one may name, or has to where it is ``named``."""
+    one may name."""
 
     draw: Callable[[Tell, str | None], Figure] | None = None
     about: str | None = None
     of: Told = "cell"
     draw_of: Callable[[pd.DataFrame], Figure] | None = None
-    named: bool = False
 
 
 PLOTS: Mapping[str, _Plot] = {
     "beliefs": _Plot(surface, "relation"),
     "through": _Plot(lambda tell, _: through(tell)),
     "concept": _Plot(curves, "concept"),
-    "relation": _Plot(lambda tell, name: curves(tell, relation=name), "relation", named=True),
+    "relation": _Plot(lambda tell, name: curves(tell, relation=name or _last(tell)), "relation"),
     "images": _Plot(of="images", draw_of=image_map),
     "calibration": _Plot(of="predictions", draw_of=reliability),
     "uncertainty": _Plot(of="uncertainty", draw_of=concepts_unsure),
 }
 """Name -> how it is drawn."""
+
+
+def _last(tell: Tell) -> str:
+    """The last relation: the first is most often no change."""
+    return str(tell("relation").groups[-1].relation)
 
 
 def plotted(name: str, about: str | None, table: Callable[[Told], pd.DataFrame]) -> Figure:
@@ -56,8 +60,6 @@ def plotted(name: str, about: str | None, table: Callable[[Told], pd.DataFrame])
     if plot.draw is None:
         assert plot.draw_of is not None
         return plot.draw_of(_there(name, plot.of, table(plot.of)))
-    if plot.named and about is None:
-        raise InputError(f"plot {name!r}: expected the name of one {plot.about}, too, got none")
 
     @cache
     def tell(of: Told) -> Moments:

@@ -209,9 +209,8 @@ def features_used(space: QuestionSpace) -> str:
 
 
 def features_changed(space: QuestionSpace, facts: Facts) -> dict[str, bool]:
-    """For a journal that is gone on with: whether its draws ever went by other features. What
-    journals of earlier versions went by is unknown, and taken for the same."""
-    changed = facts.features not in (None, features_used(space))
+    """For a journal that is gone on with: whether its draws ever went by other features."""
+    changed = facts.features != features_used(space)
     return {"features_changed": changed or facts.features_changed}
 
 

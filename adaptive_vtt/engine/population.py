@@ -155,5 +155,5 @@ def _then(cohort: Cohort, begun: Facts | None) -> Cohort:
     return Cohort([there[key or name] for name, key in then])
 
 
-def _key(member: Member) -> str | int | None:
+def _key(member: Member) -> str | None:
     return None if member.journal is None else member.journal.key

@@ -45,8 +45,8 @@ class Proxies:
     ``models.Recorded``, a model, or a callable as for ``models.PythonModel`` (asked about
     follow-up images as candidates come up, each image once). ``prior``: what an
     earlier audit of the same space foretells. ``memory``:
-    what the oracle's details teach, which changes as the audit goes on. ``seed``: that of the
-    follow-ups, ``renderings``: small ones of them. ``taught``: nets that learnt from this dataset.
+    what the oracle's details teach, which changes as the audit goes on. ``renderings``:
+    small follow-ups. ``taught``: nets that learnt from this dataset.
     ``population``: what a cohort tells, which is no proxy and kept beside them.
     Raises InputError for arrays of another shape, and answers that are missing or NaN.
     """
@@ -54,7 +54,6 @@ class Proxies:
     def __init__(
         self,
         space: QuestionSpace,
-        seed: int,
         sources: Mapping[str, ProxySource],
         prior: "Carried | None" = None,
         memory: Memory | None = None,
@@ -65,12 +64,12 @@ class Proxies:
         self._space = space
         self._memory = memory
         self._proxies: dict[str, _Proxy] = {
-            name: _proxy(name, source, space, seed) for name, source in sources.items()
+            name: _proxy(name, source, space) for name, source in sources.items()
         }
         guessing = space.dataset.guessing
         if guessing is not None:
             self._proxies["guessing"] = _Guessing(guessing, space)
-        self.taught, self.renderings = taught, renderings or Renderings(space, seed)
+        self.taught, self.renderings = taught, renderings or Renderings(space)
         if taught is not None:
             self._proxies[taught.name] = _Taught(taught, self.renderings, space)
         self.population = population
@@ -118,14 +117,14 @@ class Proxies:
         return tensor(np.concatenate(columns, axis=1), like=sample)
 
 
-def _proxy(name: str, source: ProxySource, space: QuestionSpace, seed: int) -> _Proxy:
+def _proxy(name: str, source: ProxySource, space: QuestionSpace) -> _Proxy:
     if isinstance(source, np.ndarray):
         return _Table(name, source, space)
     if is_table(source):
-        return _Asked(name, models.Recorded(source, name=name), space, seed)
+        return _Asked(name, models.Recorded(source, name=name), space)
     if isinstance(source, ModelUnderTest):
-        return _Asked(name, source, space, seed)
-    return _Asked(name, models.PythonModel(source, name=name), space, seed)
+        return _Asked(name, source, space)
+    return _Asked(name, models.PythonModel(source, name=name), space)
 
 
 class _Table:
@@ -172,8 +171,8 @@ class _Guessing:
 class _Asked:
     """A model that is asked about each follow-up image once."""
 
-    def __init__(self, name: str, model: ModelUnderTest, space: QuestionSpace, seed: int) -> None:
-        self._name, self._model, self._space, self._seed = name, adapted_model(model), space, seed
+    def __init__(self, name: str, model: ModelUnderTest, space: QuestionSpace) -> None:
+        self._name, self._model, self._space = name, adapted_model(model), space
         self._known: dict[int, Floats] = {}
 
     def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
@@ -207,7 +206,7 @@ class _Asked:
 
     def _prompt(self, image: int) -> Prompt:
         question = self._space.question(image * len(self._space.concepts))
-        made = self._space.follow_up(image, self._seed) if self._model.needs_image else None
+        made = self._space.follow_up(image) if self._model.needs_image else None
         return Prompt(
             None if made is None else made.image,
             self._space.concepts,

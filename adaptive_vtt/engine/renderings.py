@@ -24,7 +24,7 @@ Thumbnails = npt.NDArray[np.uint8]
 
 
 class Renderings:
-    """Thumbnails of a space's follow-ups, as ``space.follow_up(image, seed)`` renders them.
+    """Thumbnails of a space's follow-ups, as ``space.follow_up(image)`` renders them.
 
     ``side``: of thumbnails in pixels, at most. ``limit_bytes``: of what is kept; pictures pushed
     out are rendered again when asked about again, and come out the same. All thumbnails have the
@@ -34,12 +34,11 @@ class Renderings:
     def __init__(
         self,
         space: QuestionSpace,
-        seed: int | None = None,
         *,
         side: int = SIDE,
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
-        self._space, self._seed, self._side = space, seed, side
+        self._space, self._side = space, side
         self._limit = limit_bytes
         self._slot: dict[int, int] = {}  # row of each image that is kept
         self._image = np.empty(0, np.int64)  # image of each row
@@ -84,7 +83,7 @@ class Renderings:
         for sample, follow_ups in groupby(missing, lambda n: n // self._space.numbering.variants):
             source = self._space.dataset.sample(sample)  # read once for all of its follow-ups
             for number in follow_ups:
-                made = self._space.made_of(source, number, self._seed).require_image()
+                made = self._space.made_of(source, number).require_image()
                 row = self._slot[number] = rows[number]
                 self._rows[row] = shrunk(made, self.shape).ravel()
                 self._image[row], self._used[row] = number, self._request

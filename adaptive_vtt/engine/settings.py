@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .. import strategies
 from ..errors import JournalError
 from ..journal.facts import Facts, without_ids
 from ..models.base import ModelDefaults
 from ..models.checking import name_of
 from ..space import QuestionSpace
-from ..strategies import CERTIFY, PAPER, ByStakes, Named, Strategy, named
+from ..strategies import Named, Strategy
 from .options import Sampling
 
 
@@ -17,23 +16,6 @@ def public_options(strategy: Strategy) -> dict[str, Any]:
     """A strategy's options, as its plain attributes."""
     plain = (int, float, str, bool)
     return {k: v for k, v in vars(strategy).items() if k[0] != "_" and isinstance(v, plain)}
-
-
-def strategy_for(
-    sampling: Sampling, certifies: bool, facts: Facts | None
-) -> tuple[Named, Strategy]:
-    """What the strategy is called in the journal, with its options there; and what is run.
-
-    ``facts``: of the journal that is gone on with, if any. They are one, but in journals from
-    before the law by stakes had its name: those call it by the paper's.
-    """
-    chosen = sampling.chosen(certifies)
-    if facts is None or not facts.stakes_unnamed:
-        return chosen, chosen.strategy
-    if chosen.name == CERTIFY:
-        chosen = named(PAPER)
-    by_stakes = type(chosen.strategy) is strategies.Combined
-    return chosen, ByStakes() if by_stakes else chosen.strategy
 
 
 def describe_settings(

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..journal.old_facts import CERTIFY
 from ..journal.rows import AnswerRow, DrawRow
+from ..strategies import CERTIFY
 from . import wording
 from .evidence import Evidence
 from .section import Section, amount, figure, fragment, percent

@@ -19,7 +19,7 @@ from ..oracles.judge_findings import cost_of, unconfirmed_of
 from ..outcomes import judged
 from ..results import warned
 from ..types import SIDES, Floats
-from .baseline import Uniform
+from .baseline import Baseline
 from .people import People
 
 
@@ -44,7 +44,7 @@ class Content:
     sources: list[SourceRow] = field(default_factory=list)
     head: str = ""
     warnings: tuple[str, ...] = ()
-    uniform: Uniform | None = None
+    baselines: tuple[Baseline, ...] = ()
     judging: list[JudgingRow] = field(default_factory=list)
     people: People = field(default_factory=People)
     believed: tuple[Sequence[BeliefRow], Believed | None] = ((), None)

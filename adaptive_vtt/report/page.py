@@ -153,13 +153,13 @@ SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "believed.js", "co
 
 def render(journal: Journal, beside: Path | None = None, plotly: str = "inline") -> str:
     """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
-    uniform questions took, and what people said. ``plotly``: how plotly.js is brought, one of
+    random draws took, and what people said. ``plotly``: how plotly.js is brought, one of
     ``plotly_library.WAYS``."""
     brought = library(plotly)
     evidence = Evidence.of(journal)
     if beside is not None:
         said = people(beside, evidence.facts)
-        evidence = replace(evidence, uniform=baseline.read(beside), people=said)
+        evidence = replace(evidence, baselines=baseline.read(beside), people=said)
     made = (
         (part, [s for make in part.makers if (s := make(evidence))]) for part in parts_of(evidence)
     )

@@ -106,11 +106,17 @@
     return { data, layout: { ...layout, annotations, grid: { ...layout.grid, rows, columns }, height: 90 + PANEL[1] * rows, margin: { t: 26, l: 46 } } };
   };
 
-  // The axis; where it names categories, their names are cut to a third of the width.
+  // The axis; where it names categories, their names are cut in their middle to a third of the width.
+  const short = (name, width) => {
+    const [words, most] = [plainText(name), Math.floor(width / 24)];
+    const half = Math.floor(most / 2);
+    return escaped(words.length > most ? `${words.slice(0, half)}…${words.slice(words.length - half)}` : words);
+  };
   const named = (axis = {}, values, width) => {
+    if (axis.ticktext) return { ...axis, ticktext: axis.ticktext.map((name) => short(name, width)) };
     if (axis.type !== "category") return axis;
     const tickvals = [...new Set(values)];
-    return { ...axis, tickvals, ticktext: tickvals.map((name) => escaped(cut(plainText(name), Math.floor(width / 24)))) };
+    return { ...axis, tickvals, ticktext: tickvals.map((name) => short(name, width)) };
   };
 
   const CONFIG = { displayModeBar: false, displaylogo: false, showTips: false, doubleClick: "reset" };
@@ -176,7 +182,9 @@
     if (table) table.open = true;
   };
 
-  dark.addEventListener("change", () => { for (const state of shown) state.draw(); });
+  const all = () => { for (const state of shown) state.draw(); };
+  dark.addEventListener("change", all);
+  document.addEventListener("changed", all); // the page brought other data
 
   const heights = (trace) => (trace.meta && trace.meta.y) || trace.y; // where a root of them is drawn
 
@@ -273,11 +281,13 @@
   });
 
   for (const element of document.querySelectorAll(".chart")) {
-    const views = avtt.read(`${element.id}-data`);
-    if (!views) continue;
+    if (!document.getElementById(`${element.id}-data`)) continue;
     const chooser = document.querySelector(`[data-view="${element.id}"]`);
     const only = document.querySelector(`[data-only="${element.id}"]`);
-    const draw = avtt.plot(element, () => chosen(views[chooser ? chooser.value : Object.keys(views)[0]], only ? only.value : "*"));
+    const draw = avtt.plot(element, () => {
+      const views = avtt.read(`${element.id}-data`);
+      return chosen(views[chooser ? chooser.value : Object.keys(views)[0]], only ? only.value : "*");
+    });
     for (const control of [chooser, only]) if (control) control.addEventListener("change", draw);
   }
 })();

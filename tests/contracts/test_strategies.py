@@ -97,7 +97,7 @@ def situations(draw: st.DrawFn) -> tuple[Belief, Pool]:
 def all_knowing(space: QuestionSpace, answers: Literal["one", "all"]) -> Belief:
     """A belief with everything a strategy may ask for."""
     certify = Certify(0.1, None, 0.95, ("overall", "concepts"), None, "loss")
-    proxies = Proxies(space, 0, {}, None)
+    proxies = Proxies(space, {}, None)
     return fresh_belief(certify, space, answers, seed=0, device="cpu", proxies=proxies)
 
 

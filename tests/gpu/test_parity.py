@@ -48,7 +48,7 @@ def test_predicted_losses_and_stakes_come_to_the_same(answers: CallMode) -> None
     found = []
     for device in BOTH:
         belief = fresh_belief(
-            certify, space(), answers, seed=0, device=device, proxies=Proxies(space(), 0, {})
+            certify, space(), answers, seed=0, device=device, proxies=Proxies(space(), {})
         )
         _learn(belief, 60)
         candidates = Pool(space(), seed=0, limit=400, answers=answers).candidates(0)

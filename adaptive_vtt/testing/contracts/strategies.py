@@ -86,7 +86,7 @@ class StrategyContract:
                 space = self.space()
                 memory = space.oracle.memory(space)
                 certify = Certify(0.1, None, 0.95, self.targets, None, "loss")
-                proxies = Proxies(space, 0, {}, memory=memory)
+                proxies = Proxies(space, {}, memory=memory)
                 belief = fresh_belief(
                     certify, space, answers, seed=0, device="cpu", memory=memory, proxies=proxies
                 )
