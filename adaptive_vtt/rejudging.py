@@ -184,7 +184,7 @@ def _check_judge(then: _Audit, space: QuestionSpace) -> None:
         raise InputError(
             f"rejudge: {then.where}: expected the judge that read its replies ({asked}), got "
             f"{now['name']}, {now['regime']}, which would have to be asked and paid; begin an "
-            "audit with it, or take it out (--option judge=false) to go by the rule alone"
+            "audit with it, or take it out (--set oracle.judge=false) to go by the rule alone"
         )
 
 
@@ -280,7 +280,7 @@ def _said_of(
             raise InputError(
                 f"rejudge: {then.where}: the judge was not asked about the answer to question "
                 f"{question}, which the rule cannot read now; an audit with this oracle has to ask "
-                "anew, or take the judge out (--option judge=false)"
+                "anew, or take the judge out (--set oracle.judge=false)"
             )
     return found
 

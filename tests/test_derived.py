@@ -19,7 +19,7 @@ from sklearn.metrics import (
 )
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.certify import Bounds, derive, named_targets
+from adaptive_vtt.certify import Bounds, named_targets
 from adaptive_vtt.certify.derived import alexnet
 from adaptive_vtt.certify.targets import size
 from adaptive_vtt.datasets import from_table
@@ -29,7 +29,7 @@ from adaptive_vtt.journal.facts import SpaceFacts
 from adaptive_vtt.oracles import Consistency, MaskDrop, Oracle, Ordinal, TopClass
 from adaptive_vtt.report import render
 from adaptive_vtt.report.evidence import Evidence
-from adaptive_vtt.results import outcomes
+from adaptive_vtt.results import derive, outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import ERROR, SIDES, TargetId
 

@@ -163,7 +163,7 @@ def test_questions_that_do_not_count_are_in_no_part_of_it() -> None:
     assert row["estimate"] == pytest.approx(rate, abs=0.08)  # were they errors, it would be .15
 
 
-@pytest.mark.parametrize("left_out", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("left_out", [pytest.param(0.0, marks=pytest.mark.slow), 0.6])
 def test_the_variance_of_the_draws_mean_grows_with_the_share_that_does_not_count(
     left_out: float,
 ) -> None:
@@ -183,8 +183,8 @@ def test_the_variance_of_the_draws_mean_grows_with_the_share_that_does_not_count
 def test_of_a_large_space_the_same_part_is_looked_at_each_time() -> None:
     audit, surrogate = audit_with(lambda loss: 0.5 * loss + 0.2, candidates=30)
     audit.run()
-    rows, before = audit.intervals(), surrogate.looked
-    assert rows == audit.intervals()
+    rows, before = audit.interval_rows(), surrogate.looked
+    assert rows == audit.interval_rows()
     assert surrogate.looked == before + 1
     other, _ = audit_with(lambda loss: 0.5 * loss + 0.2, candidates=400)
     assert abs(rows[0]["estimate"] - other.run().targets["estimate"][0]) < 0.15  # type: ignore[index]
@@ -206,7 +206,7 @@ def test_it_is_worked_out_when_read_and_changes_no_draw() -> None:
     beliefs = len(quiet.journal.beliefs())
     assert once.looked == len(quiet.journal.draws()) + 2 + beliefs
     asked, _ = audit_with(lambda loss: 0.5 * loss + 0.2)
-    asked.run(lambda step: asked.intervals() and None)
+    asked.run(lambda step: asked.interval_rows() and None)
     laws = [[row.law for row in audit.journal.draws()] for audit in (quiet, asked)]
     assert laws[0] == laws[1]
 

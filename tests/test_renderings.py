@@ -20,8 +20,8 @@ def space(images=IMAGES, **options) -> QuestionSpace:
 def counted(space: QuestionSpace) -> list[int]:
     """The follow-ups rendered from now on."""
     rendered: list[int] = []
-    plain = space.pair
-    space.pair = lambda image: rendered.append(image) or plain(image)
+    plain = space.made_of
+    space.made_of = lambda of, image: rendered.append(image) or plain(of, image)
     return rendered
 
 
@@ -37,6 +37,14 @@ def test_follow_ups_are_rendered_once_and_given_in_the_order_asked_for():
     again = found.thumbnails(np.array([1, 3, 5]))
     np.testing.assert_array_equal(again[:2], first[[1, 0]])
     assert sorted(rendered) == [1, 3, 5]
+
+
+def test_a_source_image_is_read_once_for_all_of_its_follow_ups():
+    here, read = space(), []
+    plain = here.dataset.sample
+    here.dataset.sample = lambda place: read.append(place) or plain(place)
+    Renderings(here, side=8).thumbnails(np.array([2, 3, 7, 6]))
+    assert read == [0, 1, 3]  # the first gives thumbnails their shape
 
 
 def test_small_images_keep_their_pixels_and_grey_stays_grey():

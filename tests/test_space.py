@@ -230,9 +230,9 @@ def use_huge_space() -> Candidates:
 def test_huge_space_takes_milliseconds() -> None:
     durations = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         use_huge_space()
-        durations.append(time.perf_counter() - start)
+        durations.append(time.process_time() - start)
     assert min(durations) < 0.1
 
 

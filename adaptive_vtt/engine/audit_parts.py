@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..certify import Certifier, Move, Target
-from ..certify.plan import Certify
 from ..journal import Journal
 from ..journal.facts import Facts
 from ..journal.rows import DrawRow
@@ -35,6 +34,7 @@ from .failing import Failing
 from .judge import Judge
 from .judging import Judging
 from .options import Limits, Sampling
+from .plan import Certify
 from .prices import Prices
 from .proxies import Proxies
 from .renderings import Renderings

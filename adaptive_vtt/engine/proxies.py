@@ -5,25 +5,28 @@ wrong as it likes: predictions move effort, never what is certified.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from .. import models
 from ..errors import InputError
 from ..journal.facts import Facts
-from ..models import PythonModel, Recorded
 from ..models.base import ModelUnderTest, ProxySource, adapted_model
 from ..models.checking import checked, name_of
-from ..models.local.self_taught import SelfTaught
 from ..space import QuestionSpace
 from ..types import Answer, Floats, Memory, Prompt
+from ..utils.lazy import is_table
 from .audit_key import version_of
-from .carried import Carried
-from .population import Population
 from .renderings import Renderings
-from .tensors import Tensor, array, hashed, tensor
+from .tensors import array, hashed, tensor
+
+if TYPE_CHECKING:
+    from ..models.local.self_taught import SelfTaught
+    from .carried import Carried
+    from .population import CohortLosses
+    from .tensors import Tensor
 
 
 class _Proxy(Protocol):
@@ -37,7 +40,8 @@ class _Proxy(Protocol):
 class Proxies:
     """P proxies as one function: (sample, variant, concept, truth) (n,) each -> n x P.
 
-    A source is an array samples x variants x concepts of P(yes), a table as for
+    A source is an array samples x variants x concepts of P(yes) (of a ``Pool``, n expected losses),
+    a table as for
     ``models.Recorded``, a model, or a callable as for ``models.PythonModel`` (asked about
     follow-up images as candidates come up, each image once). ``prior``: what an
     earlier audit of the same space foretells. ``memory``:
@@ -51,11 +55,11 @@ class Proxies:
         self,
         space: QuestionSpace,
         sources: Mapping[str, ProxySource],
-        prior: Carried | None = None,
+        prior: "Carried | None" = None,
         memory: Memory | None = None,
-        taught: SelfTaught | None = None,
+        taught: "SelfTaught | None" = None,
         renderings: Renderings | None = None,
-        population: Population | None = None,
+        population: "CohortLosses | None" = None,
     ) -> None:
         self._space = space
         self._memory = memory
@@ -102,7 +106,9 @@ class Proxies:
         changed = facts.self_taught != self.taught.describe()
         return {"self_taught_changed": changed or facts.self_taught_changed}
 
-    def __call__(self, sample: Tensor, variant: Tensor, concept: Tensor, truth: Tensor) -> Tensor:
+    def __call__(
+        self, sample: "Tensor", variant: "Tensor", concept: "Tensor", truth: "Tensor"
+    ) -> "Tensor":
         parts = [array(p) for p in (sample, variant, concept)]
         question, side = self._space.number(*parts), array(truth)
         columns = [proxy.losses(question, side)[:, None] for proxy in self._proxies.values()]
@@ -114,16 +120,18 @@ class Proxies:
 def _proxy(name: str, source: ProxySource, space: QuestionSpace) -> _Proxy:
     if isinstance(source, np.ndarray):
         return _Table(name, source, space)
-    if isinstance(source, pd.DataFrame):
-        return _Asked(name, Recorded(source, name=name), space)
+    if is_table(source):
+        return _Asked(name, models.Recorded(source, name=name), space)
     if isinstance(source, ModelUnderTest):
         return _Asked(name, source, space)
-    return _Asked(name, PythonModel(source, name=name), space)
+    return _Asked(name, models.PythonModel(source, name=name), space)
 
 
 class _Table:
     def __init__(self, name: str, values: npt.NDArray[Any], space: QuestionSpace) -> None:
         expected = (len(space.dataset), len(space.variants), len(space.concepts))
+        if expected[1:] == (1, 1) and values.shape == expected[:1]:
+            values = values[:, None, None]
         if values.shape != expected:
             raise InputError(
                 f"proxy {name!r}: expected an array of shape {expected} (samples x variants x "
@@ -216,7 +224,7 @@ class _Taught:
     on another machine, where the audit should go on with the same key.
     """
 
-    def __init__(self, taught: SelfTaught, renderings: Renderings, space: QuestionSpace) -> None:
+    def __init__(self, taught: "SelfTaught", renderings: Renderings, space: QuestionSpace) -> None:
         self._taught, self._renderings, self._space = taught, renderings, space
 
     def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:

@@ -5,6 +5,7 @@ Rendering is what costs, so thumbnails are kept, and the least recently used mak
 """
 
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -78,9 +79,14 @@ class Renderings:
         numbers = images.tolist()
         self._used[[self._slot[n] for n in numbers if n in self._slot]] = self._request
         missing = [n for n in numbers if n not in self._slot]
-        for number, row in zip(missing, self._room(len(missing), most, width), strict=True):
-            self._rows[row] = self._rendered(number)
-            self._slot[number], self._image[row], self._used[row] = row, number, self._request
+        rows = dict(zip(missing, self._room(len(missing), most, width), strict=True))
+        for sample, follow_ups in groupby(missing, lambda n: n // self._space.numbering.variants):
+            source = self._space.dataset.sample(sample)  # read once for all of its follow-ups
+            for number in follow_ups:
+                made = self._space.made_of(source, number).require_image()
+                row = self._slot[number] = rows[number]
+                self._rows[row] = shrunk(made, self.shape).ravel()
+                self._image[row], self._used[row] = number, self._request
         return self._rows[[self._slot[n] for n in numbers]]
 
     def _room(self, count: int, most: int, width: int) -> list[int]:
@@ -101,7 +107,3 @@ class Renderings:
         )
         self._image = np.concatenate([self._image, np.empty(more, np.int64)])
         self._used = np.concatenate([self._used, np.empty(more, np.int64)])
-
-    def _rendered(self, image: int) -> Thumbnails:
-        follow_up = self._space.follow_up(image)
-        return shrunk(follow_up.require_image(), self.shape).ravel()

@@ -43,6 +43,8 @@ def describe_oracle(space: QuestionSpace) -> dict[str, Any]:
     options: dict[str, Any] = {k: v for k, v in vars(oracle).items() if isinstance(v, plain)}
     if space.oracle.regime is not None:
         options["regime"] = space.oracle.regime
+    if space.oracle.tells_losses:
+        options["tells_losses"] = True
     if space.oracle.judge_by is not None:
         options["judge"] = space.oracle.judge_by.describe()
     described = {"name": type(oracle).__name__, "needs_source": oracle.needs_source, **options}

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, NonNegativeInt, ValidationError
 
 from ..errors import JournalError
-from ..types import SIDES, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
+from ..types import SIDES, Bets, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
 from .cohort_facts import CohortFacts
 from .endpoint_facts import BatchFacts as BatchFacts
 from .endpoint_facts import Fact, LostFacts
@@ -56,13 +56,14 @@ class SpaceFacts(_Fact):
 class OracleFacts(_Fact):
     """``rates``: what the mean losses of a concept are called, and which truth each is about;
     None where there is none: ``regime``, how replies in words are read; ``judge``, who read the
-    rest; ``metric``, of masks."""
+    rest; ``metric``, of masks; ``tells_losses``: what is told of a question is its loss."""
 
     name: str = ""
     rates: dict[str, int] = dict(SIDES)
     regime: str | None = None
     judge: dict[str, Any] | None = None
     metric: str | None = None
+    tells_losses: bool = False
 
 
 class SettingsFacts(_Fact):
@@ -79,26 +80,6 @@ class SettingsFacts(_Fact):
     model: str
     oracle: OracleFacts = OracleFacts()
     prices: dict[str, float] | None = None
-
-
-class BetFacts(_Fact):
-    """The constants of the betting game; see ``certify.sequences``.
-
-    ``cap``: in (0, 1), the largest fraction of its wealth that one bet may lose; below 1, no
-    single draw can ruin a bet against a mean that is still possible. ``eagerness``: distance from
-    the centre, in half-widths aimed at, of the mean that bets are best at excluding. ``prior``:
-    pseudo-outcomes that the first guesses of centre and variance count as. ``most_skew``: the
-    most by which bets against a mean differ for its skew. ``cell``: between neighbouring means.
-    ``ratio``: rates are over the questions that count, else one that does not count is 0 in lower
-    and 1 in upper bounds.
-    """
-
-    cap: float
-    eagerness: float
-    prior: float
-    most_skew: float
-    cell: float = 0.001
-    ratio: bool = False
 
 
 def goal_reached(half_width: float | None, at_most: float | None) -> str:
@@ -174,7 +155,7 @@ class CertificateFacts(_Fact):
     guarantee: Guarantee = "all"
     weights: tuple[float, ...] | None = None
     decided: Literal["by intervals", "by bets"] = "by intervals"
-    bets: BetFacts
+    bets: Bets
     versus: VersusFacts | None = None
     set_aside: float = 0.0
     slices: tuple[SliceFacts, ...] = ()
