@@ -17,9 +17,6 @@ INSTALL := $(BIN)/pip install -c constraints.txt
 # $(call unless,MODULE,WHAT,REMEDY): says what is skipped unless the module is there.
 unless = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("$1") is None)' || echo "skipped: $2: $3"
 
-# Before anything is installed, the package is imported from here.
-ENVIRONMENTS := PYTHONPATH=$(CURDIR) $(PYTHON) -m adaptive_vtt.experiments.environments
-
 .PHONY: demo test fast test-slow bench skipped docs lint clean lock test-lowest test-pythons
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -55,14 +52,13 @@ docs: $(VENV)/.docs-ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 	@echo "docs: build/site/index.html"
 
-lock:
-	$(ENVIRONMENTS) lock
-
-test-lowest:
-	$(ENVIRONMENTS) lowest
-
-test-pythons:
-	$(ENVIRONMENTS) pythons
+# noxfile.py has the details.
+lock: SESSION := lock
+test-lowest: SESSION := lowest
+test-pythons: SESSION := pythons
+lock test-lowest test-pythons:
+	$(PYTHON) -m venv .venvs && .venvs/bin/pip install --quiet nox uv
+	.venvs/bin/nox -s $(SESSION) --envdir .venvs/nox
 
 bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.figure3 --out bench
@@ -101,7 +97,6 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.certificates --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.ablation --out bench $(if $(BCCD),--data $(BCCD))
 	$(BIN)/python -m adaptive_vtt.experiments.estimates --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.mutation --jobs 2 --out bench
 	@$(MAKE) --no-print-directory skipped
 
 # What bench leaves out for want of data or packages: said before it begins, and when it has ended.

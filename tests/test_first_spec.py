@@ -102,7 +102,10 @@ def test_the_spec_of_ones_own_images_runs_as_it_is(name: str, tmp_path: Path) ->
     out = tmp_path / "run"
     assert run("init", str(tmp_path / "spec"), "--data", str(tmp_path / "data")) == 0
     spec = str(tmp_path / "spec" / "SPEC.toml")
-    assert run("audit", spec, "--budget", "4", "--out", str(out), "--no-self-taught") == 0
+    assert (
+        run("audit", spec, "--budget", "4", "--out", str(out), "--set", "certify.self_taught=false")
+        == 0
+    )
     assert 2 <= json.loads((out / "result.json").read_text())["calls"] <= 4
 
 

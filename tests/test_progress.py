@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace, __version__
 from adaptive_vtt.audit import Progress as Step
-from adaptive_vtt.certify.plan import Certify
 from adaptive_vtt.cli import baselines, browser
 from adaptive_vtt.cli import progress as shown
 from adaptive_vtt.cli.progress import Live
 from adaptive_vtt.cli.progress_line import clock, fitted, share_done, time_left
 from adaptive_vtt.engine.options import Limits
+from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.stopping import State
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
@@ -125,9 +125,9 @@ def test_an_audit_is_shown_at_any_width(
 def test_without_a_terminal_a_line_is_written_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shows = live(monkeypatch, 80, **OPTIONS)
-    now = [shows._since]
+    now = [0.0]
     monkeypatch.setattr(shown, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    shows = live(monkeypatch, 80, **OPTIONS)
     step = Step(state(0.4, calls=7), 1.5, "c", 0)
     with shows:
         for _ in range(1000):  # 1000 s, a step a second
@@ -159,7 +159,7 @@ def test_shells_complete_commands_and_options(
         assert expected in capsys.readouterr().out.split()
 
 
-EASY = ["--half-width", "0.4", "--targets", "overall", "--no-self-taught"]
+EASY = ["--half-width", "0.4", "--targets", "overall", "--set", "certify.self_taught=false"]
 
 
 def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it(

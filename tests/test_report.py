@@ -92,7 +92,7 @@ def test_page_is_small_enough_to_send(page: str) -> None:
     pictures = sum(len(address) for address, _, _ in block(page, "pictures"))
     plotly = len(library("inline").element)
     assert plotly < 2_100_000
-    assert len(page.encode()) - pictures - plotly < 1_000_000
+    assert len(page.encode()) - pictures - plotly < 1_300_000  # 450 kB of it: what was believed
 
 
 def test_all_sections_stand_in_order(page: str) -> None:
@@ -104,7 +104,7 @@ def test_all_sections_stand_in_order(page: str) -> None:
         "beliefs",
         "uncertainty",
     ]
-    assert folded == [id for id in FOLDED if id not in ("beliefs", "uncertainty")]
+    assert folded == FOLDED
     assert re.findall(r'href="#(.*?)"', bar) == SECTIONS
 
 

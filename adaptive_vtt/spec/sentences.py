@@ -1,6 +1,7 @@
 """What is wrong with a SPEC.toml, in one sentence."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from pydantic import ValidationError
@@ -10,8 +11,6 @@ from ..errors import InputError, unknown
 from .section import PLUG_IN, Section, kind_name, kinds_of
 from .workers import NOT_HERE
 
-COMMAND_LINE = "command line"
-"""The place of what was given by options."""
 PERCENT = 100
 _PLAINLY = {"a valid boolean": "true or false", "valid list": "list", "valid tuple": "list"}
 _SIDES = ("bool", "int", "float", "str")
@@ -21,12 +20,17 @@ _MAY_HOLD_KEYS = ("url", "key", "headers", "options", "request", "command")
 """Fields of [model] whose values no message repeats."""
 
 
-def sentence(error: ValidationError, where: str, spec: type[Section]) -> InputError:
+def sentence(
+    error: ValidationError,
+    where: str,
+    spec: type[Section],
+    called: Mapping[str, str] | None = None,
+) -> InputError:
     """The first thing wrong, with the field and, for names, the nearest one; what is missing
-    comes last. ``spec``: the class that was validated."""
+    comes last. ``spec``: the class that was validated; ``called``: what options gave fields."""
     first = min(error.errors(), key=lambda each: each["type"] == "missing")
     path, kind = _without_kind([str(part) for part in first["loc"]], spec)
-    field = _place(path, where)
+    field = ".".join(part for part in path if not _is_side(part))
     found = _wrong_name(first, path, kind, where, spec)
     if found is not None:
         return found
@@ -40,8 +44,9 @@ def sentence(error: ValidationError, where: str, spec: type[Section]) -> InputEr
     got = f"{first['input']!r}{_remedy(first)}"
     if path[:1] == ["model"] and path[1:2] and path[1] in _MAY_HOLD_KEYS:
         got = f"{type(first['input']).__name__}, not repeated as it may hold a key"
-    place = field if field.startswith("--") else f"{where}: {field}"
-    return InputError(f"{place}: expected {expected}, got {got}")
+    return InputError(
+        f"{(called or {}).get(field, f'{where}: {field}')}: expected {expected}, got {got}"
+    )
 
 
 def _missing(path: list[str], kind: str | None, spec: type[Section]) -> str:
@@ -67,13 +72,6 @@ def _is_side(part: str) -> bool:
     """Whether a part of a place is pydantic's name for one side of a union, such as "a boolean or
     a word"."""
     return part in _SIDES or part.startswith(("constrained-", "list[", "literal["))
-
-
-def _place(path: list[str], where: str) -> str:
-    """A field as it is written: in SPEC.toml by its section, on the command line as an option."""
-    if where == COMMAND_LINE and len(path) == 2:
-        return "--" + path[1].replace("_", "-")
-    return ".".join(part for part in path if not _is_side(part))
 
 
 def _held(wrong: Any, field: FieldInfo | None) -> str:
