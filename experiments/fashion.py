@@ -23,7 +23,7 @@ from adaptive_vtt.certify import named_targets
 from adaptive_vtt.engine.census import all_answers, all_losses, means
 from adaptive_vtt.spec import DEMO, Spec
 from adaptive_vtt.spec.building import build_model, build_parts, build_space
-from adaptive_vtt.spec.models import RecordedSection
+from adaptive_vtt.spec.model_section import ModelSection
 from adaptive_vtt.surrogates import embed
 from adaptive_vtt.surrogates.embedding import installed
 from adaptive_vtt.types import Floats
@@ -55,7 +55,7 @@ def recorded(answers: Path) -> tuple[Spec, tuple[float, ...]]:
     space = build_space(DEMO, here)
     model = build_model(DEMO, here, space.dataset)
     write_text(answers, all_answers(space, model).to_csv(index=False))
-    section = RecordedSection.model_validate({"answers": str(answers)})
+    section = ModelSection.model_validate({"kind": "recorded", "answers": str(answers)})
     spec = changed(DEMO, audit={"budget": None}).model_copy(update={"model": section})
     questions, losses = all_losses(space, build_model(spec, here, space.dataset))
     truth = means(
