@@ -50,6 +50,7 @@ def move(browser: Browser, moment: int) -> None:
         f"s.value = {moment}; s.dispatchEvent(new Event('input')); }})()"
     )
     browser.value("pause(300)")
+    browser.until(f"{SURFACE}.dataset.moment === '{moment}'")
 
 
 def grid(told: dict[str, Any], column: str, moment: int) -> list[list[float | None]]:
@@ -110,7 +111,7 @@ def test_menus_colour_the_surface_and_choose_panels(
 ) -> None:
     change = (
         "((id, value) => {{ const s = document.getElementById(id); s.value = value; "
-        "s.dispatchEvent(new Event('change')); return pause(300); }})('{}', '{}')"
+        "s.dispatchEvent(new Event('change')); return pause(1200); }})('{}', '{}')"
     )
     with at(page, tmp_path, SURFACE) as browser:
         for look in ("sd", "asked", "raw", "difference"):

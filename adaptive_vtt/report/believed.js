@@ -109,7 +109,9 @@
       const said = `after ${amount(times[Number(slider.value)])} draws`;
       byId("moments-said").textContent = said;
       slider.setAttribute("aria-valuetext", said);
+      const now = slider.value;
       await Promise.all([drawSurface(), drawCurves(), list()]);
+      byId("surface-chart").dataset.moment = now;
     };
     let playing = false;
     const stop = () => {
