@@ -2,6 +2,7 @@
 
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -287,7 +288,10 @@ def test_without_the_process_the_regression_alone_predicts() -> None:
     images = rng.normal(size=(200, 2))
     lost = torch.from_numpy((images[:, 0] > 0).astype(float))  # by the image, by nothing else
     kinds = ([0], [0], 1)
-    given = {"shared": False, "features": lambda samples: torch.from_numpy(images[samples])}
+    given: dict[str, Any] = {
+        "shared": False,
+        "features": lambda samples: torch.from_numpy(images[samples]),
+    }
     gps = QuestionGP(*kinds, **given), RegressionMean(*kinds, **given)
     for gp in gps:
         gp.observe(Losses(sample, zeros, zeros, zeros, lost))
