@@ -18,7 +18,7 @@ from ..datasets.recognition import TABLES, Layout, recognised
 from ..datasets.scanning import ENDINGS
 from ..errors import InputError
 from ..spec import Spec
-from ..spec.section import Section, kind_name, kinds_of
+from ..spec.section import Section, kind_name, kinds_of, shown_default
 from ..types import Image
 from ..utils.files import write_bytes, write_text
 from ..utils.image_codec import png
@@ -199,7 +199,7 @@ def example(section: str, kind: str | None, name: str) -> Any:
 
 def _field(name: str, field: FieldInfo, value: Any, instead: Any) -> str:
     """``instead``: what is shown of a field that is not set and has no default here."""
-    default = None if field.is_required() else field.get_default(call_default_factory=True)
+    default = None if field.is_required() else shown_default(field)
     given = next((v for v in (value, default, instead) if v is not None), None)
     shown = _toml(given, field.annotation)
     line = f"{name} = {shown}" if value is not None else f"# {name} = {shown}"
