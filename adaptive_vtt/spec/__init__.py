@@ -18,7 +18,7 @@ from .datasets import DatasetSpec
 from .detectors import DetectorSpec
 from .judge import check_judge
 from .models import ModelSpec
-from .oracles import CorrectnessJudge, OracleSpec
+from .oracles import OracleSection, OracleSpec
 from .regions import RegionsSpec
 from .secrets import refuse_secrets
 from .section import Section, kinds_of
@@ -52,7 +52,7 @@ class Spec(Section):
     regions: RegionsSpec | None = None
     detector: DetectorSpec | None = None
     space: SpaceSpec = SpaceSpec.model_validate({})
-    oracle: OracleSpec = CorrectnessJudge.model_validate({})
+    oracle: OracleSpec = OracleSection.model_validate({})
     audit: AuditSpec = AuditSpec.model_validate({})
     stop: StopSpec = StopSpec.model_validate({})
     certify: CertifySpec = CertifySpec.model_validate({})
@@ -158,7 +158,7 @@ def parse_spec(
     try:
         spec = Spec.model_validate(table)
     except ValidationError as error:
-        raise sentence(error, where, Spec, called) from None
+        raise sentence(error, where, Spec, table, called) from None
     if to_run and spec.certify.half_width is not None:
         place = (called or {}).get("certify.half_width", f"{where}: certify.half_width")
         check_half_width(spec.certify.half_width, place)
