@@ -21,12 +21,12 @@ import pandas as pd
 from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.rules import Rules
-from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
-from adaptive_vtt.surrogates import QuestionGP
+from adaptive_vtt.surrogates import Posterior, QuestionGP
+from adaptive_vtt.surrogates.question_gp import Questions
 from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.files import write_text
 
@@ -44,9 +44,9 @@ class Setting:
 
     ``prediction``: "gp", "losses" (of which alone it learns, without follow-ups), "margins"
     (without follow-ups), "lies" (margins that are noise), "proxies", "self-taught" (nets that
-    learnt the sources' labels), "shuffled" (samples and their follow-ups), "adversarial" (a proxy
-    that says the opposite of the truth, which the GP soon learns to read), "turncoat"
-    or "none". ``cap``: the largest fraction of its wealth that a bet may lose.
+    learnt the sources' labels), "regression" (the same nets, without the GP's process), "shuffled"
+    (samples and their follow-ups), "adversarial" (a proxy that says the opposite of the truth,
+    which the GP soon learns to read), "turncoat" or "none".
     """
 
     name: str
@@ -56,7 +56,6 @@ class Setting:
     candidates: int = 1024
     unanswered: float = 0.0
     batch: int = 1
-    cap: float = BETS.cap
 
 
 UNIFORM = Setting("uniform", "random", floor=UNIFORM_FLOOR)
@@ -181,12 +180,11 @@ def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) ->
 
 def _selector(task: Task, material: Material) -> Selector:
     setting, space = task.setting, material.space
-    bets = BETS.model_copy(update={"cap": setting.cap})
     certifier = Certifier(
         space,
         named_targets(space, material.targets),
         answers="one",
-        rules=Rules(task.half_width or 0.01, 0.05, bets=bets),
+        rules=Rules(task.half_width or 0.01, 0.05),
     )
     losses = None if setting.prediction == "none" else _gp(task, material)
     belief = Belief(space, seed=task.seed, losses=losses, certifier=certifier)
@@ -201,10 +199,22 @@ def _selector(task: Task, material: Material) -> Selector:
     )
 
 
+class RegressionMean(QuestionGP):
+    """The question GP without its process: what the logistic regression under it expects."""
+
+    def posterior(self, candidates: Questions, *, latent: bool = False) -> Posterior:
+        asked = self._judged_of(self._here(candidates))
+        mean = self.mean.expected(asked.variant, asked.side, asked.features)
+        return Posterior(mean, mean * (1 - mean))
+
+
 def _gp(task: Task, material: Material) -> QuestionGP:
     import torch
 
     bench, prediction = material.bench, task.setting.prediction
+    make = RegressionMean if prediction == "regression" else QuestionGP
+    if bench is None:  # neither images nor relations: concept and side are all there is
+        return make([0], [0], len(material.space.concepts), shared=False, device=task.device)
     shuffled = np.random.default_rng([task.seed, 5]).permutation(len(bench.features))
     inputs = bench.inputs(shuffled if prediction == "shuffled" else None)
     if prediction in ("losses", "margins"):
@@ -224,10 +234,11 @@ def _gp(task: Task, material: Material) -> QuestionGP:
     kinds: dict[str, Callable[..., Any]] = {
         "proxies": bench.proxy_losses,
         "self-taught": taught,
+        "regression": taught,
         "adversarial": inverted,
         "turncoat": turncoat,
     }
-    gp = QuestionGP(
+    gp = make(
         bench.relation,
         bench.severity,
         1,

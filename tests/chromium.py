@@ -86,6 +86,20 @@ class Browser:
             time.sleep(0.05)
         raise AssertionError(f"{expression}: not within {seconds} s; complaints {self.complaints}")
 
+    def mouse(self, *path: tuple[float, float], press: bool = True, hold: bool = False) -> None:
+        """Goes along ``path``, points of the window, and clicks at its end where ``press``; with
+        the button down all the way where ``hold``."""
+        down = {"button": "left", "clickCount": 1}
+        for k, (x, y) in enumerate(path):
+            self._mouse("mouseMoved", x, y, **(down if hold and k else {}))
+            if press and k == (0 if hold else len(path) - 1):
+                self._mouse("mousePressed", x, y, **down)
+        if press:
+            self._mouse("mouseReleased", *path[-1], **down)
+
+    def _mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
+        self._ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self._ask("Page.captureScreenshot")["data"]))
 

@@ -68,7 +68,7 @@ def fill(journal: Journal, space: QuestionSpace, cases: list[Any] = CASES) -> Jo
         "candidates": 1,
         "answers": "one",
     }
-    journal.set_facts(space=describe_space(space), settings=settings)
+    journal.set_facts(space=describe_space(space), settings=settings, key="k")
     step = len(space.variants)
     rows = [
         DrawRow(k, k * step, k * step, f"s{k}", k, 0.1, b"", {}, 0.0) for k in range(len(cases))

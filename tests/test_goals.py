@@ -14,7 +14,6 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli.spec_changes import read
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.journal.old_facts import decided_in_todays_words
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.models.network.openai_chat import OpenAIChat
 from adaptive_vtt.spec import parse_spec, read_spec
@@ -256,14 +255,6 @@ def test_undecided_targets_are_required_too(
     options = ["--budget", "5", "--require-certified", "--out", str(tmp_path / "out")]
     assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 3
     assert "avtt: 5 of 5 targets are not decided" in capsys.readouterr().err
-
-
-def test_decisions_of_earlier_versions_are_read_in_todays_words() -> None:
-    said = ["above", "at most", None, "below", "open"]
-    rows = [{"decided": word} for word in said] + [{}]
-    words = [row.get("decided") for row in decided_in_todays_words(rows)]
-    assert words == ["above", "below", "open", "below", "open", None]
-    assert decided_in_todays_words(None) is None
 
 
 # -- answers of 0 and 1 --------------------------------------------------------------------

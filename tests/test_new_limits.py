@@ -74,11 +74,11 @@ def test_what_was_bet_before_another_half_width_stays_as_it_was() -> None:
     for call in begun.ask(20):
         begun.tell(call, [0.0, 1.0])
     begun.ask(3)  # on their way
-    before = begun.intervals()
+    before = begun.interval_rows()
     other = Audit(space(), ScriptedModel(), half_width=0.05, journal=journal, **CERTIFIES)
     kept = ("target", "lower", "upper", "estimate")
     assert before is not None
-    after = other.intervals()
+    after = other.interval_rows()
     assert after is not None
     assert [[row[n] for n in kept] for row in after] == [[row[n] for n in kept] for row in before]
     assert journal.facts()["certificate"]["aims"] == [[0, 0.25], [24, 0.05]]

@@ -5,7 +5,6 @@ with a probability of at most .05. Three misses or more in 6 audits have probabi
 more in 12 have .0002.
 """
 
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -14,13 +13,12 @@ import pandas as pd
 import pytest
 import source_spaces
 import torch
-from copied_journals import add_rows
 
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.engine import audit_key
 from adaptive_vtt.errors import InputError, JournalError
-from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
+from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.prior import read_prior
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Recorded, TorchModel, Unanswered
 from adaptive_vtt.results import outcomes
@@ -292,21 +290,3 @@ def test_a_space_with_a_seed_of_its_own_has_other_images_and_another_fingerprint
     assert plain.fingerprint == spaces[0].fingerprint != spaces[1].fingerprint
     images = [made.follow_up(3).image for made in spaces]
     assert not np.array_equal(*images)
-
-
-def test_a_journal_of_an_earlier_version_goes_on_with_its_own_images_and_streams(tmp_path):
-    """Before keys, follow-ups and draws followed from the audit's seed."""
-    space, path = avtt.QuestionSpace(tiny_dataset(6, 2), ["gaussian_noise"]), tmp_path / "j.db"
-    with Audit(space, ScriptedModel(), seed=7, budget=3, journal=path) as audit:
-        audit.run()
-        unknown = ("key", "model_version", "population")  # to a journal of that version
-        facts = {k: v for k, v in audit.journal.facts().items() if k not in unknown}
-        facts["space"].pop("seed")
-        path = tmp_path / "old.db"
-        with closing(SQLiteJournal(path)) as old:
-            old.set_facts(**facts)
-            add_rows(old, audit.journal)
-    with Audit(space, ScriptedModel(), seed=7, budget=6, journal=path) as audit:
-        (call,) = audit.ask()
-        assert np.array_equal(call.image, space.follow_up(call.number, seed=7).image)
-        assert "key" not in audit.journal.facts()

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.plan import Certify
 from ..certify.population import masks_of
 from ..certify.targets import Target
 from ..engine.audit_parts import Parts
+from ..engine.plan import Certify
 from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import DiscoverFacts, Facts

@@ -126,9 +126,9 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         )
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not as_json and reached and result.calls:
-            from .uniform_baseline import compare_with_uniform
+            from .baselines import compare_with_random
 
-            compare_with_uniform(chosen, base, out, plotly)
+            compare_with_random(chosen, base, out, plotly)
 
 
 def _earlier(folders: list[Path]) -> "Earlier | Others":

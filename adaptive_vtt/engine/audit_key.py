@@ -21,9 +21,7 @@ entropy in its key, too, journaled so that it goes on with the same draws. From 
    given that content even where both audits have the same seed. Its key could equal the prior
    journal's only if a hash contained itself; equal keys mean that a journal was given as its
    own prior, and are refused.
-2. Journals of versions before keys drew from streams keyed by the plain seed; a hash of 32 digits
-   is never equal to one.
-3. Equal keys otherwise come from the very same audit begun twice, of this package's parts alone,
+2. Equal keys otherwise come from the very same audit begun twice, of this package's parts alone,
    which repeats the draws on purpose. One case is left to the user: a model that was changed
    without a new name, version or content, under the same explicit seed. Without an explicit seed
    it cannot happen, as each audit then has fresh entropy.
@@ -85,12 +83,11 @@ def audit_key(**parts: Any) -> str:
 
 @dataclass(frozen=True)
 class Origin:
-    """What an audit's random choices follow from: ``key``, in journals of versions before keys the
-    plain seed. ``version`` is the model's; ``changed`` whether its content differs from what the
-    journal says; ``replay``: the earlier audit whose draws come first; ``entropy``: fresh, where a
-    part is custom."""
+    """What an audit's random choices follow from: ``key``. ``version`` is the model's;
+    ``changed`` whether its content differs from what the journal says; ``replay``: the earlier
+    audit whose draws come first; ``entropy``: fresh, where a part is custom."""
 
-    key: str | int
+    key: str
     version: str | None
     changed: bool
     replay: ReplayFacts | None = None
@@ -101,7 +98,7 @@ class Origin:
         cls,
         facts: Facts | None,
         model: ModelUnderTest,
-        priors: Sequence[str | int | None],
+        priors: Sequence[str | None],
         replay: ReplayFacts | None = None,
         *,
         custom: bool = False,
@@ -127,8 +124,6 @@ class Origin:
         for prior in (*priors, None if replay is None else replay.key):
             _check_prior(prior, key, facts)
         _check_replay(replay, facts)
-        if facts is not None and facts.key is None:
-            return cls(facts.settings.seed, version, changed)
         return cls(key, version, changed, replay, entropy)
 
     def facts(self) -> dict[str, Any]:
@@ -142,7 +137,7 @@ class Origin:
         return {"model_changed": self.changed or facts.model_changed}
 
 
-def _check_prior(prior: str | int | None, key: str, facts: Facts | None) -> None:
+def _check_prior(prior: str | None, key: str, facts: Facts | None) -> None:
     if prior is not None and prior in (key, None if facts is None else facts.key):
         raise InputError(
             "prior journal or cohort: expected audits with draws of their own, got one with the "
@@ -163,9 +158,9 @@ def _check_replay(replay: ReplayFacts | None, facts: Facts | None) -> None:
         )
 
 
-def same_key(facts: Facts, key: str | int) -> None:
+def same_key(facts: Facts, key: str) -> None:
     """Raises JournalError where the journal's draws come from another key."""
-    if facts.key not in (None, key):
+    if facts.key != key:
         raise JournalError(
             "journal: was begun with another key: the targets, a proxy, the prior journal or the "
             "model's version changed since; go on with what it was begun with, or begin a new audit"

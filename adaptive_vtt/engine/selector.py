@@ -66,7 +66,10 @@ class Selector:
         self.seed = seed
         self.floor = floor
         self.belief = belief or Belief(space, seed=seed)
-        self.pool = Pool(space, seed=seed, limit=candidates, answers=answers)
+        # nothing but NumPy goes by losses alone: no torch is needed then
+        plain = space.oracle.tells_losses and self.belief.losses is None
+        plain = plain and isinstance(strategy, ByStakes)
+        self.pool = Pool(space, seed=seed, limit=candidates, answers=answers, plain=plain)
         if isinstance(strategy, ByStakes) and self.belief.certifier is not None:
             self.belief.certifier.stratify()
         self.replay = replay
@@ -214,7 +217,7 @@ class Selector:
 
     def open_uncertainty(self) -> Floats:
         """C x 2: relative uncertainty of each side, NaN where nothing is left to ask."""
-        return np.where(self.pool.remaining > 0, array(self.belief.uncertainty()), np.nan)
+        return np.where(self.pool.remaining > 0, self.belief.side_uncertainty(), np.nan)
 
     # -- certificates ------------------------------------------------------------------
 

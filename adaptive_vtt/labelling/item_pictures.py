@@ -59,7 +59,6 @@ class Pictures:
         facts = read_facts(journal.facts())
         if space is not None:
             same_audit(facts, space, {})
-        self._seed = facts.rendering_seed
         self._space = space
         self._kept = journal.pictures()
         self._fine = fine
@@ -77,7 +76,7 @@ class Pictures:
             return None
         number = int(self._space.image_of(np.array([item.question]))[0])
         try:
-            source, follow_up = self._space.pair(number, self._seed)
+            source, follow_up = self._space.pair(number)
         except AvttError:  # a file is gone since; the journal may still have a thumbnail
             return None
         if source.image is None or follow_up.image is None:

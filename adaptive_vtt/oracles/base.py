@@ -83,6 +83,8 @@ class OracleDefaults:
     """Whether answers are masks that are compared with others."""
     judges_scores: bool = False
     """Whether a mask's score by the same metric will do in place of the mask."""
+    tells_losses: bool = False
+    """Whether a question's loss is told, and no answer of which to believe anything."""
     judge_by: JudgeModel | None = None
     """The judge model that is asked where the rule is not sure, if there is one."""
     models: int = 1

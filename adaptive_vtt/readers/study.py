@@ -47,7 +47,7 @@ class Study:
         self.journal, self.space = journal, space
         self.facts = read_facts(journal.facts())
         _check(self.facts, space)
-        self._judge = Judge(space, self.facts.settings.answers, self.facts.rendering_seed)
+        self._judge = Judge(space, self.facts.settings.answers)
         calls = journal.calls()
         self.draws = list(_answered(journal, {call.call for call in calls}))
         self._cards: dict[int, Card] = {}  # kept: to make one, its image is made

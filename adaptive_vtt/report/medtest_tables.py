@@ -13,7 +13,6 @@ import pandas as pd
 from ..datasets.vqa.medvqa_questions import INSTRUMENTS, NAMES
 from ..errors import InputError, unknown
 from ..journal import Journal
-from ..journal.facts import read_facts
 from ..oracles.contains_truth import ACCEPT, ContainsTruth
 from ..results import Result
 from ..space import QuestionSpace
@@ -72,7 +71,6 @@ def instrument_readings(
     reading: accept, accuracy among the answers in the journal (a raw figure, with no
     certificate) and answers. ``space``: the audit's own, as names come from its follow-ups.
     """
-    seed = read_facts(journal.facts()).rendering_seed
     said = [
         (row.question, row.said)
         for call in journal.calls()
@@ -82,7 +80,7 @@ def instrument_readings(
     rights: dict[str, list[float]] = {accept: [] for accept in ACCEPT}
     for number, words in said:
         question = space.question(number)
-        sample, follow_up = space.pair(int(space.image_of(number)), seed)
+        sample, follow_up = space.pair(int(space.image_of(number)))
         if follow_up.details.get("adds") != "instrument":
             continue
         _, variant, _ = space.parts(number)

@@ -1,14 +1,20 @@
 """What an audit is to certify, and what it needs for that."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..certify.certifier import Certifier
+from ..certify.comparison import MOST_AIM, Comparison
+from ..certify.population import target_of
+from ..certify.rules import Rules, by_size, shares
+from ..certify.sequences import BETS
+from ..certify.targets import Target, calls, fingerprint, largest, named_targets
 from ..cohort import Cohort
 from ..errors import InputError, unknown
-from ..journal.facts import BetFacts, CertificateFacts
+from ..journal.facts import CertificateFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
 from ..space import QuestionSpace
@@ -20,13 +26,7 @@ from ..stopping import (
     check_confidence,
     check_half_width,
 )
-from ..types import CallMode, Guarantee, TargetId
-from .certifier import Certifier
-from .comparison import MOST_AIM, Comparison
-from .population import target_of
-from .rules import Rules, by_size, shares
-from .sequences import BETS
-from .targets import Target, calls, fingerprint, largest, named_targets
+from ..types import Bets, CallMode, Guarantee, TargetId
 
 if TYPE_CHECKING:
     from ..surrogates import Named as NamedSurrogate
@@ -58,7 +58,8 @@ class Certify:
     - ``confidence``: in (0, 1), the probability that what is certified holds at all times.
       Default 0.95.
     - ``targets``: what is certified, names as in ``certify.named_targets``.
-      Default: every concept's miss and false-alarm rate, and every relation's error.
+      Default: every concept's miss and false-alarm rate, and every relation's error; of a
+      ``Pool`` the mean loss of all items.
     - ``where``: name of a target of one's own -> metadata column or field -> values.
       Default None: none.
     - ``unanswered``: "loss" counts an unanswered question as the oracle does, "both" as 0 in
@@ -232,10 +233,10 @@ class Certify:
     def _first_aim(self) -> float:
         return self.half_width or (DECISION_WIDTH if self.compare is None else MOST_AIM)
 
-    def _bets(self) -> BetFacts:
+    def _bets(self) -> Bets:
         if self.compare is None:
             return BETS
-        return BETS.model_copy(update={"cell": FINE_CELL})
+        return replace(BETS, cell=FINE_CELL)
 
     def _shares(
         self,
@@ -279,7 +280,7 @@ class Certify:
             "ids": [t.id.as_dict() for t in targets],
             "sizes": [int(n) for n in certifier.sizes[: len(targets)]],
             "subsets": fingerprint(targets),
-            "bets": certifier.rules.bets.model_dump(),
+            "bets": asdict(certifier.rules.bets),
             **({} if self.compare is None else {"versus": self.compare.describe()}),
             **({"set_aside": aside} if aside else {}),
             **({"aims": [list(change) for change in changes]} if changes else {}),
