@@ -79,12 +79,14 @@ class Task:
 
 @dataclass
 class Outcome:
-    """What came of a task: draws, whether every interval always held, errors at the marks."""
+    """What came of a task: draws, whether every interval always held, errors at the marks; how many
+    draws were ``needed``: the rest only filled the last batch."""
 
     draws: int
     covered: bool
     certified: bool
     seconds: float
+    needed: int
     errors: dict[int, float] = field(default_factory=dict)
 
 
@@ -108,7 +110,7 @@ def run(task: Task) -> Outcome:
     certifier = selector.belief.certifying
     truth = _truth(material, certifier)
     rng = np.random.default_rng([task.seed, 77])
-    start, held, errors = time.perf_counter(), True, {}
+    start, held, errors, open_ = time.perf_counter(), True, {}, 0
     waiting: list[Learnt] = []
     while selector.draws < task.most and not certifier.certified.all():
         draw = selector.draw(task.setting.batch - len(waiting))
@@ -120,6 +122,7 @@ def run(task: Task) -> Outcome:
         if len(waiting) < task.setting.batch:
             continue
         for learnt in waiting:
+            open_ += not certifier.certified.all()
             selector.learn([learnt])
             sequences = certifier.sequences
             held &= bool(((sequences.lower <= truth) & (truth <= sequences.upper)).all())
@@ -127,7 +130,8 @@ def run(task: Task) -> Outcome:
         if selector.draws in task.marks:
             errors[selector.draws] = float(certifier.sequences.estimate[0] - truth[0])
     seconds = time.perf_counter() - start
-    return Outcome(selector.draws, held, bool(certifier.certified.all()), seconds, errors)
+    certified = bool(certifier.certified.all())
+    return Outcome(selector.draws, held, certified, seconds, open_, errors)
 
 
 def table(
@@ -169,6 +173,7 @@ def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) ->
         "setting": setting.name,
         "half-width": width,
         "questions": float(np.mean([o.draws for o in outcomes])),
+        "needed": float(np.mean([o.needed for o in outcomes])),
         "covered": f"{covered}/{len(outcomes)}",
         "ms per draw": round(1000 * float(np.mean([o.seconds / o.draws for o in outcomes])), 1),
     }
@@ -318,7 +323,9 @@ def suites(
         few = some = many = seeds
     unanswered = Setting("unanswered 5 %", unanswered=0.05, floor=0.2)
     batched = Setting("batches of 16", batch=16)
-    batched_taught = replace(TAUGHT, name="the same, batches of 16", batch=16)
+    batched_taught, *larger = (
+        replace(TAUGHT, name=f"the same, batches of {n}", batch=n) for n in (16, 64, 256)
+    )
     proxies = Setting("adaptive + proxies", prediction="proxies")
     silent = Setting("5 % unanswered both ways", prediction="proxies", unanswered=0.05)
     shuffled = Setting("shuffled features", prediction="shuffled")
@@ -338,6 +345,9 @@ def suites(
         ),
         "severity-shuffled": lambda: rows(
             "digits-severity", [UNIFORM, LOSSES, shuffled, lies], [0.05], few
+        ),
+        "severity-batches": lambda: rows(
+            "digits-severity", [TAUGHT, batched_taught, *larger], [0.05], few
         ),
         "severity-coverage": lambda: rows(
             "digits-severity", [TAUGHT, batched_taught], [0.05], many

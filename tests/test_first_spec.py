@@ -11,9 +11,8 @@ import pytest
 from command_line import run
 from pydantic import TypeAdapter
 
-from adaptive_vtt.cli.field_examples import example
 from adaptive_vtt.cli.first_spec import seen_from
-from adaptive_vtt.cli.start_folder import SECTIONS, write_first, write_start
+from adaptive_vtt.cli.start_folder import SECTIONS, example, write_first, write_start
 from adaptive_vtt.datasets.recognition import recognised
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.spec import Spec, read_spec

@@ -131,6 +131,7 @@ class Belief:
         self._variance: Tensor | None = None  # of what was predicted
         self._stakes: Floats | None = None  # by target, of the candidates looked at
         self._ahead: tuple[Indices, Posterior] | None = None  # of questions, ascending
+        self._uncertain: "Tensor | None" = None
         self._sent: Floats | None = None  # m x 2: what the calls looked at send
         self._price: Floats | float = 1.0  # (m,) of them; 1: all the same
 
@@ -274,6 +275,7 @@ class Belief:
             concepts.append(concept)
             coordinates.append(coordinate)
         if concepts:
+            self._uncertain = None
             points = surrogates.AnswerPoints(
                 tensor(np.array(concepts)), tensor(np.array(coordinates, float))
             )
@@ -304,7 +306,9 @@ class Belief:
 
     def uncertainty(self) -> "Tensor":
         """C x 2 on the CPU: u- and u+ of every concept, as shares of their prior value."""
-        return (self.answers.uncertainty() / self.answers.prior_uncertainty).cpu()
+        if self._uncertain is None:  # draws that are made together ask for it a few times each
+            self._uncertain = (self.answers.uncertainty() / self.answers.prior_uncertainty).cpu()
+        return self._uncertain
 
     def side_uncertainty(self) -> Floats:
         """``uncertainty`` as an array; 1, as before any answer, where losses are told."""

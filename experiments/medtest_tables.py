@@ -10,13 +10,13 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..datasets.vqa.medvqa_questions import INSTRUMENTS, NAMES
-from ..errors import InputError, unknown
-from ..journal import Journal
-from ..oracles.contains_truth import ACCEPT, ContainsTruth
-from ..results import Result
-from ..space import QuestionSpace
-from ..types import ERROR, IDENTITY, Unanswered
+from adaptive_vtt.datasets.vqa.medvqa_questions import INSTRUMENTS, NAMES
+from adaptive_vtt.errors import InputError, unknown
+from adaptive_vtt.journal import Journal
+from adaptive_vtt.oracles.contains_truth import ACCEPT, ContainsTruth
+from adaptive_vtt.results import Result
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.types import ERROR, IDENTITY, Unanswered
 
 ORIGINAL, AVERAGE = "Original", "Average"
 RATES = (ERROR, "error rate")

@@ -1,18 +1,18 @@
 """What there is to label: every object that a caption audit looked at, with its pre-label."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError, JournalError
 from ..journal import Journal
 from ..journal.facts import read_facts
+from ..oracles.caption_rules import ERROR_TYPES, rule_of
 from ..utils.random_streams import generator
+from .cards import NONE, Asked, Card, Key
 
-NONE = "none"
-"""Stands where there is no error, and so no type."""
-Key = tuple[int, str]
-"""The number of a question, and an object of its captions."""
+CHOICES = {NONE: "no error"} | {type: f"{type}: {what}" for type, what in ERROR_TYPES.items()}
+"""What may be said of an object."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,36 @@ def to_label(found: Sequence[Item], sample: int | None, seed: int) -> list[Item]
     return [item for item in ordered if item.reported] + rest
 
 
-def by_key(found: Iterable[Item]) -> dict[Key, Item]:
-    """The items by question and object."""
-    return {item.key: item for item in found}
+def card_of(item: Item) -> Card:
+    """The object as a card: of the number of its question, which it shares with other objects."""
+    asked = Asked(item.object, item.object, CHOICES, unsure=False, suggested=item.prelabel)
+    return Card(
+        item.question,
+        item.question,
+        item.call,
+        (f"source {item.sample}", item.change),
+        (asked,),
+        captions=(item.source, item.caption),
+        mark=item.object,
+        boxes=item.boxes,
+        size=item.size,
+        told=(("verdict", _verdict(item)), ("visible", _visibility(item))),
+    )
+
+
+def _visibility(item: Item) -> str:
+    """How much of the object the follow-up shows, and whether its caption names it."""
+    named = "named" if item.said else "not named"
+    if item.visible is None:
+        return f"not known ({item.status}), {named}"
+    return f"{100 * item.visible:.0f} % ({item.status}), {named}"
+
+
+def _verdict(item: Item) -> str:
+    """What the audit says of the object; the rule is spelt out."""
+    if item.rule is None:
+        return "no violation"
+    return f"breaks rule {item.rule}: {rule_of(item.relation, item.rule)}"
 
 
 def _box(box: Sequence[Any]) -> tuple[float, float, float, float]:

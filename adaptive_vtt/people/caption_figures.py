@@ -2,12 +2,12 @@
 
 Each object, reported as a violation or not, is right or wrong by the majority of those who
 labelled it. Where only a part of the reported or of the other objects was labelled, its
-shares stand for the rest; labelled parts are random (``items.to_label``). All figures are
+shares stand for the rest; labelled parts are random (``captions.to_label``). All figures are
 about the follow-ups the audit asked about, which an adaptive audit does not choose evenly.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -15,8 +15,9 @@ import numpy as np
 
 from ..oracles.caption_rules import ERROR_TYPES
 from .agreement import Scores, kappa_of, majority, scores
-from .items import NONE, Item, Key, by_key
-from .labels import Label, Labels
+from .answers import Answers, by_question
+from .captions import Item
+from .cards import NONE, Key
 
 Verdict = Literal["error", "fine"]
 UNKNOWN = "unknown"
@@ -74,14 +75,13 @@ class Summary:
         return asdict(self)
 
 
-def summarise(items: Sequence[Item], folder: Mapping[str, Labels]) -> Summary:
+def summarise(items: Sequence[Item], folder: Mapping[str, Answers]) -> Summary:
     """The figures of ``folder``'s labels (inspector -> labels) of all judged ``items``."""
-    known = by_key(items)
-    given = _given(label for own in folder.values() for label in own.values())
-    given = {key: labels for key, labels in given.items() if key in known}
+    known = {item.key: item for item in items}
+    given = {key: labels for key, labels in by_question(folder).items() if key in known}
     verdicts = {key: _verdict(labels) for key, labels in given.items()}
-    errors = _agreement(given, len(folder), lambda label: label.error, lambda labels: True)
-    kinds = _agreement(given, len(folder), lambda label: label.type, _all_errors)
+    errors = _agreement(given, len(folder), _is_error, lambda labels: True)
+    kinds = _agreement(given, len(folder), str, _all_errors)
     confusion = _confusion(known, given, verdicts)
     objects, cases = _objects(items, verdicts), _cases(items, verdicts)
     return Summary(
@@ -96,22 +96,19 @@ def summarise(items: Sequence[Item], folder: Mapping[str, Labels]) -> Summary:
     )
 
 
-def _given(labels: Iterable[Label]) -> dict[Key, list[Label]]:
-    found: dict[Key, list[Label]] = {}
-    for label in labels:
-        found.setdefault(label.key, []).append(label)
-    return found
+def _is_error(label: str) -> bool:
+    return label != NONE
 
 
-def _verdict(labels: Sequence[Label]) -> Verdict | None:
+def _verdict(labels: Sequence[str]) -> Verdict | None:
     """What most say; None where opinions are divided."""
-    error = majority(label.error for label in labels)
+    error = majority(map(_is_error, labels))
     return None if error is None else "error" if error else "fine"
 
 
-def _type(labels: Sequence[Label]) -> str:
+def _type(labels: Sequence[str]) -> str:
     """The type most give of those who see an error."""
-    return majority(label.type for label in labels if label.error) or UNKNOWN
+    return majority(filter(_is_error, labels)) or UNKNOWN
 
 
 def _objects(items: Sequence[Item], verdicts: Mapping[Key, Verdict | None]) -> Level:
@@ -159,7 +156,7 @@ def _scaled(one: int, other: int, total: int) -> tuple[float, float]:
 
 def _confusion(
     known: Mapping[Key, Item],
-    given: Mapping[Key, Sequence[Label]],
+    given: Mapping[Key, Sequence[str]],
     verdicts: Mapping[Key, Verdict | None],
 ) -> dict[str, dict[str, int]]:
     """Pre-label -> label -> count, of violations on which people are decided."""
@@ -179,10 +176,10 @@ def _types(confusion: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 
 
 def _agreement(
-    given: Mapping[Key, Sequence[Label]],
+    given: Mapping[Key, Sequence[str]],
     inspectors: int,
-    choice: Callable[[Label], Any],
-    wanted: Callable[[Sequence[Label]], bool],
+    choice: Callable[[str], Any],
+    wanted: Callable[[Sequence[str]], bool],
 ) -> Agreement:
     """Of objects that all inspectors labelled and that are ``wanted``."""
     shared = [ls for ls in given.values() if len(ls) == inspectors and wanted(ls)]
@@ -190,8 +187,8 @@ def _agreement(
     return Agreement(kappa_of(chosen), len(shared))
 
 
-def _all_errors(labels: Sequence[Label]) -> bool:
-    return all(label.error for label in labels)
+def _all_errors(labels: Sequence[str]) -> bool:
+    return all(map(_is_error, labels))
 
 
 def _notes(objects: Level, cases: Level) -> list[str]:

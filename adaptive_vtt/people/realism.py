@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
-from ..labelling.agreement import kappa_of, majority
 from ..report.people import Cell, Realism, identity
 from ..types import IDENTITY
 from ..utils.random_streams import generator
+from .agreement import kappa_of, majority
 from .answers import Answers, by_question
 from .cards import YES, Card, Key, yes_or_no
 
