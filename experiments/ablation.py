@@ -32,6 +32,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.benchmark.runs import BASELINES, UNIFORM, Job, certified_run
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.engine.census import all_answers, means
+from adaptive_vtt.oracles import Correctness
 from adaptive_vtt.spec import DEMO
 from adaptive_vtt.spec.building import build_model, build_space
 from adaptive_vtt.strategies import PAPER
@@ -115,7 +116,7 @@ def demo_answers(out: Path) -> tuple[QuestionSpace, pd.DataFrame, Floats]:
         answers = all_answers(space, build_model(DEMO, Path(), space.dataset))
         write_text(file, answers.to_csv(index=False))
     answers = pd.read_csv(file)
-    yes = answers[list(space.concepts)].to_numpy().ravel() >= space.oracle.threshold
+    yes = answers[list(space.concepts)].to_numpy().ravel() >= Correctness().threshold
     return space, answers, (yes != space.truth(np.arange(space.total))).astype(float)
 
 
@@ -139,7 +140,9 @@ def benchmarks(out: Path, data: Path | None, sizes: Sizes) -> dict[str, Callable
         "fashion": partial(demo, 0.4, DEMO.certify.targets, 3000, out=out),
         "sides": lambda: partial(drawn, "sides 0.9", 0.1, 10_000),
     }
-    return found if data is None else found | {"bccd": partial(photographs, data, sizes, 4000)}
+    if data is not None:
+        found["bccd"] = partial(photographs, data, sizes, 4000)
+    return found
 
 
 def measure(

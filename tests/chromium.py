@@ -89,7 +89,7 @@ class Browser:
     def mouse(self, *path: tuple[float, float], press: bool = True, hold: bool = False) -> None:
         """Goes along ``path``, points of the window, and clicks at its end where ``press``; with
         the button down all the way where ``hold``."""
-        down = {"button": "left", "clickCount": 1}
+        down: dict[str, Any] = {"button": "left", "clickCount": 1}
         for k, (x, y) in enumerate(path):
             self._mouse("mouseMoved", x, y, **(down if hold and k else {}))
             if press and k == (0 if hold else len(path) - 1):

@@ -135,7 +135,7 @@ def _about_captions(directory: Path, journal: Journal, wanted: Wanted) -> None:
                 "nothing to label: no violation was found; --sample or --all asks more"
             )
         desk = Desk(cards, reader, read_own(folder, reader), "Labels", ABOUT_CAPTIONS, "")
-        _ask(directory, folder, journal, desk, _Shown(_pictures_of(journal)), wanted.html)
+        _ask(directory, folder, journal, desk, _Shown(pictures_of(journal)), wanted.html)
 
 
 def _about_realism(directory: Path, journal: Journal, wanted: Wanted) -> None:
@@ -149,7 +149,7 @@ def _about_realism(directory: Path, journal: Journal, wanted: Wanted) -> None:
     else:
         reader = _named(wanted)
         count = None if wanted.everything else wanted.sample
-        shown = _Shown(_pictures_of(journal, fine=True))
+        shown = _Shown(pictures_of(journal, fine=True))
         if wanted.sample is None and not wanted.everything:
             count = realism.PAIRS
         found_cards = realism.deck(journal, count, shown)
@@ -226,12 +226,12 @@ def _built_space(journal: Journal) -> tuple[QuestionSpace, Spec]:
     """What the audit asked about, from its data. Raises AvttError where its spec is not known, or
     its space is code."""
     facts = read_facts(journal.facts())
-    spec, base = spec_of(facts, "journal", "its data are not known", to_run=False)
+    spec, base = spec_of(facts, "journal", "its data are not known")
     refuse_code(spec, "journal", "its data are not read anew")
     return build_space(spec, base), spec
 
 
-def _pictures_of(journal: Journal, *, fine: bool = False) -> Pictures:
+def pictures_of(journal: Journal, *, fine: bool = False) -> Pictures:
     """From the data where they are still there, else as the journal has them; that is said."""
     try:
         return Pictures(journal, _built_space(journal)[0], fine=fine)

@@ -131,7 +131,7 @@ class Belief:
         self._variance: Tensor | None = None  # of what was predicted
         self._stakes: Floats | None = None  # by target, of the candidates looked at
         self._ahead: tuple[Indices, Posterior] | None = None  # of questions, ascending
-        self._uncertain: "Tensor | None" = None
+        self._uncertain: Tensor | None = None
         self._sent: Floats | None = None  # m x 2: what the calls looked at send
         self._price: Floats | float = 1.0  # (m,) of them; 1: all the same
 
