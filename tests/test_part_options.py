@@ -1,5 +1,6 @@
 """What a part can be told is written at its constructor: SPEC.toml follows from it."""
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +103,14 @@ def test_defaults_are_told_and_not_journaled(provider: str) -> None:
     assert (shown["words"], shown["pauses"], shown["length"]) == (["yes", "no"], 5, 2.0)
     dumped = spec_of({"path": "a", "length": 3.0}).model_dump(exclude_none=True)
     assert dumped == {"kind": "mine", "path": "a", "length": 3.0, "seed": 0}
+
+
+def test_a_section_goes_to_other_processes() -> None:
+    table = {"dataset": {"kind": "scenes", "count": 4}, "model": {"kind": "onnx", "path": "a"}}
+    spec = parse_spec(table, "SPEC.toml")
+    for section in (spec.dataset, spec.model):
+        sent = pickle.dumps(section)
+        assert pickle.loads(sent) == section  # noqa: S301 - our own
 
 
 def test_what_is_none_is_left_to_the_constructor() -> None:

@@ -102,6 +102,11 @@ class Kinds(Section):
         context = {n: v for n, v in {"base": base, **context}.items() if n in taken}
         return made(**{**context, **arguments(made, self.values(), base)})
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as a table of the family: the classes of kinds are made in each process."""
+        family = next(each for each in type(self).__mro__ if Kinds in each.__bases__)
+        return family.model_validate, (self.model_dump(exclude_none=True),)
+
     def values(self) -> dict[str, Any]:
         """The fields that are set, as they are."""
         return {name: getattr(self, name) for name in type(self).model_fields}
