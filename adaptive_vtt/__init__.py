@@ -7,14 +7,11 @@ Everything public hangs off this module and is imported on first use, so that
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import _moved
-
-_moved.install(__name__)
-
 if TYPE_CHECKING:
     from .audit import Audit, Certify, Limits, Sampling, audit, read_result
     from .augment import Augment
     from .cohort import Cohort
+    from .pool import Pool
     from .rejudging import rejudge
     from .results import Result
     from .space import QuestionSpace
@@ -24,9 +21,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "Audit": "audit",
     "Augment": "augment",
-    "Certify": "certify.plan",
+    "Certify": "engine.plan",
     "Cohort": "cohort",
     "Limits": "engine.options",
+    "Pool": "pool",
     "QuestionSpace": "space",
     "Result": "results",
     "Sampling": "engine.options",
@@ -56,6 +54,7 @@ __all__ = [
     "Certify",
     "Cohort",
     "Limits",
+    "Pool",
     "QuestionSpace",
     "Result",
     "Sampling",

@@ -111,7 +111,7 @@ def rejudge(
         then = _Audit.of(journal, where)
         told = _trouble(journal)
     _check_same(then, space)
-    judge = Judge(space, then.facts.settings.answers, then.facts.rendering_seed, keep_masks=True)
+    judge = Judge(space, then.facts.settings.answers, keep_masks=True)
     rows = _judged(then, judge)
     facts = _facts(then, judge, rows) | dict(notes or {})
     facts["warnings"] = [*then.facts.warnings, *told]
@@ -184,7 +184,7 @@ def _check_judge(then: _Audit, space: QuestionSpace) -> None:
         raise InputError(
             f"rejudge: {then.where}: expected the judge that read its replies ({asked}), got "
             f"{now['name']}, {now['regime']}, which would have to be asked and paid; begin an "
-            "audit with it, or take it out (--option judge=false) to go by the rule alone"
+            "audit with it, or take it out (--set oracle.judge=false) to go by the rule alone"
         )
 
 
@@ -198,7 +198,7 @@ def _difference(facts: Facts, space: QuestionSpace, draws: list[DrawRow]) -> str
         ("seed of follow-ups", facts.space.seed, space.seed),
     ]
     for name, before, now in pairs:
-        if before not in (None, now):  # journals of versions before it have no seed of their own
+        if before != now:
             return f"{name} {before} then and {now} now"
     for draw in draws:
         name = space.dataset.sample_id(int(space.parts(draw.question)[0]))
@@ -218,8 +218,6 @@ def _counted_otherwise(facts: Facts, space: QuestionSpace) -> str | None:
 
 def _shown_otherwise(facts: Facts, space: QuestionSpace) -> str | None:
     """Answers are about the pictures that were asked about, not about those of other options."""
-    if facts.space.shown is None:
-        return None
     return other_pictures(facts.space.shown, space.shown)
 
 
@@ -282,7 +280,7 @@ def _said_of(
             raise InputError(
                 f"rejudge: {then.where}: the judge was not asked about the answer to question "
                 f"{question}, which the rule cannot read now; an audit with this oracle has to ask "
-                "anew, or take the judge out (--option judge=false)"
+                "anew, or take the judge out (--set oracle.judge=false)"
             )
     return found
 

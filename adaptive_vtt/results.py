@@ -11,15 +11,16 @@ import pandas as pd
 
 from .beliefs import PLOTS, Told, plotted
 from .cautions import cautions
-from .certify import Bounds, derive, verify_versus
+from .certify import Bounds, verify_versus
 from .certify.compared import Compared, compared
+from .certify.derived import Rates, figures
 from .certify.further import COLUMNS
 from .certify.tracks import members_of
 from .certify.verify import Interval, recompute
 from .engine.canaries import Repeated, repeated
 from .errors import InputError, unknown
 from .journal import Journal
-from .journal.facts import CertificateFacts, Facts, read_facts
+from .journal.facts import CertificateFacts, Facts, SpaceFacts, read_facts
 from .journal.protocol_facts import ProtocolFacts
 from .journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
 from .oracles.caption_findings import Findings, found
@@ -139,24 +140,26 @@ class Result:
     def plot(self, name: str = INTERVALS, about: str | None = None) -> "Figure":
         """The Plotly figure of that name: "intervals" (all targets), one of ``audit.figures``, or
         of what was believed (``beliefs``): "beliefs" (concept x relation; ``about`` one relation),
-        "through" (the same as the audit went on), "concept" (over severity; ``about`` one concept),
-        "images", "calibration" and "uncertainty".
+        "through" (the same as the audit went on), "concept" (over severity, a panel per relation;
+        ``about`` one concept), "relation" (of one relation, by default the last, over concepts),
+        "images", "calibration" and "uncertainty". It brings a still picture for pages without
+        scripts.
 
         Raises InputError naming all there are for a name that is none of them.
         """
-        from plotly.graph_objects import Figure
+        from .utils.notebook_figure import NotebookFigure
 
         if name in PLOTS:
-            return Figure(plotted(name, about, self.beliefs))
+            return NotebookFigure(plotted(name, about, self.beliefs))
         if about is not None:
             raise InputError(f"plot {name!r}: expected nothing beside the name, got {about!r}")
         if name == INTERVALS:
             rows = self.targets.to_dict("records")
-            return Figure(figure(self._stage, [*map(_bar, rows)]))
+            return NotebookFigure(figure(self._stage, [*map(_bar, rows)]))
         charts = self._source("plot").figures()
         if name not in charts:
             raise unknown("figure", name, [INTERVALS, *charts, *PLOTS], "plot")
-        return Figure(charts[name])
+        return NotebookFigure(charts[name])
 
     def report(self, path: Path | str | None = None, *, open: bool = False) -> Path:
         """Writes the report, one HTML page, and gives its path. Default: report.html beside the
@@ -269,8 +272,10 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
     judging = journal.judging()
     calls, draws = journal.calls(), journal.draws(laws=False)
     table = judged(facts, draws, calls)
-    targets, rates = _targets(table, facts.settings.oracle.rates), {}
-    if facts.certificate is not None:
+    rates = {}
+    if facts.certificate is None:
+        targets = _targets(table, facts.settings.oracle.rates)
+    else:
         found_rows = facts.intervals if intervals is None else intervals
         targets = _certified(facts.certificate, found_rows, draws, calls)
         bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
@@ -298,6 +303,16 @@ def summarise(journal: Journal, intervals: list[dict[str, Any]] | None = None) -
         head=journal.head,
         guarantee=None if facts.certificate is None else facts.certificate.promise,
         versus=tuple(compared(facts.certificate, _rows(targets), draws, calls, facts.known_a)),
+    )
+
+
+def derive(space: SpaceFacts, rates: Rates) -> pd.DataFrame:
+    """``certify.derived.figures`` as a table: quantity, estimate, lower, upper, note; no row where
+    nothing follows."""
+    columns = ["quantity", "estimate", "lower", "upper", "note"]
+    found = [(f.name, f.bounds, f.note) for f in figures(space, rates)]
+    return pd.DataFrame(
+        [(name, b.estimate, b.lower, b.upper, note) for name, b, note in found], columns=columns
     )
 
 
@@ -336,8 +351,6 @@ def _certified(
             asked[k] += len(members)
             excluded[k] += len(out.intersection(members))
     table = pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
-    if "pseudo_outcome_mean" not in table:  # versions before it had no other estimate
-        table["pseudo_outcome_mean"] = table["estimate"]
     table = table.astype({name: "Int64" for name in COLUMNS if name in table})
     return _identified(table, certificate.ids)
 

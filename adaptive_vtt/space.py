@@ -16,8 +16,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .datasets import as_dataset
-from .datasets.base import CompleteDataset, adapted_dataset
+from . import datasets
+from .datasets.base import CompleteDataset, Dataset, adapted_dataset
 from .datasets.subset import Subset
 from .errors import InputError, listed, unknown
 from .oracles import Correctness, Oracle, OracleDefaults, adapted
@@ -29,6 +29,18 @@ from .utils.random_streams import generator
 
 WithoutRegion = Literal["refuse", "leave out"]
 """What becomes of samples without a region, where relations point at one."""
+KINDS = (
+    "overall",
+    "misclassified",
+    "concepts",
+    "concept:NAME",
+    "relations",
+    "severities",
+    "relation-concepts",
+    "relation-sides",
+    "group:COLUMN",
+)
+"""The names of targets; see ``certify.named_targets``."""
 MAX_NUMBER = 2**62
 """Question numbers are 64-bit; a larger space is refused."""
 
@@ -48,6 +60,8 @@ class QuestionSpace:
     judged by the answer to ``asked[asked_by[k]]``.
     """
 
+    kinds: tuple[str, ...] = KINDS
+
     def __init__(
         self,
         dataset: Any,
@@ -61,7 +75,9 @@ class QuestionSpace:
         self.seed = seed
         self.oracle = adapted(oracle if oracle is not None else Correctness())
         chosen = resolve(relations)
-        given = adapted_dataset(as_dataset(dataset))
+        if not isinstance(dataset, Dataset):  # reading it takes a format's module, and pandas
+            dataset = datasets.as_dataset(dataset)
+        given = adapted_dataset(dataset)
         pointed_at = _with_regions(given, chosen, without_region)
         self.left_out = len(given) - len(pointed_at)
         self._given = pointed_at
@@ -269,23 +285,19 @@ class QuestionSpace:
 
     # -- follow-up images --------------------------------------------------------------
 
-    def follow_up(self, image: int, seed: int | None = None) -> FollowUp:
+    def follow_up(self, image: int) -> FollowUp:
         """The follow-up image of this number: a function of (seed, image) alone."""
-        return self.pair(image, seed)[1]
+        return self.pair(image)[1]
 
-    def pair(self, image: int, seed: int | None = None) -> tuple[Sample, FollowUp]:
-        """The source sample and the follow-up of this number.
-
-        ``seed``: the space's own, unless another is given, as for a journal of an earlier
-        version (``Facts.rendering_seed``).
-        """
+    def pair(self, image: int) -> tuple[Sample, FollowUp]:
+        """The source sample and the follow-up of this number."""
         source = self.dataset.sample(self.numbering.image_parts(image)[0])
-        return source, self.made_of(source, image, seed)
+        return source, self.made_of(source, image)
 
-    def made_of(self, source: Sample, image: int, seed: int | None = None) -> FollowUp:
-        """The follow-up of this number, made of its ``source`` sample; ``seed`` as in ``pair``."""
+    def made_of(self, source: Sample, image: int) -> FollowUp:
+        """The follow-up of this number, made of its ``source`` sample."""
         chosen = self.variants[self.numbering.image_parts(image)[1]]
-        rng = generator(self.seed if seed is None else seed, "follow-up", image)
+        rng = generator(self.seed, "follow-up", image)
         return chosen.relation.apply(source, chosen.severity, rng)
 
     @cached_property

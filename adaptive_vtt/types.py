@@ -291,6 +291,27 @@ class TargetId:
 
 
 @dataclass(frozen=True)
+class Bets:
+    """The constants of the betting game; see ``certify.sequences``.
+
+    ``cap``: in (0, 1), the largest fraction of its wealth that one bet may lose; below 1, no
+    single draw can ruin a bet against a mean that is still possible. ``eagerness``: distance from
+    the centre, in half-widths aimed at, of the mean that bets are best at excluding. ``prior``:
+    pseudo-outcomes that the first guesses of centre and variance count as. ``most_skew``: the
+    most by which bets against a mean differ for its skew. ``cell``: between neighbouring means.
+    ``ratio``: rates are over the questions that count, else one that does not count is 0 in lower
+    and 1 in upper bounds.
+    """
+
+    cap: float
+    eagerness: float
+    prior: float
+    most_skew: float
+    cell: float = 0.001
+    ratio: bool = False
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The verdict on one answer.
 
@@ -396,7 +417,8 @@ class Memory(Protocol):
 
 @dataclass(frozen=True)
 class Candidates:
-    """n questions that may be drawn, and the m calls that answer them: int64 tensors.
+    """n questions that may be drawn, and the m calls that answer them: int64 tensors, or arrays
+    where nothing but ``certify`` reads them and nothing predicts losses.
 
     ``truth`` is 0 or 1; ``image`` numbers the follow-up image a question is about; ``unit``
     is the place (0..m-1) of its call in ``call`` (m,), in ascending order. The others are

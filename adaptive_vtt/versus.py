@@ -9,12 +9,12 @@ Every interval of a difference holds at every moment, all together (or each by i
 ``guarantee`` says), so each decision may be read off at any time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 
 import numpy as np
 import pandas as pd
@@ -23,12 +23,12 @@ from .audit import Audit
 from .audit.progress import Hooks
 from .certify.compared import calls_of
 from .certify.comparison import Comparison
-from .certify.plan import Certify
 from .certify.targets import named_targets
 from .engine.audit_key import version_of
 from .engine.census import all_losses, means, unanswered
 from .engine.earlier_answers import Earlier, answered_keys, earlier_answers
 from .engine.options import Shorthands, grouped
+from .engine.plan import Certify
 from .engine.replay import Replay
 from .errors import InputError, unknown
 from .journal import Journal, SQLiteJournal, read_journal
@@ -37,38 +37,92 @@ from .journal.halves import HalfStore, KnownAnswers
 from .models import Recorded
 from .models.base import ModelSource, ModelUnderTest, adapted_model
 from .models.local.anything import model_of
-from .models.pair import Halves, Pair, pair
+from .models.pair import BETWEEN, Halves, Pair, pair
 from .oracles.paired import Paired
-from .results import Result
+from .results import SHOWN, Result
 from .space import QuestionSpace
 from .stopping import FirstOf, StoppingRule, check_rule
 from .surrogates import Named
 from .surrogates.difference_gp import DifferenceGP
 from .types import Floats, Indices
+from .utils.interval_bars import Bar, bars, figure
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 Use = Literal["condition", "replay", "proxy"]
 """What is made of an earlier audit of model A: its answers stand as they are; its draws come first,
 in their order; or what it found are hints."""
 
 
-@dataclass(frozen=True)
+SAID = {
+    "better": "{b} errs less",
+    "worse": "{a} errs less",
+    "within": "no difference that matters",
+    "holds": "the claim holds",
+    "fails": "the claim fails",
+    "open": "open",
+}
+"""Decisions in words."""
+
+
+@dataclass(frozen=True, repr=False)
 class Verdict:
-    """How a comparison stands.
+    """How a comparison stands. Notebooks show its differences as bars around 0.
 
     ``targets``: one row each, with the columns of ``certify.compared.Compared``. ``calls_a`` and
     ``calls_b``: answered calls of each model. ``result``: the audit's own, whose rates are
-    y = (1 + delta) / 2, or B's.
+    y = (1 + delta) / 2, or B's. ``names``: what the two models are called.
     """
 
     targets: pd.DataFrame
     calls_a: int
     calls_b: int
     result: Result
+    names: tuple[str, str] = ("A", "B")
 
     @property
     def decided(self) -> bool:
         """Whether every target is."""
         return bool((self.targets["decision"] != "open").all())
+
+    def plot(self) -> "Figure":
+        """The differences R_A - R_B as a Plotly figure, to the right where B errs less."""
+        from .utils.notebook_figure import NotebookFigure
+
+        return NotebookFigure(figure(self._stage, [*map(self._bar, self._rows)]))
+
+    def report(self, path: Path | str | None = None, *, open: bool = False) -> Path:
+        """Writes the page of the comparison; see ``Result.report``."""
+        return self.result.report(path, open=open)
+
+    @property
+    def _rows(self) -> list[dict[Hashable, Any]]:
+        return self.targets.to_dict("records")
+
+    def _bar(self, row: Mapping[Hashable, Any]) -> Bar:
+        a, b = self.names
+        told = f"{SAID[row['decision']].format(a=a, b=b)}; {row['questions']} questions"
+        ends = (float(row[name]) for name in ("delta", "lower", "upper"))
+        return Bar(str(row["target"]), *ends, row["decision"] != "open", told, signed=True)
+
+    @property
+    def _stage(self) -> str:
+        (a, b), done = self.names, int((self.targets["decision"] != "open").sum())
+        asked = f"{self.calls_a} calls of {a}, {self.calls_b} of {b}"
+        return f"{a} and {b}: {done} of {len(self.targets)} differences decided; {asked}"
+
+    def __repr__(self) -> str:
+        return f"Verdict({self._stage})"
+
+    def _repr_html_(self) -> str:
+        rows, (a, b) = [*map(self._bar, self._rows[:SHOWN])], self.names
+        more = len(self.targets) - len(rows)
+        notes = [f"error rate of {a} less that of {b}: to the right of 0, {b} errs less"]
+        notes += [f"and {more} more targets: verdict.targets"] if more else []
+        notes += [] if self.result.guarantee is None else [self.result.guarantee]
+        notes += [f"warning: {warning}" for warning in self.result.warnings]
+        return bars(f"{rows[0].name}: {rows[0].words}", self._stage, rows, notes)
 
 
 @dataclass(frozen=True)
@@ -310,7 +364,16 @@ def verdict_of(result: Result, journal: Journal) -> Verdict:
     rows = pd.DataFrame([asdict(row) for row in result.versus])
     calls, draws = journal.calls(), journal.draws(laws=False)
     made = calls_of(facts.certificate, draws, calls, len(journal.sources()), facts.known_a)
-    return Verdict(rows.astype({"disagreement": float}), *made, result)
+    both = facts.certificate is not None and facts.certificate.paired
+    return Verdict(
+        rows.astype({"disagreement": float}), *made, result, _names(facts.settings.model, both)
+    )
+
+
+def _names(model: str, both: bool) -> tuple[str, str]:
+    """What the two are called, "A" and "B" added where that does not tell them apart."""
+    a, _, b = model.partition(BETWEEN) if both else ("recorded answers", "", model)
+    return (a, b) if a != b else (f"A ({a})", f"B ({b})")
 
 
 def _surrogate(certify: Certify, space: QuestionSpace, earlier: Earlier | None) -> bool | Named:

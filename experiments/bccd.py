@@ -10,8 +10,6 @@ answer everything once; then audits replay the answers.
 - ``audits``: calls until every target is certified to the half-width, adaptive and uniform, same
   guarantee; "covered" counts runs in which every interval held the truth at every moment. And the
   intervals of one run beside the truth.
-- ``waterfall``: what predicts losses, one change after another; EfficientNet-Lite0's features
-  come last, where the extra "embedding" is installed.
 - ``retraining``: training goes on from the net audited, with as many perturbed tiles as
   original ones, in equal shares of all relations, or in proportion to the error rates that an
   audit of a quarter of the photographs certified; "trained on" sees the originals alone. All
@@ -24,7 +22,7 @@ Without ``--data`` it says what it skips, and where the data are.
 import argparse
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,13 +39,10 @@ from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.engine.census import all_answers, all_losses, means
 from adaptive_vtt.models import PythonModel, Recorded
 from adaptive_vtt.oracles import Correctness, MaskDrop, Oracle, Ordinal
-from adaptive_vtt.surrogates import embed
-from adaptive_vtt.surrogates.embedding import installed
 from adaptive_vtt.types import Floats, Image
 from adaptive_vtt.utils.files import write_text
 
 from .bccd_cells import (
-    CONCEPTS,
     RATE,
     WHERE,
     CellNet,
@@ -114,14 +109,12 @@ class Nets:
 
 @dataclass(frozen=True)
 class Replayed:
-    """A space to replay audits on, its model's answers, what to certify, the truth (K,), and the
-    audits of it that were ``done``, which no copy with other answers inherits."""
+    """A space to replay audits on, its model's answers, what to certify, and the truth (K,)."""
 
     space: QuestionSpace
     answers: pd.DataFrame
     targets: tuple[str, ...]
     truth: Floats
-    done: dict[Any, list[dict[str, Any]]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(
@@ -149,17 +142,11 @@ class Replayed:
             **options,
         )
 
-    def runs(
-        self, strategy: str, half_width: float, seeds: int, **options: Any
-    ) -> list[dict[str, Any]]:
+    def runs(self, strategy: str, half_width: float, seeds: int) -> list[dict[str, Any]]:
         """One audit per seed; strategies as ``avtt compare`` names them."""
-        key = strategy, half_width, seeds, tuple(sorted(options.items()))
-        if key not in self.done:
-            begin = partial(self.begin, half_width, **options)
-            truth = tuple(self.truth.tolist())
-            jobs = (Job(begin, strategy, seed, truth=truth) for seed in range(seeds))
-            self.done[key] = [certified_run(job) for job in jobs]
-        return self.done[key]
+        begin = partial(self.begin, half_width)
+        truth = tuple(self.truth.tolist())
+        return [certified_run(Job(begin, strategy, s, truth=truth)) for s in range(seeds)]
 
 
 def benches(nets: Nets, sizes: Sizes) -> dict[str, Replayed]:
@@ -233,39 +220,6 @@ def intervals(made: Mapping[str, Replayed], half_width: float) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
-
-
-def waterfall(bench: Replayed, half_width: float, seeds: int) -> pd.DataFrame:
-    """One row per change, each with those before it, of audits of presence.
-
-    Hard answers are P(yes) rounded to 0 and 1: the same losses, and no margins to learn from.
-    """
-    answers = bench.answers.copy()
-    answers[list(CONCEPTS)] = (answers[list(CONCEPTS)] >= 0.5).astype(float)
-    hard = replace(bench, answers=answers)
-    steps: list[tuple[str, Replayed, str, dict[str, Any]]] = [
-        ("uniform", bench, UNIFORM, {}),
-        ("+ law by stakes, no predictions", bench, ADAPTIVE, {"surrogate": False}),
-        ("+ question GP, from hard answers", hard, ADAPTIVE, {"self_taught": False}),
-        ("+ margins", bench, ADAPTIVE, {"self_taught": False}),
-        ("+ self-taught proxy", bench, ADAPTIVE, {}),
-    ]
-    rows: list[dict[str, Any]] = []
-    for change, each, strategy, options in steps:
-        rows.append(_step(change, each.runs(strategy, half_width, seeds, **options), rows))
-    if installed():
-        bench.space.dataset.features = embed(bench.space.dataset, device="cpu")
-        runs = replace(bench).runs(ADAPTIVE, half_width, seeds)
-        rows.append(_step("+ EfficientNet-Lite0 instead of thumbnails", runs, rows))
-        bench.space.dataset.features = None
-    return pd.DataFrame(rows)
-
-
-def _step(change: str, runs: list[dict[str, Any]], above: list[dict[str, Any]]) -> dict[str, Any]:
-    row = {"change": change, **_told("calls", runs)}
-    row["ratio"] = round(row["calls"] / (above[0]["calls"] if above else row["calls"]), 3)
-    print(row, flush=True)
-    return row
 
 
 def retraining(nets: Nets, sizes: Sizes, seeds: int) -> pd.DataFrame:
@@ -346,7 +300,7 @@ def _rates(net: CellNet, tiles: Tiles, sizes: Sizes) -> pd.Series:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, help="BCCD's folder; without it nothing is measured")
-    parser.add_argument("--only", choices=("audits", "waterfall", "retraining"))
+    parser.add_argument("--only", choices=("audits", "retraining"))
     parser.add_argument("--seeds", type=int, default=3, help="of audits and of retraining")
     parser.add_argument("--out", type=Path, default=Path("bench"))
     parser.add_argument("--quick", action="store_true", help="16 photographs, hardly trained")
@@ -366,12 +320,9 @@ def _tables(nets: Nets, sizes: Sizes, seeds: int, only: str | None) -> Any:
     """Each table by its name, as soon as it is there."""
     if only != "retraining":
         made, width = benches(nets, sizes), sizes.half_width
-        if only != "waterfall":
-            yield "intervals", intervals(made, width)
-            yield "audits", audits(made, width, seeds)
-        if only != "audits":
-            yield "waterfall", waterfall(made["cells present"], width, seeds)
-    if only in (None, "retraining"):
+        yield "intervals", intervals(made, width)
+        yield "audits", audits(made, width, seeds)
+    if only != "audits":
         yield "retraining", retraining(nets, sizes, seeds)
 
 

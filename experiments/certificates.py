@@ -21,12 +21,12 @@ import pandas as pd
 from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.rules import Rules
-from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
-from adaptive_vtt.surrogates import QuestionGP
+from adaptive_vtt.surrogates import Posterior, QuestionGP
+from adaptive_vtt.surrogates.question_gp import Questions
 from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.files import write_text
 
@@ -44,9 +44,9 @@ class Setting:
 
     ``prediction``: "gp", "losses" (of which alone it learns, without follow-ups), "margins"
     (without follow-ups), "lies" (margins that are noise), "proxies", "self-taught" (nets that
-    learnt the sources' labels), "shuffled" (samples and their follow-ups), "adversarial" (a proxy
-    that says the opposite of the truth, which the GP soon learns to read), "turncoat"
-    or "none". ``cap``: the largest fraction of its wealth that a bet may lose.
+    learnt the sources' labels), "regression" (the same nets, without the GP's process), "shuffled"
+    (samples and their follow-ups), "adversarial" (a proxy that says the opposite of the truth,
+    which the GP soon learns to read), "turncoat" or "none".
     """
 
     name: str
@@ -56,7 +56,6 @@ class Setting:
     candidates: int = 1024
     unanswered: float = 0.0
     batch: int = 1
-    cap: float = BETS.cap
 
 
 UNIFORM = Setting("uniform", "random", floor=UNIFORM_FLOOR)
@@ -80,12 +79,14 @@ class Task:
 
 @dataclass
 class Outcome:
-    """What came of a task: draws, whether every interval always held, errors at the marks."""
+    """What came of a task: draws, whether every interval always held, errors at the marks; how many
+    draws were ``needed``: the rest only filled the last batch."""
 
     draws: int
     covered: bool
     certified: bool
     seconds: float
+    needed: int
     errors: dict[int, float] = field(default_factory=dict)
 
 
@@ -109,7 +110,7 @@ def run(task: Task) -> Outcome:
     certifier = selector.belief.certifying
     truth = _truth(material, certifier)
     rng = np.random.default_rng([task.seed, 77])
-    start, held, errors = time.perf_counter(), True, {}
+    start, held, errors, open_ = time.perf_counter(), True, {}, 0
     waiting: list[Learnt] = []
     while selector.draws < task.most and not certifier.certified.all():
         draw = selector.draw(task.setting.batch - len(waiting))
@@ -121,6 +122,7 @@ def run(task: Task) -> Outcome:
         if len(waiting) < task.setting.batch:
             continue
         for learnt in waiting:
+            open_ += not certifier.certified.all()
             selector.learn([learnt])
             sequences = certifier.sequences
             held &= bool(((sequences.lower <= truth) & (truth <= sequences.upper)).all())
@@ -128,7 +130,8 @@ def run(task: Task) -> Outcome:
         if selector.draws in task.marks:
             errors[selector.draws] = float(certifier.sequences.estimate[0] - truth[0])
     seconds = time.perf_counter() - start
-    return Outcome(selector.draws, held, bool(certifier.certified.all()), seconds, errors)
+    certified = bool(certifier.certified.all())
+    return Outcome(selector.draws, held, certified, seconds, open_, errors)
 
 
 def table(
@@ -170,6 +173,7 @@ def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) ->
         "setting": setting.name,
         "half-width": width,
         "questions": float(np.mean([o.draws for o in outcomes])),
+        "needed": float(np.mean([o.needed for o in outcomes])),
         "covered": f"{covered}/{len(outcomes)}",
         "ms per draw": round(1000 * float(np.mean([o.seconds / o.draws for o in outcomes])), 1),
     }
@@ -181,12 +185,11 @@ def _row(bench: str, setting: Setting, width: float, outcomes: list[Outcome]) ->
 
 def _selector(task: Task, material: Material) -> Selector:
     setting, space = task.setting, material.space
-    bets = BETS.model_copy(update={"cap": setting.cap})
     certifier = Certifier(
         space,
         named_targets(space, material.targets),
         answers="one",
-        rules=Rules(task.half_width or 0.01, 0.05, bets=bets),
+        rules=Rules(task.half_width or 0.01, 0.05),
     )
     losses = None if setting.prediction == "none" else _gp(task, material)
     belief = Belief(space, seed=task.seed, losses=losses, certifier=certifier)
@@ -201,10 +204,22 @@ def _selector(task: Task, material: Material) -> Selector:
     )
 
 
+class RegressionMean(QuestionGP):
+    """The question GP without its process: what the logistic regression under it expects."""
+
+    def posterior(self, candidates: Questions, *, latent: bool = False) -> Posterior:
+        asked = self._judged_of(self._here(candidates))
+        mean = self.mean.expected(asked.variant, asked.side, asked.features)
+        return Posterior(mean, mean * (1 - mean))
+
+
 def _gp(task: Task, material: Material) -> QuestionGP:
     import torch
 
     bench, prediction = material.bench, task.setting.prediction
+    make = RegressionMean if prediction == "regression" else QuestionGP
+    if bench is None:  # neither images nor relations: concept and side are all there is
+        return make([0], [0], len(material.space.concepts), shared=False, device=task.device)
     shuffled = np.random.default_rng([task.seed, 5]).permutation(len(bench.features))
     inputs = bench.inputs(shuffled if prediction == "shuffled" else None)
     if prediction in ("losses", "margins"):
@@ -224,10 +239,11 @@ def _gp(task: Task, material: Material) -> QuestionGP:
     kinds: dict[str, Callable[..., Any]] = {
         "proxies": bench.proxy_losses,
         "self-taught": taught,
+        "regression": taught,
         "adversarial": inverted,
         "turncoat": turncoat,
     }
-    gp = QuestionGP(
+    gp = make(
         bench.relation,
         bench.severity,
         1,
@@ -307,7 +323,9 @@ def suites(
         few = some = many = seeds
     unanswered = Setting("unanswered 5 %", unanswered=0.05, floor=0.2)
     batched = Setting("batches of 16", batch=16)
-    batched_taught = replace(TAUGHT, name="the same, batches of 16", batch=16)
+    batched_taught, *larger = (
+        replace(TAUGHT, name=f"the same, batches of {n}", batch=n) for n in (16, 64, 256)
+    )
     proxies = Setting("adaptive + proxies", prediction="proxies")
     silent = Setting("5 % unanswered both ways", prediction="proxies", unanswered=0.05)
     shuffled = Setting("shuffled features", prediction="shuffled")
@@ -327,6 +345,9 @@ def suites(
         ),
         "severity-shuffled": lambda: rows(
             "digits-severity", [UNIFORM, LOSSES, shuffled, lies], [0.05], few
+        ),
+        "severity-batches": lambda: rows(
+            "digits-severity", [TAUGHT, batched_taught, *larger], [0.05], few
         ),
         "severity-coverage": lambda: rows(
             "digits-severity", [TAUGHT, batched_taught], [0.05], many

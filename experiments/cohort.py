@@ -59,7 +59,7 @@ def audited(bench: Bench, half_width: float, **options: Any) -> dict[str, Any]:
 
         def note(step: Any) -> None:
             if step.state.calls in MARKS:
-                (found,) = audit.intervals() or [{}]
+                (found,) = audit.interval_rows() or [{}]
                 errors[f"rmse {step.state.calls}"] = (float(found["estimate"]) - truth) ** 2
 
         result = audit.run(note)

@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from adaptive_vtt.certify.plan import Certify
 from adaptive_vtt.engine.assembly import fresh_belief
+from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.plots import show
@@ -77,9 +77,7 @@ def prepared(candidates: int, observed: int, device: str) -> Selector:
     """A selector that looks at so many candidates and has heard ``observed`` random calls."""
     space = space_of(SIZE)
     certify = Certify(half_width=0.001)
-    belief = fresh_belief(
-        certify, space, "all", seed=0, device=device, proxies=Proxies(space, 0, {})
-    )
+    belief = fresh_belief(certify, space, "all", seed=0, device=device, proxies=Proxies(space, {}))
     selector = Selector(
         space, get("certify"), floor=0.2, candidates=candidates, answers="all", belief=belief
     )

@@ -110,7 +110,7 @@ def errors(begin: Begin, seed: int, marks: Sequence[int]) -> dict[int, dict[str,
 
 def estimates(audit: Audit) -> dict[str, Floats]:
     """All targets' estimates now, (K,) each, kept within their intervals."""
-    table = pd.DataFrame(audit.intervals())
+    table = audit.intervals()
     said = guesses(audit._selector)
     predicted = table["estimate"] if said is None else said.predictions
     return {

@@ -2,8 +2,8 @@
 
 digits-severity: the nets learn ten digits from the 600 test images that the audit asks about. With
 "wrong labels" 20 % of the images have another label, for nets and audit alike; with "shuffled"
-the nets alone learn from labels in another order, and know nothing. The demo and Fashion-MNIST
-at half-width .1 are the bundled space, with the bundled model's answers.
+the nets alone learn from labels in another order, and know nothing. What they are worth in the
+demo is in ``ablation``.
 
     python -m adaptive_vtt.experiments.self_taught [--quick] [--seeds 3] [--out bench]
 
@@ -12,7 +12,6 @@ n random answers. "ratio": calls over those of uniform draws without predictions
 """
 
 import argparse
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -27,13 +26,11 @@ from adaptive_vtt.audit import Audit
 from adaptive_vtt.benchmark.runs import UNIFORM, Job, certified_run
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.models import SelfTaught
-from adaptive_vtt.spec.building import build_audit
 from adaptive_vtt.surrogates import QuestionGP, sample_features
 from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
-from . import fashion
 from .digits import TEST, Bench, explained, severity_bench
 
 WRONG = 0.2
@@ -138,49 +135,17 @@ def digits_table(widths: Sequence[float], answers: Sequence[int], seeds: int) ->
     return pd.DataFrame(rows)
 
 
-def fashion_table(widths: Sequence[float], seeds: int) -> pd.DataFrame:
-    """The bundled space with and without; .08 is the demo."""
-    rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        spec, truth = fashion.recorded(Path(folder) / "answers.csv")
-        for width in widths:
-            base: float | None = None
-            for name, strategy in (
-                (UNIFORM, UNIFORM),
-                ("question GP", ADAPTIVE),
-                ("self-taught", ADAPTIVE),
-            ):
-                certify = {"half_width": width, "self_taught": name == "self-taught"}
-                chosen = fashion.changed(spec, certify=certify)
-                calls, held = _calls(partial(build_audit, chosen, Path()), strategy, truth, seeds)
-                base = base or calls
-                rows.append(
-                    {
-                        "half-width": width,
-                        "predictor": name,
-                        "calls": round(calls, 1),
-                        "ratio": round(calls / base, 3),
-                        "covered": held,
-                    }
-                )
-                print(rows[-1], flush=True)
-    return pd.DataFrame(rows)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, default=Path("bench"))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="one seed, wide intervals, no Fashion")
+    parser.add_argument("--quick", action="store_true", help="one seed, wide intervals")
     options = parser.parse_args(arguments)
     seeds = 1 if options.quick else options.seeds
     widths, answers = ((0.1,), (100,)) if options.quick else ((0.05, 0.03), ANSWERS)
-    tables = {"digits": digits_table(widths, answers, seeds)}
-    if not options.quick:
-        tables["fashion"] = fashion_table((0.1, 0.08), seeds)
-    for name, table in tables.items():
-        print(table.to_string(index=False))
-        write_text(options.out / f"self_taught_{name}.csv", table.to_csv(index=False))
+    table = digits_table(widths, answers, seeds)
+    print(table.to_string(index=False))
+    write_text(options.out / "self_taught_digits.csv", table.to_csv(index=False))
 
 
 if __name__ == "__main__":

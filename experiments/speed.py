@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from adaptive_vtt.certify.plan import Certify
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Learnt
+from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.oracles.margin import margin
@@ -55,9 +55,7 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     space = space_of(size)
     certify = Certify(0.001, None, 0.95, ("concepts", "relations"), None, "loss")
-    belief = fresh_belief(
-        certify, space, "all", seed=0, device=device, proxies=Proxies(space, 0, {})
-    )
+    belief = fresh_belief(certify, space, "all", seed=0, device=device, proxies=Proxies(space, {}))
     selector = Selector(
         space,
         get("certify"),

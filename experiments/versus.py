@@ -26,10 +26,10 @@ import pandas as pd
 from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.comparison import MOST_AIM, Comparison
-from adaptive_vtt.certify.plan import FINE_CELL
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.engine.belief import Belief, Learnt
+from adaptive_vtt.engine.plan import FINE_CELL
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.oracles.paired import Paired, difference
 from adaptive_vtt.strategies import get
@@ -100,7 +100,7 @@ class Half:
             known = self.known if task.way == "condition" else None
             space = space.judged_by(Paired(space.oracle, known))
         self.oracle = space.oracle
-        bets = BETS.model_copy(update={"cell": FINE_CELL})
+        bets = replace(BETS, cell=FINE_CELL)
         aim = MOST_AIM if compare is not None else max(abs(_true() - task.limit) / 2, 0.005)
         certifier = Certifier(
             space,

@@ -10,7 +10,7 @@ candidates and the law are drawn here, as the engine draws them; all else is the
     python -m adaptive_vtt.experiments.versus --only coverage [--seeds 300] [--workers 2]
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -21,12 +21,12 @@ from adaptive_vtt.benchmark.executors import run_all
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.comparison import FAILS, HOLDS, MOST_AIM, Comparison
 from adaptive_vtt.certify.game import Move
-from adaptive_vtt.certify.plan import DEFAULT_FLOOR, FINE_CELL
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.census import means
 from adaptive_vtt.engine.law import mix
+from adaptive_vtt.engine.plan import DEFAULT_FLOOR, FINE_CELL
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Floats
 
@@ -110,7 +110,7 @@ class Comparing:
             self.variance = np.full(SHAPE, max(setting.apart, 0.01) / 4)
             self.price = 1 - told / 2
         self.compare = compare
-        bets = BETS.model_copy(update={"cell": FINE_CELL})
+        bets = replace(BETS, cell=FINE_CELL)
         rules = Rules(MOST_AIM, alpha, bets=bets, compare=compare)
         self.certifier = Certifier(space, self.targets, answers="one", rules=rules)
         self.unseen = space.nth(np.arange(space.size))

@@ -5,23 +5,42 @@ if __name__ != "adaptive_vtt.strategies":
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from adaptive_vtt.utils.lazy import lazily
 from adaptive_vtt.utils.registry import Registry
 
-from .active_testing import Lure, Neyman
 from .base import Mixed, Reasoned, Strategy
 from .by_stakes import NAME as CERTIFY
 from .by_stakes import ByStakes
-from .distinct_violations import DistinctViolations
-from .expected_reduction import ExpectedReduction
-from .failure_search import FailureSearch
-from .information import Bald, Nipv
-from .k_centre import KCentre
-from .reic import Reic
-from .stratified import Stratified
-from .uniform import Random
-from .visual_turing_test import Combined, Uncertainty, Unpredictability
+
+if TYPE_CHECKING:
+    from .active_testing import Lure, Neyman
+    from .distinct_violations import DistinctViolations
+    from .expected_reduction import ExpectedReduction
+    from .failure_search import FailureSearch
+    from .information import Bald, Nipv
+    from .k_centre import KCentre
+    from .reic import Reic
+    from .stratified import Stratified
+    from .uniform import Random
+    from .visual_turing_test import Combined, Uncertainty, Unpredictability
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "active_testing": "Lure Neyman",
+        "distinct_violations": "DistinctViolations",
+        "expected_reduction": "ExpectedReduction",
+        "failure_search": "FailureSearch",
+        "information": "Bald Nipv",
+        "k_centre": "KCentre",
+        "reic": "Reic",
+        "stratified": "Stratified",
+        "uniform": "Random",
+        "visual_turing_test": "Combined Uncertainty Unpredictability",
+    },
+)
 
 __all__ = [
     "CERTIFY",
@@ -60,21 +79,21 @@ REGISTRY = Registry(
     "strategies",
     ("weights",),
     {
-        "random": Random,
+        "random": f"{__name__}.uniform:Random",
         CERTIFY: ByStakes,
-        "stratified": Stratified,
-        "unpredictability": Unpredictability,
-        "uncertainty": Uncertainty,
-        PAPER: Combined,
-        "expected-reduction": ExpectedReduction,
-        "neyman": Neyman,
-        "lure": Lure,
-        "bald": Bald,
-        "nipv": Nipv,
-        "k-centre": KCentre,
-        "failure-search": FailureSearch,
-        "distinct-violations": DistinctViolations,
-        "reic": Reic,
+        "stratified": f"{__name__}.stratified:Stratified",
+        "unpredictability": f"{__name__}.visual_turing_test:Unpredictability",
+        "uncertainty": f"{__name__}.visual_turing_test:Uncertainty",
+        PAPER: f"{__name__}.visual_turing_test:Combined",
+        "expected-reduction": f"{__name__}.expected_reduction:ExpectedReduction",
+        "neyman": f"{__name__}.active_testing:Neyman",
+        "lure": f"{__name__}.active_testing:Lure",
+        "bald": f"{__name__}.information:Bald",
+        "nipv": f"{__name__}.information:Nipv",
+        "k-centre": f"{__name__}.k_centre:KCentre",
+        "failure-search": f"{__name__}.failure_search:FailureSearch",
+        "distinct-violations": f"{__name__}.distinct_violations:DistinctViolations",
+        "reic": f"{__name__}.reic:Reic",
     },
 )
 

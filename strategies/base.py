@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from torch import Tensor
-
-from adaptive_vtt.types import Bools, Candidates, Memory
+from adaptive_vtt.types import Bools, Candidates, Floats, Memory
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from torch import Tensor
 
     from adaptive_vtt.certify import Certifier
     from adaptive_vtt.space import QuestionSpace
@@ -68,19 +67,22 @@ class BeliefView(Protocol):
         """K x n: which targets each candidate of this draw belongs to."""
 
     @property
-    def predictions(self) -> Tensor | None:
+    def predictions(self) -> "Tensor | None":
         """(n,): the expected loss of each candidate of this draw, by ``losses``."""
 
-    def uncertainty(self) -> Tensor:
+    def uncertainty(self) -> "Tensor":
         """C x 2 on the CPU: u- and u+ of every concept, as shares of their prior value."""
 
-    def stakes(self, candidates: Candidates) -> Tensor:
+    def expected(self) -> Floats:
+        """(n,): the loss of each candidate of this draw, by the best prediction there is."""
+
+    def stakes(self, candidates: Candidates) -> Floats:
         """(m,): what each candidate call is worth to the targets that are still open."""
 
-    def stakes_by_target(self, candidates: Candidates) -> Tensor:
+    def stakes_by_target(self, candidates: Candidates) -> Floats:
         """K x n: what each candidate question adds to its call's stake, by open target."""
 
-    def costs(self, candidates: Candidates) -> Tensor:
+    def costs(self, candidates: Candidates) -> Floats:
         """(m,): how many calls each candidate call takes, those about its source included; where
         prices differ, times what one is expected to cost."""
 
@@ -88,8 +90,8 @@ class BeliefView(Protocol):
 class Strategy(Protocol):
     """Says how much each candidate is worth asking; the engine draws."""
 
-    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
-        """Weights (n,), finite, >= 0, not all zero, for n >= 1 candidates.
+    def weights(self, candidates: Candidates, belief: BeliefView) -> "Tensor | Floats":
+        """Weights (n,), a tensor or an array, finite, >= 0, not all zero, for n >= 1 candidates.
 
         Must depend on nothing but its arguments, and must not change them.
         """
@@ -99,7 +101,9 @@ class Strategy(Protocol):
 class Mixed(Protocol):
     """A strategy whose weights are the sum of several, each for a reason of its own."""
 
-    def mixture(self, candidates: Candidates, belief: BeliefView) -> Mapping[str, Tensor]:
+    def mixture(
+        self, candidates: Candidates, belief: BeliefView
+    ) -> "Mapping[str, Tensor] | Mapping[str, Floats]":
         """Those weights (n,), by what stands for them in the journal: a word."""
 
 

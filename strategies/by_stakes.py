@@ -15,14 +15,12 @@ unpredictability. Any share is valid, as any law over the candidates is.
 
 from collections.abc import Mapping
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.types import Candidates
+from adaptive_vtt.types import Candidates, Floats
 
 from .base import BeliefView
-from .common import expected_losses, per_call
 
 NAME = "certify"
 CURIOSITY = 0.1
@@ -52,22 +50,24 @@ class ByStakes:
             )
         self.curiosity = curiosity
 
-    def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
-        return torch.stack([*self.mixture(candidates, belief).values()]).sum(0)
+    def weights(self, candidates: Candidates, belief: BeliefView) -> Floats:
+        return np.add.reduce([*self.mixture(candidates, belief).values()])
 
-    def mixture(self, candidates: Candidates, belief: BeliefView) -> Mapping[str, Tensor]:
+    def mixture(self, candidates: Candidates, belief: BeliefView) -> Mapping[str, Floats]:
         """The weights (n,) as the sum of two: ``need``, what the targets need, and ``curiosity``,
         1 in all; the second is left out where it has no share."""
-        by_question = self._parts(candidates, belief).sum(0)
-        stakes = per_call(candidates, by_question)
-        if not bool((stakes > 0).any()):  # all that is open lies outside these candidates
-            return {"need": torch.ones(len(candidates), dtype=torch.float64)}
-        price = belief.costs(candidates).sqrt()[candidates.unit]
-        tiny = torch.finfo(stakes.dtype).tiny
-        share = by_question / stakes.clamp(min=tiny)[candidates.unit]
-        need = stakes.sqrt()[candidates.unit] * share / price
+        unit = np.asarray(candidates.unit)
+        by_question = self._parts(candidates, belief).sum(axis=0)
+        stakes = np.bincount(unit, by_question, len(candidates.call))
+        if not (stakes > 0).any():  # all that is open lies outside these candidates
+            return {"need": np.ones(len(candidates))}
+        price = np.sqrt(belief.costs(candidates))[unit]
+        share = by_question / np.maximum(stakes, np.finfo(np.float64).tiny)[unit]
+        need = np.sqrt(stakes)[unit] * share / price
+        if not self.curiosity or belief.space.oracle.tells_losses:
+            return {"need": need}
         curious = self._curious(candidates, belief) * (by_question > 0) / price
-        if not (self.curiosity and bool(curious.sum() > 0)):
+        if not curious.sum() > 0:
             return {"need": need}
         return {
             "need": (1 - self.curiosity) * need / need.sum(),
@@ -75,27 +75,27 @@ class ByStakes:
         }
 
     @staticmethod
-    def _curious(candidates: Candidates, belief: BeliefView) -> Tensor:
+    def _curious(candidates: Candidates, belief: BeliefView) -> Floats:
         """(n,): the paper's uncertainty times its unpredictability, 4 p (1 - p) of a Yes."""
         u = belief.uncertainty().view(-1).index_select(0, candidates.cell)
         p = belief.predictability.probability(candidates.image, candidates.concept)
-        return (u * 4 * p * (1 - p)).double()
+        return np.asarray((u * 4 * p * (1 - p)).double())
 
     def reasons(
         self, candidates: Candidates, belief: BeliefView, place: int
     ) -> dict[str, float | int]:
         """``target``: the place in the certificate of the one for which the question counts most;
         ``stake``: that part of its call's stake, in [0, 1]; ``predicted_loss`` of the question."""
-        parts = self._parts(candidates, belief)
+        parts, unit = self._parts(candidates, belief), np.asarray(candidates.unit)
         target = int(parts[:, place].argmax())
-        together = float(parts[:, candidates.unit == candidates.unit[place]].sum())
-        predicted = float(expected_losses(candidates, belief, NAME)[place])
+        together = float(parts[:, unit == unit[place]].sum())
+        predicted = float(belief.expected()[place])
         found: dict[str, float | int] = {"predicted_loss": round(predicted, 6)}
         if together > 0:
             found |= {"target": target, "stake": round(float(parts[target, place]) / together, 6)}
         return found
 
-    def _parts(self, candidates: Candidates, belief: BeliefView) -> Tensor:
+    def _parts(self, candidates: Candidates, belief: BeliefView) -> Floats:
         if belief.certifier is None:
             raise needs_targets()
         return belief.stakes_by_target(candidates)

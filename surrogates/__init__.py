@@ -5,19 +5,35 @@ if __name__ != "adaptive_vtt.surrogates":
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from adaptive_vtt.utils.lazy import lazily
 from adaptive_vtt.utils.registry import Registry
 
-from .answer_gp import AnswerGP, AnswerPoints, lowest_with_hard_answers
-from .base import Posterior, Surrogate
-from .embedding import embed
-from .features import sample_features
-from .loss_mean import Losses
-from .predictability import Predictability
-from .question_gp import LossSurrogate, QuestionGP
+from .base import BINS, Posterior, Surrogate
+
+if TYPE_CHECKING:
+    from .answer_gp import AnswerGP, AnswerPoints, lowest_with_hard_answers
+    from .embedding import embed
+    from .features import sample_features
+    from .loss_mean import Losses
+    from .predictability import Predictability
+    from .question_gp import LossSurrogate, QuestionGP
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "answer_gp": "AnswerGP AnswerPoints lowest_with_hard_answers",
+        "embedding": "embed",
+        "features": "sample_features",
+        "loss_mean": "Losses",
+        "predictability": "Predictability",
+        "question_gp": "LossSurrogate QuestionGP",
+    },
+)
 
 __all__ = [
+    "BINS",
     "REGISTRY",
     "AnswerGP",
     "AnswerPoints",

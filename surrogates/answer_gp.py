@@ -21,7 +21,7 @@ from torch import Tensor
 
 from adaptive_vtt.utils.devices import pick
 
-from .base import Posterior
+from .base import BINS, Posterior
 
 Form = Literal["std", "variance"]
 
@@ -55,7 +55,7 @@ class AnswerGP:
         lengthscale: float = 0.1,
         signal_variance: float = 1.0,
         noise_variance: float = 0.025,
-        bins: int = 101,
+        bins: int = BINS,
         form: Form = "std",
         repeats: Literal["bins", "questions"] = "bins",
         device: str = "auto",

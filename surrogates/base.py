@@ -1,9 +1,13 @@
 """What a surrogate is."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
+
+BINS = 101
+"""Of an answer's coordinate in [0, 1], both ends included."""
 
 Points = TypeVar("Points", contravariant=True)
 Observations = TypeVar("Observations", contravariant=True)
@@ -13,8 +17,8 @@ Observations = TypeVar("Observations", contravariant=True)
 class Posterior:
     """Mean and variance at n points, each (n,)."""
 
-    mean: Tensor
-    variance: Tensor
+    mean: "Tensor"
+    variance: "Tensor"
 
 
 class Surrogate(Protocol[Observations, Points]):
@@ -35,8 +39,8 @@ class Latent(Protocol):
     def posterior(self, candidates: Any, *, latent: bool = False) -> Posterior:
         """Mean and variance of each loss; with ``latent`` that of the expected loss itself."""
 
-    def joint(self, candidates: Any) -> Tensor:
+    def joint(self, candidates: Any) -> "Tensor":
         """m x m covariance of the expected losses of m candidates."""
 
-    def features(self, samples: Tensor) -> Tensor:
+    def features(self, samples: "Tensor") -> "Tensor":
         """(n, d) features of samples (n,)."""

@@ -2,26 +2,40 @@
 
 import gc
 import random
+import signal
+import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from multiprocessing import resource_tracker
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
 import pytest
-import torch
 from hypothesis import settings
 from left_open import left, opened
 
-from adaptive_vtt import QuestionSpace
-from adaptive_vtt.testing import tiny_dataset
+if TYPE_CHECKING:  # whoever hands the tests out to workers imports none of it
+    import pandas as pd
+
+    from adaptive_vtt import QuestionSpace
 
 pytest_plugins = ["pytester"]  # the fixture avtt_gate is tried by it
 
 # The same examples every time: a failure is a change in the code, never bad luck.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
-# The tensors are tiny, and a forked child must not inherit a pool of threads.
-torch.set_num_threads(1)
+
+
+class Unsynced(sqlite3.Connection):
+    """Waits for no disk, which takes a millisecond a commit: what tests write need not outlive the
+    machine. `test_mutants.py` asks whether a journal does."""
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        return super().execute(sql.replace("synchronous=FULL", "synchronous=OFF"), *values)
+
+
+sqlite3.connect = partial(sqlite3.connect, factory=Unsynced)
+# Begun in the background, a process ignores Ctrl-C, and whatever it begins does, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,7 +53,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What all tests import stays; to look through it at every collection takes a second each."""
+    """The tensors are tiny, and a forked child must not inherit a pool of threads. What all tests
+    import stays; to look through it at every collection takes a second each."""
+    import torch
+
+    torch.set_num_threads(1)
     gc.collect()
     gc.freeze()
 
@@ -74,14 +92,20 @@ def repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def space() -> QuestionSpace:
+def space() -> "QuestionSpace":
     """6 samples x 6 variants x 2 concepts, with images: 72 questions, 36 calls of "all"."""
+    from adaptive_vtt import QuestionSpace
+    from adaptive_vtt.testing import tiny_dataset
+
     return QuestionSpace(tiny_dataset(6, 2), ["identity", "brightness_up"])
 
 
 @pytest.fixture
-def labels() -> pd.DataFrame:
+def labels() -> "pd.DataFrame":
     """Four samples, three concepts, one truth unknown."""
+    import numpy as np
+    import pandas as pd
+
     return pd.DataFrame(
         [[0, 1, 0], [1, 0, np.nan], [1, 1, 0], [0, 0, 1]],
         index=["a", "b", "c", "d"],

@@ -168,7 +168,7 @@ def commanded(folder: Path, spec: str) -> Ended:
     """As the command line does it."""
     (folder / "SPEC.toml").write_text(spec)
     with redirect_stdout(StringIO()) as said, redirect_stderr(said):
-        out = ["--out", str(folder / "run"), "--plotly", "cdn", "--device", "cpu"]
+        out = ["--out", str(folder / "run"), "--plotly", "cdn", "--set", "audit.device=cpu"]
         code = run("audit", str(folder / "SPEC.toml"), *out)
     assert code == 0, said.getvalue()
     return Ended(read_journal(folder / "run/journal.db"), avtt.read_result(folder / "run"))

@@ -1,7 +1,9 @@
 """What tests of the report share: audits to report, and what a page holds."""
 
+import gzip
 import json
 import re
+from base64 import b64decode
 from html.parser import HTMLParser
 from typing import Any
 
@@ -10,10 +12,10 @@ from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 EVIL = "<script>alert(1)</script>"
-SECTIONS = ["verdict", "answers", "failures", "conditions", "appendix"]
+SECTIONS = ["verdict", "answers", "failures", "believes", "conditions", "appendix"]
 """Where nothing is certified."""
-CERTIFIED = ["verdict", "failures", "certified", "conditions", "cost", "appendix"]
-FOLDED = ["counts", "beliefs", "uncertainty", "asked", "settings"]
+CERTIFIED = ["verdict", "failures", "certified", "believes", "conditions", "cost", "appendix"]
+FOLDED = ["counts", "asked", "settings"]
 
 
 class Tags(HTMLParser):
@@ -45,6 +47,13 @@ def block(page: str, id: str) -> Any:
     found = re.search(rf'<script type="application/json" id="{id}">(.*?)</script>', page)
     assert found is not None
     return json.loads(found[1])
+
+
+def unpacked(page: str, id: str) -> Any:
+    """As ``block``, of what is packed."""
+    found = re.search(rf'<script type="text/plain" id="{id}">(.*?)</script>', page)
+    assert found is not None
+    return json.loads(gzip.decompress(b64decode(found[1])))
 
 
 def spaced(text: str) -> str:

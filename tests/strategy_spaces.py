@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.certify.plan import Certify
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.candidates import Pool
+from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Candidates
@@ -24,7 +24,7 @@ def certified_belief(
     space: QuestionSpace, answers: Answers = "one", surrogate: bool = True
 ) -> Belief:
     certify = Certify(0.05, None, 0.95, ("overall", "concepts"), None, "loss", surrogate)
-    proxies = Proxies(space, 0, {}, None)
+    proxies = Proxies(space, {}, None)
     return fresh_belief(certify, space, answers, seed=0, device="cpu", proxies=proxies)
 
 

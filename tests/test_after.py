@@ -123,7 +123,7 @@ def test_audits_of_other_spaces_are_refused(earlier: Path) -> None:
 # -- the command ---------------------------------------------------------------------------------
 
 
-GOAL = ("--half-width", "0.2", "--targets", "overall", "--no-self-taught")
+GOAL = ("--half-width", "0.2", "--targets", "overall", "--set", "certify.self_taught=false")
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,16 @@ def test_what_does_not_go_together_has_its_sentence(
 
 
 def test_other_targets_are_not_compared(first: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    goal = ("--half-width", "0.4", "--budget", "3", "--targets", "relations", "--no-self-taught")
+    goal = (
+        "--half-width",
+        "0.4",
+        "--budget",
+        "3",
+        "--targets",
+        "relations",
+        "--set",
+        "certify.self_taught=false",
+    )
     given = (str(first / "SPEC.toml"), *goal, "--after", str(first / "first"))
     assert run("audit", *given, "--out", str(first / "fourth")) == 0
     assert "certified other targets" in " ".join(capsys.readouterr().out.split())

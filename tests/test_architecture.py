@@ -30,7 +30,7 @@ def test_every_room_is_named_once():
     tree = {p.stem for p in PACKAGE.glob("*.py")} | {
         p.name for p in PACKAGE.iterdir() if (p / "__init__.py").is_file()
     }
-    assert sorted(ROOMS) == sorted(tree - {"__init__", "_moved"})
+    assert sorted(ROOMS) == sorted(tree - {"__init__"})
 
 
 def test_rooms_stand_in_the_order_of_the_layers():

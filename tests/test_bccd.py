@@ -1,7 +1,6 @@
 """The experiment on photographs of blood: what is read of a folder, and that it runs on any."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -10,7 +9,6 @@ import pandas as pd
 import pytest
 import torch
 
-from adaptive_vtt import QuestionSpace
 from adaptive_vtt.experiments import bccd
 from adaptive_vtt.experiments.bccd_cells import (
     GRADES,
@@ -125,14 +123,6 @@ def test_the_nets_answer_for_all_concepts_and_grades(two: Tiles) -> None:
     assert cell_targets(two, (0.0, 1.0)).shape == (8, 3)
 
 
-def test_other_answers_are_audited_anew(two: Tiles) -> None:
-    """What was done with some answers is not taken for what others would have led to."""
-    space = QuestionSpace(two.presence())
-    bench = bccd.Replayed(space, pd.DataFrame(), ("overall",), np.zeros(1))
-    bench.done["certify"] = []
-    assert not replace(bench, answers=pd.DataFrame()).done
-
-
 def test_without_data_it_says_what_is_skipped_and_where_to_get_it(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -156,7 +146,7 @@ def test_every_table_is_made_of_any_folder_in_that_layout(tmp_path: Path) -> Non
         photograph(tmp_path / "data", f"{number:02d}", cells)
     bccd.main(["--quick", "--seeds", "1", "--data", f"{tmp_path}/data", "--out", str(tmp_path)])
     tables = {path.stem: path.read_text() for path in tmp_path.glob("*.csv")}
-    assert sorted(tables) == ["bccd-audits", "bccd-intervals", "bccd-retraining", "bccd-waterfall"]
+    assert sorted(tables) == ["bccd-audits", "bccd-intervals", "bccd-retraining"]
     assert "before,trained on,equal shares,by what was found" in tables["bccd-retraining"]
     assert tables["bccd-audits"].count("1/1") == 6  # three nets, two ways to audit
     truths = pd.read_csv(tmp_path / "bccd-intervals.csv").groupby("asked")["truth"]

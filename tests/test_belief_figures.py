@@ -11,6 +11,7 @@ from plotly.graph_objects import Figure
 
 import adaptive_vtt as avtt
 from adaptive_vtt.beliefs import PLOTS, figures
+from adaptive_vtt.beliefs.moments import Moments
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal
@@ -53,8 +54,9 @@ def result(audit: avtt.Audit) -> Result:
 
 def test_cells_are_those_of_the_journal(audit: avtt.Audit, result: Result) -> None:
     table, rows = result.beliefs(), audit.journal.beliefs()
-    first = ["draws", "predicted", "sd", "spread", "asked", "failed", "lower", "upper"]
+    first = ["draws", "predicted", "sd", "spread", "drawn", "asked", "failed", "lower", "upper"]
     assert [*table.columns] == [*NAMES, *first]
+    assert table.groupby("draws")["drawn"].sum().to_dict() == {row.draws: row.draws for row in rows}
     assert len(table) == 2 * 3 * len(rows)
     assert table["draws"].drop_duplicates().tolist() == [row.draws for row in rows]
     last = table[table["draws"] == 40]
@@ -128,7 +130,7 @@ def test_a_folder_tells_what_the_run_told(tmp_path: Path, result: Result) -> Non
         audit.run()
     read = avtt.read_result(tmp_path)
     for of in ("cell", "images", "uncertainty", "predictions"):
-        pd.testing.assert_frame_equal(read.beliefs(of), result.beliefs(of))  # type: ignore[arg-type]
+        pd.testing.assert_frame_equal(read.beliefs(of), result.beliefs(of))
 
 
 def test_what_is_damaged_or_unknown_is_said(audit: avtt.Audit, result: Result) -> None:
@@ -198,24 +200,49 @@ def test_the_slider_goes_through_every_moment(result: Result) -> None:
 
 
 def test_curves_have_bands_dots_and_whiskers(result: Result) -> None:
+    """Five traces a panel, a panel per relation: the second is that of the noise."""
     table = result.beliefs("severity").query("draws == 40 and relation == 'gaussian_noise'")
-    high, low, mean, raw, whisker = result.plot("concept").data[-5:]
+    found = result.plot("concept")
+    assert [note.text for note in found.layout.annotations] == ["identity", "gaussian_noise"]
+    mean, raw, whisker, low, high = found.data[5:]
     assert [*mean.y] == table["predicted"].tolist()
-    assert np.allclose(high.y, (table["predicted"] + 1.96 * table["sd"]).clip(0, 1))
-    assert np.allclose(low.y, (table["predicted"] - 1.96 * table["sd"]).clip(0, 1))
+    top = (table["predicted"] + 1.96 * table["sd"]).clip(0, 1) - table["predicted"]
+    bottom = table["predicted"] - (table["predicted"] - 1.96 * table["sd"]).clip(0, 1)
+    assert np.allclose(mean.error_y.array, top)
+    assert np.allclose(mean.error_y.arrayminus, bottom)
     assert np.allclose(raw.y, table["failed"] / table["asked"])
     assert np.allclose(np.add(whisker.y, whisker.error_y.array), table["upper"])
+    whole = result.beliefs("relation").query("draws == 40 and relation == 'gaussian_noise'")
+    assert [*low.y, *high.y] == [*whole["lower"]] * 2 + [*whole["upper"]] * 2
     cells = result.beliefs().query("draws == 40 and relation == 'gaussian_noise'")
     name = cells["concept"].iloc[0]
     mine = cells[cells["concept"] == name]
-    shown = [line for line in result.plot("concept", name).data if line.mode == "lines+markers"]
-    assert [*shown[-1].y] == mine["predicted"].tolist()
+    assert [*result.plot("concept", name).data[5].y] == mine["predicted"].tolist()
+    beside = result.plot("relation", "gaussian_noise")
+    assert [note.text for note in beside.layout.annotations] == cells["concept"].unique().tolist()
+    assert [*beside.data[0].y] == mine["predicted"].tolist()
     with pytest.raises(InputError, match=f"unknown concept '{name}s'; did you mean '{name}'"):
         result.plot("concept", f"{name}s")
+    assert result.plot("relation") == beside, "the last one, where none is named"
     with pytest.raises(InputError, match="plot 'images': expected nothing beside the name"):
         result.plot("images", name)
     with pytest.raises(InputError, match="plot 'cost': expected nothing beside the name"):
         result.plot("cost", name)
+
+
+def test_dots_on_the_surface_are_the_draws_since_the_moment_before(result: Result) -> None:
+    """None where none was made, and the larger the more there were."""
+    moments = Moments.of(result.beliefs("relation-concept"))
+    before, now = (np.array(moments.columns["drawn"][k]) for k in (-2, -1))
+    assert moments.columns["fresh"][-1] == (now - before).tolist()
+    assert sum(now - before) == moments.draws[-1] - moments.draws[-2]
+    places = {group[:2]: k for k, group in enumerate(moments.groups)}
+    dots = result.plot("beliefs").data[1]
+    sizes = dict(zip(zip(dots.y, dots.x, strict=True), dots.marker.size, strict=True))
+    for group, k in places.items():
+        assert (sizes[group] > 0) == (now[k] > before[k])
+    few = Moments.of(result.beliefs(), most=12)
+    assert (len(few.draws), few.draws[-1]) == (2, 40)
 
 
 def test_dots_of_images_and_bins_of_predictions(result: Result) -> None:
@@ -249,7 +276,7 @@ def test_hostile_names_stay_text() -> None:
     audit = avtt.Audit(avtt.QuestionSpace(data), ScriptedModel(), half_width=0.1, budget=8, seed=1)
     audit.run()
     for name in PLOTS:
-        about = EVIL if name == "concept" else None
+        about = {"concept": EVIL, "relation": "identity"}.get(name)
         told = json.dumps(audit.result().plot(name, about).to_plotly_json(), default=str)
         assert "<script" not in told, name
         assert "<b>" not in told, name
@@ -263,7 +290,7 @@ def test_an_audit_that_explores_says_that_nothing_is_predicted() -> None:
     assert result.beliefs()["predicted"].isna().all()
     assert result.beliefs("uncertainty")["uncertainty"].between(0, 1).all()
     for name in ("beliefs", "concept", "images", "through"):
-        notes = [note.text for note in result.plot(name).layout.annotations]
+        notes = [n.text for n in result.plot(name).layout.annotations if n.name == "note"]
         assert notes == [figures.NOTHING.strip()], name
     heat, last = result.plot("beliefs").data[0], result.beliefs("relation-concept").iloc[-4:]
     rates = dict(

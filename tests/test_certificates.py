@@ -341,7 +341,10 @@ def undisturbed(batch: int) -> pd.DataFrame:
     return Audit(space, model, batch=batch, **INTERRUPTED).run().targets
 
 
-@pytest.mark.parametrize(("batch", "stop_at"), [(1, 1), (1, 37), (5, 10), (5, 35)])
+@pytest.mark.parametrize(
+    ("batch", "stop_at"),
+    [(1, 37), (5, 10), *(pytest.param(*s, marks=pytest.mark.slow) for s in [(1, 1), (5, 35)])],
+)
 def test_an_interrupted_audit_ends_with_the_same_certificate(tmp_path, batch, stop_at) -> None:
     space, model, _ = recorded(7)
     options = {**INTERRUPTED, "batch": batch}

@@ -1,6 +1,7 @@
 """The arithmetic of certificates, to the last digit: nothing but a decision changes it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def reckoned(outcomes: list[float], aim: float, alpha: float, cells: int) -> lis
 @pytest.mark.parametrize("error", [0.02, 0.3, 0.9])
 def test_bets_leave_the_means_that_their_definition_leaves(error: float) -> None:
     cells, outcomes = 100, (np.random.default_rng(1).random(300) < error).astype(float).tolist()
-    bets = BETS.model_copy(update={"cell": 1 / cells})
+    bets = replace(BETS, cell=1 / cells)
     one, none = np.ones(1), np.zeros(1)
     sequences = Sequences(0.1 * one, 0.1 * one, bets)
     for a in outcomes:
@@ -83,7 +84,7 @@ def test_bets_leave_the_means_that_their_definition_leaves(error: float) -> None
 
 def test_a_mean_between_two_of_the_grid_is_no_sign_of_a_change() -> None:
     one, none = np.ones(1), np.zeros(1)
-    sequences = Sequences(0.01 * one, 0.1 * one, BETS.model_copy(update={"cell": 1 / 9}))
+    sequences = Sequences(0.01 * one, 0.1 * one, replace(BETS, cell=1 / 9))
     for _ in range(400):  # excludes 4/9 and 5/9 at the same moment
         half = 0.5 * one
         nothing = [none] * 5  # neither tilts nor questions that do not count

@@ -1,7 +1,7 @@
 """Figures that follow from certified targets: right where rates are known, valid where not."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,19 +19,19 @@ from sklearn.metrics import (
 )
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.certify import Bounds, derive, named_targets
+from adaptive_vtt.certify import Bounds, named_targets
 from adaptive_vtt.certify.derived import alexnet
 from adaptive_vtt.certify.targets import size
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import SpaceFacts
-from adaptive_vtt.journal.old_facts import target_ids
 from adaptive_vtt.oracles import Consistency, MaskDrop, Oracle, Ordinal, TopClass
 from adaptive_vtt.report import render
 from adaptive_vtt.report.evidence import Evidence
-from adaptive_vtt.results import outcomes
+from adaptive_vtt.results import derive, outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import ERROR, SIDES, TargetId
 
 CLASSES = ("a", "b", "c")
 Floats = npt.NDArray[np.float64]
@@ -51,6 +51,8 @@ def facts(
         fingerprint="",
         dataset="",
         samples=1,
+        seed=0,
+        shown={},
         size=1,
         concepts=[chr(97 + k) for k in range(len(counts))],
         variants=[list(v) for v in variants],
@@ -63,11 +65,25 @@ def exact(rates: Mapping[str, float]) -> dict[str, Bounds]:
     return {name: Bounds(rate, rate, rate) for name, rate in rates.items()}
 
 
+def targets_of(space: SpaceFacts) -> Iterator[TargetId]:
+    """Every target about concepts, relations and severities of a space."""
+    yield from (TargetId("overall"), TargetId("misclassified"))
+    for relation, severity in space.variants:
+        yield TargetId("relation", relation=relation)
+        yield TargetId("severity", relation=relation, severity=severity)
+    for concept in space.concepts:
+        for rate, side in SIDES.items():
+            yield TargetId("concept", concept, side, rate)
+        for relation in space.relations:
+            for rate, about in {ERROR: None, **SIDES}.items():
+                yield TargetId("relation-concept", concept, about, rate, relation)
+
+
 def found(space: SpaceFacts, rates: Mapping[str, Bounds]) -> pd.DataFrame:
     """``rates`` by the names of their targets."""
-    told = {"concepts": space.concepts, "variants": space.variants}
-    ids = target_ids({"targets": list(rates)}, told, {})
-    return derive(space, dict(zip(ids, rates.values(), strict=True))).set_index("quantity")
+    ids = {target.name: target for target in targets_of(space)}
+    known = {ids.get(name, TargetId("filter", filter=name)): b for name, b in rates.items()}
+    return derive(space, known).set_index("quantity")
 
 
 # -- targets -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from adaptive_vtt.datasets.vqa.taxonomy import (
 )
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.oracles import MultipleChoice
-from adaptive_vtt.report.endobench_published import compare
+from adaptive_vtt.report.endobench_beside import compare
 from adaptive_vtt.testing import ScriptedModel
 
 
@@ -56,7 +56,7 @@ def test_questions_about_coordinates_do_not_count_where_the_picture_moves(tmp_pa
     spoilt = {}
     for number in space.nth(np.arange(space.size)).tolist():
         question = space.question(number)
-        sample, follow_up = space.pair(int(space.image_of(number)), 0)
+        sample, follow_up = space.pair(int(space.image_of(number)))
         relation = space.variants[int(space.parts(number)[1])].relation
         expected = oracle.expect(relation, follow_up, sample, question, None)
         outcome = oracle.judge(question, "B", expected)
@@ -99,7 +99,7 @@ def test_guessing_among_the_options_is_what_is_expected_at_first(tmp_path: Path)
     rows = [row(0, C="", D="", answer="A"), row(3)]
     dataset = from_endobench(write(tmp_path / "e.tsv", rows))
     made = avtt.QuestionSpace(dataset, oracle=MultipleChoice())
-    proxies = Proxies(made, 0, {})
+    proxies = Proxies(made, {})
     assert proxies.names == ["guessing"]
     questions = np.sort(made.nth(np.arange(made.size)))
     parts = (torch.from_numpy(p) for p in made.parts(questions))

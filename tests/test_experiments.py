@@ -14,14 +14,14 @@ from adaptive_vtt.datasets import fashion
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments import (
+    ablation,
     constants,
     crossover,
     figure3,
     figure4,
     trained_figures,
-    waterfall,
 )
-from adaptive_vtt.experiments.certificates import Outcome
+from adaptive_vtt.experiments.certificates import RegressionMean
 from adaptive_vtt.experiments.figure4 import CLASSIFIER, MODELS, answers_of, ask, questions_needed
 from adaptive_vtt.experiments.label_sets import (
     IDRID_PREVALENCES,
@@ -37,6 +37,7 @@ from adaptive_vtt.experiments.label_sets import (
 )
 from adaptive_vtt.experiments.plots import COLOURS
 from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.surrogates import Losses, QuestionGP
 
 
 def labels(dataset: TableDataset) -> npt.NDArray[np.int64]:
@@ -252,29 +253,78 @@ def test_an_unknown_constant_is_told_of_by_name() -> None:
         constants.main(["ROOMS=2", "--seeds", "0"])
 
 
-# -- waterfall -----------------------------------------------------------------------------
+# -- ablation ------------------------------------------------------------------------------
 
 
-def test_every_step_of_the_waterfall_changes_something_and_keeps_the_rest() -> None:
-    settings = [tuple(vars(step).values())[1:] for step in waterfall.STEPS]
-    assert len({*settings}) == len(settings)
-    assert waterfall.STEPS[0].cap < waterfall.STEPS[1].cap
-    assert {step.cap for step in waterfall.STEPS[1:]} == {waterfall.STEPS[1].cap}
-    assert {step.strategy for step in waterfall.STEPS[2:]} == {"certify"}
+def test_every_way_is_another_and_takes_one_thing_out() -> None:
+    whole, *others = ablation.WAYS
+    assert (whole.strategy, whole.prediction) == ("certify", "self-taught")
+    assert len({(way.strategy, way.prediction) for way in ablation.WAYS}) == len(ablation.WAYS)
+    for way in others:
+        changed = (way.strategy != whole.strategy) + (way.prediction != whole.prediction)
+        assert changed == (2 if way.name == "uniform, no predictions" else 1)
 
 
-def test_the_waterfall_is_a_table_of_ratios_to_uniform() -> None:
-    runs = {
-        (step.name, 0.1): [Outcome(100 - 10 * k + d, d > 0, True, 1.0) for d in (-4, 4)]
-        for k, step in enumerate(waterfall.STEPS)
-    }
-    text = waterfall.markdown(waterfall.table(runs, [0.1])).splitlines()
-    assert text[0].startswith("| change | questions to 0.1 |")
-    assert text[2] == "| uniform | 100 | 1.00 | 1/2 |"
-    assert text[4] == "| + law by stakes, no predictions | 80 | 0.80 | 1/2 |"
+def ended(way: str, calls: list[int], certified: bool = True) -> list[tuple[object, ...]]:
+    return [("demo", way, seed, n, certified, True, 1.0) for seed, n in enumerate(calls)]
+
+
+def test_the_ablation_compares_with_the_same_predictions_first() -> None:
+    rows = [
+        *ended("certify", [90, 110]),
+        *ended("random, same predictions", [150, 250]),
+        *ended("uniform, no predictions", [400], certified=False),
+        *ended("BALD, same predictions", [300], certified=False),
+    ]
+    table = ablation.summary(pd.DataFrame(rows, columns=list(ablation.COLUMNS)))
+    lines = ablation.markdown(table).splitlines()
+    assert lines[0] == "|  | seeds | calls | to random | to uniform | always held |"
+    assert lines[2] == "| certify | 2 | 100 | 0.50 | - | 2 of 2 |"
+    assert lines[4] == "| uniform, no predictions | 1 | over 400 | over 2.67 | - | 1 of 1 |"
+    assert lines[5] == "| BALD, same predictions | 1 | over 300 | over 2.00 | - | 1 of 1 |"
+
+
+def test_a_run_of_the_ablation_is_made_once(tmp_path: Path) -> None:
+    made: list[tuple[str, int]] = []
+
+    def run(way: ablation.Way, seed: int) -> tuple[int, bool, bool]:
+        made.append((way.name, seed))
+        if made[-1] == ("without predictions", 1):
+            raise KeyboardInterrupt
+        return 10, True, True
+
+    ways = [ablation.WAYS[0], ablation.WAYS[3]]
+    file = tmp_path / "ablation.csv"
+    with pytest.raises(KeyboardInterrupt):
+        ablation.measure(file, "demo", lambda: run, ways, 2)
+    assert len(pd.read_csv(file)) == 3
+    ablation.measure(file, "digits", lambda: run, ways[:1], 1)
+    made.clear()
+    with pytest.raises(KeyboardInterrupt):
+        ablation.measure(file, "demo", lambda: run, ways, 2)
+    assert made == [("without predictions", 1)]
+
+
+def test_without_the_process_the_regression_alone_predicts() -> None:
+    rng = np.random.default_rng(0)
+    sample, zeros = torch.arange(200), torch.zeros(200, dtype=torch.int64)
+    images = rng.normal(size=(200, 2))
+    lost = torch.from_numpy((images[:, 0] > 0).astype(float))  # by the image, by nothing else
+    kinds = ([0], [0], 1)
+    given = {"shared": False, "features": lambda samples: torch.from_numpy(images[samples])}
+    gps = QuestionGP(*kinds, **given), RegressionMean(*kinds, **given)
+    for gp in gps:
+        gp.observe(Losses(sample, zeros, zeros, zeros, lost))
+    whole, mean = (gp.posterior(Losses(sample, zeros, zeros, zeros, lost)).mean for gp in gps)
+    assert torch.corrcoef(torch.stack([whole, lost]))[0, 1] > 0.9
+    assert float(mean.std()) < 1e-6
+    assert float(mean[0]) == pytest.approx(float(lost.mean()), abs=0.05)
 
 
 @pytest.mark.slow
-def test_the_waterfall_runs_every_step() -> None:
-    found = waterfall.waterfall([0.2], 1)
-    assert list(found["covered at 0.2"]) == ["1/1"] * len(waterfall.STEPS)
+@pytest.mark.parametrize("way", ablation.WAYS, ids=lambda way: way.name)
+def test_every_way_certifies_digits(way: ablation.Way) -> None:
+    calls, certified, held = ablation.drawn("digits-severity", 0.2, 400, way, 0)
+    assert calls < 400
+    assert certified
+    assert held

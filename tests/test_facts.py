@@ -1,33 +1,25 @@
-"""What journals say is read with types; of older journals, also what they say in names alone."""
+"""What journals say is read with types."""
 
-import gzip
 import json
 from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from copied_journals import add_rows
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import named_targets
-from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import JournalError
-from adaptive_vtt.journal import MemoryJournal, read_journal
+from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import Facts, begun_facts, read_facts, read_lost
-from adaptive_vtt.journal.old_facts import target_ids
 from adaptive_vtt.oracles import Consistency, Correctness, Ordinal, TopClass
-from adaptive_vtt.report import render
 from adaptive_vtt.results import summarise
 from adaptive_vtt.stopping import UncertaintyBelow
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Numbering, TargetId
 
-OLD = Path(__file__).parent / "golden" / "journal3.db.gz"
 FAMILIES = [
     "overall",
     "concepts",
@@ -64,25 +56,15 @@ def audited(budget: int = 8, journal: MemoryJournal | None = None) -> MemoryJour
     return journal
 
 
-def of_names_only(journal: MemoryJournal) -> MemoryJournal:
-    """As a version before ids would have written it."""
-    old, facts = MemoryJournal(), journal.facts()
-    del facts["certificate"]["ids"], facts["space"]["concepts_are"]
-    old.set_facts(**facts)
-    add_rows(old, journal)
-    return old
-
-
 # -- targets -----------------------------------------------------------------------------------
 
 
-def test_names_are_made_of_ids_and_old_names_read_back_to_the_same_ids() -> None:
+def test_names_are_made_of_ids_that_the_journal_holds() -> None:
     made = [target.id for target in named_targets(space(), FAMILIES, WHERE)]
     assert len(set(made)) == len(made)
     facts = audited(1).facts()
     names = [target.name for target in made]
     assert facts["certificate"]["targets"] == names
-    assert target_ids({"targets": names}, facts["space"], facts["settings"]) == made
     assert [TargetId(**row) for row in facts["certificate"]["ids"]] == made
     assert {target.kind for target in made} == {
         "overall",
@@ -129,36 +111,6 @@ def test_results_say_what_each_target_is_about() -> None:
     assert set(kinds) == {"overall", "concept", "relation"}
 
 
-# -- older journals ----------------------------------------------------------------------------
-
-
-def test_a_journal_without_ids_says_what_one_with_them_says() -> None:
-    journal = audited()
-    old = of_names_only(journal)
-    assert read_facts(old.facts()) == read_facts(journal.facts())
-    assert summarise(old).as_dict()["targets"] == summarise(journal).as_dict()["targets"]
-    assert render(old).replace(old.head, "") == render(journal).replace(journal.head, "")
-    assert verify(old) == verify(journal)
-
-
-def test_a_journal_without_ids_goes_on_with_the_same_draws() -> None:
-    whole, old = audited(16), of_names_only(audited(8))
-    audited(16, old)
-    assert [draw.call for draw in old.draws()] == [draw.call for draw in whole.draws()]
-    verify(old)
-
-
-def test_a_journal_of_schema_3_is_read_verified_and_reported(tmp_path: Path) -> None:
-    (tmp_path / "journal.db").write_bytes(gzip.decompress(OLD.read_bytes()))
-    with closing(read_journal(tmp_path / "journal.db")) as journal:
-        facts = read_facts(journal.facts())
-        assert facts.certificate is not None
-        assert facts.certificate.ids == (TargetId("overall"),)
-        assert (facts.key, facts.space.seed, facts.rendering_seed) == (None, None, 5)
-        verify(journal)
-        assert "overall error" in render(journal)
-
-
 @pytest.mark.parametrize(
     ("oracle", "said"),
     [
@@ -168,27 +120,16 @@ def test_a_journal_of_schema_3_is_read_verified_and_reported(tmp_path: Path) -> 
         (Consistency(), "other"),
     ],
 )
-def test_what_concepts_are_is_said_by_the_oracle_and_known_of_older_journals(
-    oracle: Any, said: str
-) -> None:
-    def named(facts: dict[str, Any]) -> None:
-        facts["settings"]["oracle"]["name"] = type(oracle).__name__
-        del facts["space"]["concepts_are"]
-
+def test_what_concepts_are_is_said_by_the_oracle(oracle: Any, said: str) -> None:
     assert oracle.concepts_are == said
-    assert changed(named).space.concepts_are == said
 
 
-def test_levels_of_stopping_rules_are_facts_and_words_only_in_older_journals() -> None:
+def test_levels_of_stopping_rules_are_facts() -> None:
     journal = MemoryJournal()
     rule = UncertaintyBelow(0.123456789) | UncertaintyBelow(0.5, over="max")
     Audit(space(), ScriptedModel(), budget=1, stop=rule, journal=journal).run()
-    raw = journal.facts()
-    assert read_facts(raw).stop_levels == (("mean", 0.123456789), ("max", 0.5))
-    words = {**raw, "stop": ["mean uncertainty at most 0.9 of its prior"]}  # of a rule of one's own
-    assert read_facts(words).stop_levels == (("mean", 0.123456789), ("max", 0.5))
-    del raw["stop_levels"]
-    assert read_facts(raw).stop_levels == (("mean", 0.123457), ("max", 0.5))
+    facts = read_facts(journal.facts())
+    assert facts.stop_levels == (("mean", 0.123456789), ("max", 0.5))
 
 
 def test_lost_calls_are_read_of_journals_in_which_no_audit_was_begun() -> None:

@@ -20,7 +20,7 @@ from adaptive_vtt.report.content import Content
 from adaptive_vtt.report.page import render
 from adaptive_vtt.way_on import forecast, more_calls
 
-SAMPLES, NAMES = 400, ["sharp", "turned", "blurred", "noisy"]
+SAMPLES, NAMES = 200, ["sharp", "turned", "blurred", "noisy"]
 CALLS = st.integers(0, 10**6)
 
 

@@ -1,5 +1,6 @@
 """What the betting game promises beyond one interval: levels, decisions, questions left out."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.certify import plan
 from adaptive_vtt.certify.decisions import Decisions
 from adaptive_vtt.certify.game import Game, Move
 from adaptive_vtt.certify.rules import Rules, by_size, shares
 from adaptive_vtt.certify.sequences import BETS, Sequences, Step
 from adaptive_vtt.certify.verify import recompute, verify
 from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine import plan
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import FIGURES, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
@@ -26,7 +27,7 @@ from adaptive_vtt.oracles import Correctness
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Floats, Outcome, Question
 
-OLD = BETS.model_copy(update={"cap": 0.9, "ratio": False})
+OLD = replace(BETS, cap=0.9, ratio=False)
 
 
 def space() -> QuestionSpace:
@@ -167,7 +168,7 @@ def coins(rates: Floats, games: Any, draws: int, rng: np.random.Generator, aim: 
     """Plays flips of coins with ``rates`` (K,), and tells ``games`` what each adds at its limit."""
     count = len(rates)
     one, none = np.ones(count), np.zeros(count)
-    sequences = Sequences(aim * one, 0.1 * one, BETS.model_copy(update={"cell": 0.5}))
+    sequences = Sequences(aim * one, 0.1 * one, replace(BETS, cell=0.5))
     for _ in range(draws):
         flips = (rng.random(count) < rates).astype(float)
         step = Step(one > 0, flips, flips, none, one, 0.25 * one, none, none, none, none, none)
@@ -240,15 +241,15 @@ def test_beside_intervals_nothing_steps_down_and_a_side_takes_twice_the_evidence
 
 @pytest.mark.parametrize("rate", [0.3, 0.301])
 def test_beside_an_interval_a_decision_errs_where_the_interval_does(rate: float) -> None:
-    """1000 audits of a coin at the limit, and just above it: the level is .05."""
-    one, none = np.ones(1000), np.zeros(1000)
+    """400 audits of a coin at the limit, and just above it: the level is .05."""
+    one, none = np.ones(400), np.zeros(400)
     sequences = Sequences(0.05 * one, 0.05 * one, BETS)
     game = Decisions(0.3, 0.05 * one, shared=False, beside=True)
-    missed, rng = none > 0, np.random.default_rng(1)
+    missed, rng = none > 0, np.random.default_rng(2)
     for _ in range(400):
-        flips = (rng.random(1000) < rate).astype(float)
+        flips = (rng.random(400) < rate).astype(float)
         step = Step(one > 0, flips, flips, none, one, 0.25 * one, none, none, none, none, none)
-        game.play(*sequences.growth(step, np.arange(1000), 0.3 * one))
+        game.play(*sequences.growth(step, np.arange(400), 0.3 * one))
         sequences.move(step)
         sequences.bound(none, one)
         game.settle(none, one)
@@ -324,7 +325,7 @@ def test_where_everything_counts_ratio_bets_are_the_plain_ones_to_the_last_bit(
     for case in list(CASES.values())[:2]:
         plain = played(*case)
         with monkeypatch.context() as other:
-            ratio = make_certifier.BETS.model_copy(update={"ratio": True})
+            ratio = replace(make_certifier.BETS, ratio=True)
             other.setattr(make_certifier, "BETS", ratio)
             assert played(*case) == plain
 

@@ -251,7 +251,16 @@ def test_an_audit_ends_once_every_rule_of_its_gate_is_decided() -> None:
 def test_the_command_line_and_the_spec_take_a_gate(tmp_path: Path, capsys: Any) -> None:
     write_start(tmp_path)
     spec, out = str(tmp_path / "SPEC.toml"), tmp_path / "run"
-    options = ["--targets", "overall", "--half-width", "0.02", "--no-self-taught", "--seed", "1"]
+    options = [
+        "--targets",
+        "overall",
+        "--half-width",
+        "0.02",
+        "--set",
+        "certify.self_taught=false",
+        "--seed",
+        "1",
+    ]
 
     def ended(*arguments: str) -> Any:
         with pytest.raises(SystemExit) as raised:

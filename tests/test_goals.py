@@ -14,7 +14,6 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli.spec_changes import read
 from adaptive_vtt.cli.start_folder import write_start
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.journal.old_facts import decided_in_todays_words
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.models.network.openai_chat import OpenAIChat
 from adaptive_vtt.spec import parse_spec, read_spec
@@ -96,7 +95,15 @@ def test_in_a_spec_uncertainties_are_goals_and_the_rest_limits(tmp_path: Path) -
 def test_explore_runs_the_papers_loop_on_a_spec_that_certifies(tmp_path: Path) -> None:
     write_start(tmp_path / "start")
     spec, out = str(tmp_path / "start" / "SPEC.toml"), tmp_path / "out"
-    options = ["--explore", "--uncertainty", "0.6", "--seed", "0", "--device", "cpu"]
+    options = [
+        "--explore",
+        "--set",
+        "stop.uncertainty=0.6",
+        "--seed",
+        "0",
+        "--set",
+        "audit.device=cpu",
+    ]
     assert run("audit", spec, *options, "--out", str(out)) == 0
     result = json.loads((out / "result.json").read_text())
     assert result["stop_reason"].startswith("the mean uncertainty is 0.")
@@ -113,22 +120,22 @@ def test_explore_takes_back_what_only_certificates_need(tmp_path: Path) -> None:
     path.write_text(text)
     spec, _ = read(path, False, {}, explore=True)
     assert (spec.audit.strategy, spec.certify.certifies) == (None, False)
-    spec, _ = read(path, False, {"strategy": "bald"}, explore=True)
+    spec, _ = read(path, False, {"audit.strategy": "bald"}, explore=True)
     assert spec.audit.strategy == "bald"
 
 
 def test_the_demo_explores_to_a_tau_of_its_own() -> None:
     spec, _ = read(None, True, {}, explore=True)
     assert (spec.stop.uncertainty, spec.certify.half_width) == (0.25, None)
-    spec, _ = read(None, True, {"uncertainty": 0.5}, explore=True)
+    spec, _ = read(None, True, {"stop.uncertainty": 0.5}, explore=True)
     assert spec.stop.uncertainty == 0.5
     assert read(None, True, {})[0].stop.uncertainty is None
 
 
 def test_the_demo_decides_alone_where_only_a_limit_is_named() -> None:
-    certify = read(None, True, {"at_most": 0.3})[0].certify
+    certify = read(None, True, {}, ["certify.at_most=0.3"])[0].certify
     assert (certify.half_width, certify.at_most) == (None, 0.3)
-    certify = read(None, True, {"at_most": 0.3, "half_width": 0.2})[0].certify
+    certify = read(None, True, {"certify.half_width": 0.2}, ["certify.at_most=0.3"])[0].certify
     assert (certify.half_width, certify.at_most) == (0.2, 0.3)
 
 
@@ -160,7 +167,7 @@ def test_terminal_and_report_tell_decisions_and_what_is_undecided(
     write_start(tmp_path)
     text = (tmp_path / "SPEC.toml").read_text().replace("half_width = 0.15", "at_most = 0.5")
     (tmp_path / "SPEC.toml").write_text(text)
-    options = ["--seed", "0", "--guarantee", guarantee, "--budget", "130"]
+    options = ["--seed", "0", "--set", f"certify.guarantee={guarantee}", "--budget", "130"]
     out = tmp_path / "out"
     assert run("audit", str(tmp_path / "SPEC.toml"), *options, "--out", str(out)) == 0
     told = capsys.readouterr().out
@@ -185,20 +192,31 @@ def test_terminal_and_report_tell_decisions_and_what_is_undecided(
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
+    ("flags", "sets", "option"),
     [
-        ("half_width", 0.1),
-        ("at_most", 0.1),
-        ("guarantee", "each"),
-        ("confidence", 0.9),
-        ("targets", ["overall"]),
-        ("self_taught", False),
+        ({"certify.half_width": 0.1}, [], "--half-width"),
+        ({"certify.targets": ["overall"]}, [], "--targets"),
+        ({"certify.cohort": ["a"]}, [], "--after"),
+        ({}, ["certify.at_most=0.1"], "--set certify.at_most"),
+        ({}, ["certify.self_taught=false"], "--set certify.self_taught"),
     ],
 )
-def test_explore_and_what_only_certificates_need_are_one_too_many(option: str, value: Any) -> None:
-    told = rf"either --explore, which certifies nothing, or --{option.replace('_', '-')}, got both"
+def test_explore_and_what_only_certificates_need_are_one_too_many(
+    flags: dict[str, Any], sets: list[str], option: str
+) -> None:
+    told = rf"either --explore, which certifies nothing, or {option}, got both"
     with pytest.raises(InputError, match=told):
-        read(None, True, {option: value}, explore=True)
+        read(None, True, flags, sets, explore=True)
+
+
+def test_set_takes_toml_words_without_quotes_and_tables_within_tables() -> None:
+    given = ["audit.device=cpu", "certify.targets=['overall']", "audit.strategy_options.power=2"]
+    given += ['certify.weights."overall error"=3', "certify.discover=1", "certify.discover=2"]
+    spec, _ = read(None, True, {"audit.seed": 7}, [*given, "audit.seed=6"])
+    assert (spec.audit.device, spec.audit.seed, spec.audit.budget) == ("cpu", 7, 3000)
+    assert spec.audit.strategy_options == {"power": 2}
+    assert (spec.certify.targets, spec.certify.discover) == (["overall"], 2)
+    assert spec.certify.weights == {"overall error": 3}
 
 
 def test_explore_can_require_no_certificate(
@@ -218,7 +236,7 @@ def test_a_half_width_that_all_intervals_have_is_refused(
     spec, out = str(tmp_path / "SPEC.toml"), tmp_path / "out"
     told = f"below 0.5, the half-width of a rate's interval, 0 to 1, before .*; got {half_width:g}"
     assert run("audit", spec, "--half-width", str(half_width), "--out", str(out)) == 2
-    assert re.search(f"command line: certify.half_width: .*{told}", capsys.readouterr().err)
+    assert re.search(f"--half-width: .*{told}", capsys.readouterr().err)
     text = Path(spec).read_text().replace("half_width = 0.15", f"half_width = {half_width}")
     Path(spec).write_text(text)
     with pytest.raises(InputError, match=rf"SPEC.toml: certify.half_width: .*{told}"):
@@ -237,14 +255,6 @@ def test_undecided_targets_are_required_too(
     options = ["--budget", "5", "--require-certified", "--out", str(tmp_path / "out")]
     assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 3
     assert "avtt: 5 of 5 targets are not decided" in capsys.readouterr().err
-
-
-def test_decisions_of_earlier_versions_are_read_in_todays_words() -> None:
-    said = ["above", "at most", None, "below", "open"]
-    rows = [{"decided": word} for word in said] + [{}]
-    words = [row.get("decided") for row in decided_in_todays_words(rows)]
-    assert words == ["above", "below", "open", "below", "open", None]
-    assert decided_in_todays_words(None) is None
 
 
 # -- answers of 0 and 1 --------------------------------------------------------------------
@@ -321,7 +331,7 @@ def test_a_dry_run_says_that_hard_answers_cannot_reach_tau(
     text = (tmp_path / "SPEC.toml").read_text()
     text = text.replace('target = "model.py:predict"', 'kind = "recorded"\nanswers = "answers.csv"')
     (tmp_path / "SPEC.toml").write_text(text)
-    options = ["--dry-run", "--budget", "5", "--uncertainty", str(tau)]
+    options = ["--dry-run", "--budget", "5", "--set", f"stop.uncertainty={tau}"]
     assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "when uncertainty falls as far as [stop] asks was not worked out" in out

@@ -108,7 +108,7 @@ def test_a_question_in_words_is_answered_in_words() -> None:
 def test_replies_that_break_off_are_asked_again_and_may_be_billed(how: str | bytes) -> None:
     steps: list[Said] = [how if isinstance(how, str) else (200, {}, how)]
     good = said({"outputs": [{"scores": [0.5, 0.5]}]})
-    patience = Retries(timeout=0.3, first_wait=0.01)
+    patience = Retries(timeout=1.0, first_wait=0.01)
     price = Prices(per_call=1.0)
     kind = {"drop": "connection lost", "hang": "timeout"}.get(str(how), "truncated")
     with serving(lambda *_: steps.pop() if steps else good) as url:

@@ -235,15 +235,16 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "gone.db").exists()
 
 
-def test_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [VERSION - 1, VERSION + 1])
+def test_another_schema_is_refused_and_left_alone(tmp_path: Path, other: int) -> None:
     path = tmp_path / "journal.db"
     SQLiteJournal(path).close()
     with sqlite3.connect(path) as database:
-        database.execute(f"PRAGMA user_version={VERSION + 1}")
+        database.execute(f"PRAGMA user_version={other}")
     database.close()
     before = path.read_bytes()
     with pytest.raises(
-        JournalError, match=rf"schema version {VERSION + 1}, newer than the {VERSION}.*update"
+        JournalError, match=rf"schema version {other}, and this program reads {VERSION}: take"
     ):
         SQLiteJournal(path)
     assert path.read_bytes() == before

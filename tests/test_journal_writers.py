@@ -1,9 +1,7 @@
 """One writer at a time, readers at any time, and a journal that is deleted while it is written."""
 
-import gzip
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -11,17 +9,13 @@ from pathlib import Path
 
 import pytest
 from audits import content, finished
-from golden.make_journal3 import OPTIONS, old_space
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import JournalError
-from adaptive_vtt.journal import VERSION, SQLiteJournal, read_journal
+from adaptive_vtt.journal import SQLiteJournal, read_journal
 from adaptive_vtt.journal.locking import holder
 from adaptive_vtt.testing import ScriptedModel
-
-OLD = Path(__file__).parent / "golden" / "journal3.db.gz"
-
 
 # -- the lock ------------------------------------------------------------------------------
 
@@ -194,77 +188,3 @@ def test_answers_that_come_back_after_the_deletion_are_saved_too(
     with closing(read_journal(tmp_path / "journal-rescued.db")) as journal:
         assert len(journal.calls()) == 2
         verify(journal)
-
-
-# -- journals of schema 3 ------------------------------------------------------------------
-
-
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
-    (tmp_path / "journal.db").write_bytes(gzip.decompress(OLD.read_bytes()))
-    return tmp_path / "journal.db"
-
-
-def tables(path: Path) -> tuple[int, set[str]]:
-    with closing(sqlite3.connect(path)) as db:
-        names = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
-        return db.execute("PRAGMA user_version").fetchone()[0], names
-
-
-def test_a_journal_of_schema_3_is_read_and_verified_and_left_as_it_is(old: Path) -> None:
-    data = old.read_bytes()
-    with closing(read_journal(old)) as journal:
-        verify(journal)
-        assert (len(journal.draws()), len(journal.calls()), len(journal.sources())) == (10, 8, 4)
-        assert len(journal.pictures()) == 3
-        assert journal.facts()["migrated"] == {"from": 3}
-        head = journal.head
-    assert old.read_bytes() == data
-    with closing(read_journal(old)) as journal:
-        assert journal.head == head
-    SQLiteJournal(old).close()  # opened for writing it becomes the journal it was read as
-    assert tables(old)[0] == VERSION
-    with closing(read_journal(old)) as journal:
-        assert journal.head == head
-        verify(journal)
-
-
-def test_a_journal_of_schema_3_goes_on(old: Path) -> None:
-    with closing(read_journal(old)) as journal:
-        draws, calls = journal.draws(), journal.calls()
-    model = ScriptedModel()
-    with Audit(old_space(), model, journal=old, budget=16, **OPTIONS) as audit:
-        assert audit.interrupted == 2  # on their way when that version was interrupted
-        assert audit.run().calls in (15, 16)  # half a question is not asked
-        assert len(model.asked) == audit.result().calls - 12
-        assert audit.journal.draws()[: len(draws)] == draws
-        assert audit.journal.calls()[: len(calls)] == calls
-        verify(audit.journal)
-
-
-@pytest.mark.parametrize("migrated", [False, True])
-def test_what_was_altered_in_a_journal_of_schema_3_is_found_by_its_old_seals(
-    old: Path, migrated: bool
-) -> None:
-    with closing(sqlite3.connect(old)) as db, db:
-        db.execute("UPDATE draws SET probability = probability / 2 WHERE draw = 5")
-    if migrated:
-        SQLiteJournal(old).close()
-    with (
-        closing(read_journal(old)) as journal,
-        pytest.raises(JournalError, match="verify: draw 5 was altered after it was written"),
-    ):
-        verify(journal)
-
-
-def test_a_migration_that_fails_leaves_the_journal_as_it_was(
-    old: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = tables(old)
-    with monkeypatch.context() as patch:
-        patch.setattr(SQLiteJournal, "pictures", lambda _: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            SQLiteJournal(old)
-    assert tables(old) == before
-    SQLiteJournal(old).close()
-    assert tables(old)[0] == VERSION

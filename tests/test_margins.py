@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from adaptive_vtt.certify.plan import Certify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.judge import Judge
+from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import Correctness, MaskDrop
@@ -316,9 +316,7 @@ def looked_at(dataset: Any, monkeypatch: pytest.MonkeyPatch, most: int) -> bool:
     monkeypatch.setattr("adaptive_vtt.engine.assembly.MOST_PIXELS", most)
     space = QuestionSpace(dataset, ["identity", "brightness_up"])
     certify = Certify(0.1, None, 0.95, ("overall",), None, "loss")
-    belief = fresh_belief(
-        certify, space, "all", seed=0, device="cpu", proxies=Proxies(space, 0, {})
-    )
+    belief = fresh_belief(certify, space, "all", seed=0, device="cpu", proxies=Proxies(space, {}))
     assert belief.losses is not None
     return belief.losses.kernel.pictures > 0
 

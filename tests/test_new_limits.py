@@ -74,11 +74,11 @@ def test_what_was_bet_before_another_half_width_stays_as_it_was() -> None:
     for call in begun.ask(20):
         begun.tell(call, [0.0, 1.0])
     begun.ask(3)  # on their way
-    before = begun.intervals()
+    before = begun.interval_rows()
     other = Audit(space(), ScriptedModel(), half_width=0.05, journal=journal, **CERTIFIES)
     kept = ("target", "lower", "upper", "estimate")
     assert before is not None
-    after = other.intervals()
+    after = other.interval_rows()
     assert after is not None
     assert [[row[n] for n in kept] for row in after] == [[row[n] for n in kept] for row in before]
     assert journal.facts()["certificate"]["aims"] == [[0, 0.25], [24, 0.05]]
@@ -206,8 +206,15 @@ def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
     ("option", "sentence"),
     [
         (["--budget", "29"], "budget: expected at least 30 calls, which were made already; got 29"),
-        (["--questions", "59"], "questions: expected at least 60 questions, which were answered"),
-        (["--seconds", "0.0001"], r"seconds: expected at least \d+ seconds, which it has taken"),
+        (
+            ["--set", "stop.questions=59"],
+            "questions: expected at least 60 questions",
+        ),
+        (
+            ["--set", "stop.seconds=0.0001"],
+            r"seconds: expected at least \d+ seconds",
+        ),
+        (["--set", "stop.secnds=3"], "unknown limit 'stop.secnds'; did you mean 'stop.seconds'"),
         (["--half-width", "2"], "certify.half_width: expected less than 1, got 2.0"),
         (["--max-cost", "1"], "max_cost: expected the prices of model 'model.py:predict'"),
     ],

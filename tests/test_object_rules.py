@@ -250,6 +250,6 @@ def test_a_space_asks_for_captions_of_insertions_and_removals_alone() -> None:
     assert space.concepts == ("caption",)
     assert space.size == 3 * (4 + 3)
     assert space.count(relation="metaic") == 12
-    source, made = space.pair(0, seed=1)
+    source, made = space.pair(0)
     assert source.asks["caption"].text == "Describe the image in one sentence."
     assert made.details == {"not eligible": "no annotated object"}

@@ -217,7 +217,7 @@ def test_attempts_that_fail_are_repeated(how: Said, kind: str) -> None:
     steps = [how]
     good: Said = (200, {}, json.dumps(completion("Yes")).encode())
     with serving(lambda *_: steps.pop() if steps else good) as url:
-        options: Any = {"retries": Retries(timeout=0.4, first_wait=0.01)}
+        options: Any = {"retries": Retries(timeout=1.0, first_wait=0.01)}
         prices = Prices(per_call=1.0)
         model = OpenAIChat("m", base_url=url, prices=prices, yes_from="words", **options)
         assert checked(model, [ONE]) == [Answer((1.0,), 2.0)]

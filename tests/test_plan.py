@@ -49,7 +49,16 @@ def test_it_says_what_the_dry_run_says(spec: Path, capsys: Any) -> None:
 @pytest.mark.slow
 def test_a_pilot_tells_how_its_intervals_narrowed(spec: Path, tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "pilot"
-    options = ["--targets", "overall", "--half-width", "0.2", "--no-self-taught", "--seed", "1"]
+    options = [
+        "--targets",
+        "overall",
+        "--half-width",
+        "0.2",
+        "--set",
+        "certify.self_taught=false",
+        "--seed",
+        "1",
+    ]
     assert run("audit", str(spec), *options, "--out", str(out)) == 0
     result = json.loads((out / "result.json").read_text())
     widest = max(row["half_width"] for row in result["targets"])

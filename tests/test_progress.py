@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace, __version__
 from adaptive_vtt.audit import Progress as Step
-from adaptive_vtt.certify.plan import Certify
-from adaptive_vtt.cli import browser, uniform_baseline
+from adaptive_vtt.cli import baselines, browser
 from adaptive_vtt.cli import progress as shown
 from adaptive_vtt.cli.progress import Live
 from adaptive_vtt.cli.progress_line import clock, fitted, share_done, time_left
 from adaptive_vtt.engine.options import Limits
+from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.stopping import State
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
@@ -125,9 +125,9 @@ def test_an_audit_is_shown_at_any_width(
 def test_without_a_terminal_a_line_is_written_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shows = live(monkeypatch, 80, **OPTIONS)
-    now = [shows._since]
+    now = [0.0]
     monkeypatch.setattr(shown, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    shows = live(monkeypatch, 80, **OPTIONS)
     step = Step(state(0.4, calls=7), 1.5, "c", 0)
     with shows:
         for _ in range(1000):  # 1000 s, a step a second
@@ -159,28 +159,37 @@ def test_shells_complete_commands_and_options(
         assert expected in capsys.readouterr().out.split()
 
 
-EASY = ["--half-width", "0.4", "--targets", "overall", "--no-self-taught"]
+EASY = ["--half-width", "0.4", "--targets", "overall", "--set", "certify.self_taught=false"]
 
 
 def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out, opened = tmp_path / "demo", []
-    begin = uniform_baseline.build_audit
+    out, opened, begun = tmp_path / "demo", [], []
+    begin = baselines.build_audit
 
     def building(*arguments: Any, **options: Any) -> Any:
         whole = [(out / name).is_file() for name in ("report.html", "result.json", "journal.db")]
         assert whole == [True] * 3
         (out / "report.html").write_text("from before")
-        return begin(*arguments, **options)
+        made = begin(*arguments, **options)
+        begun.append((made.sampling.strategy, made.belief.losses is not None))
+        return made
 
-    monkeypatch.setattr(uniform_baseline, "build_audit", building)
+    monkeypatch.setattr(baselines, "build_audit", building)
     monkeypatch.setattr(browser.webbrowser, "open", lambda url: opened.append(url) or True)
     assert run("audit", "--demo", *EASY, "--open", "--out", str(out)) == 0
     assert opened == [(out / "report.html").resolve().as_uri()]
     told = " ".join(capsys.readouterr().out.split())
-    assert told.index("the report is complete") < told.index("uniform questioning took")
-    assert json.loads((out / "uniform.json").read_text())["certified"]
+    kinds = ("same predictions", "no predictions")
+    took = [told.index(f"drawn at random, {kind}: ") for kind in kinds]
+    assert told.index("the report is complete") < took[0] < took[1]
+    kept = json.loads((out / "baselines.json").read_text())
+    assert list(kept) == ["predicted", "uniform"]
+    for kind, one in zip(kinds, kept.values(), strict=True):
+        amount = f"{'' if one['certified'] else 'more than '}{one['calls']:,}"
+        assert f"drawn at random, {kind}: {amount}; this audit took " in told
+    assert begun == [("random", True), ("random", False)]
     assert (out / "report.html").read_text() != "from before"
     assert run("verify", str(out)) == 0
 
@@ -192,12 +201,12 @@ def test_ctrl_c_in_the_comparison_leaves_a_complete_demo(
         def update(self, step: Step) -> None:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(uniform_baseline, "Live", Interrupting)
+    monkeypatch.setattr(baselines, "Live", Interrupting)
     out = tmp_path / "demo"
     assert run("audit", "--demo", *EASY, "--out", str(out)) == 130
     said = " ".join(capsys.readouterr().err.split())
     assert f"the comparison is left out; the audit is complete: {out / 'report.html'}" in said
-    assert not (out / "uniform.json").exists()
+    assert not (out / "baselines.json").exists()
     assert run("verify", str(out)) == 0
 
 

@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (base / "my" / "judge.py").write_text(JUDGE.format(share=0.5))
     text = spec.read_text() + '\n[oracle]\nkind = "judge.py:Strict"\n'
     spec.write_text(text)
-    given = ("--budget", "25", "--seed", "7", "--no-self-taught")
+    given = ("--budget", "25", "--seed", "7", "--set", "certify.self_taught=false")
     assert run("audit", str(spec), *given, "--out", str(base / "first")) == 0
     return base
 
@@ -41,11 +41,13 @@ def test_the_command_takes_another_oracle_or_other_options(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, base = str(folder / "first"), folder / "first"
-    assert run("rejudge", first, "--option", "share=0.9", "--out", str(folder / "b")) == 0
+    assert (
+        run("rejudge", first, "--set", "oracle.options.share=0.9", "--out", str(folder / "b")) == 0
+    )
     told = capsys.readouterr().out
     assert "50 questions judged anew, none asked" in told
     assert "chosen without looking" in told
-    given = ("--oracle", "correctness", "--option", "threshold=0.9")
+    given = ("--oracle", "correctness", "--set", "oracle.threshold=0.9")
     assert run("rejudge", first, *given, "--out", str(folder / "c"), "--json") == 0
     capsys.readouterr()
     tables = [json.loads((folder / name / "result.json").read_text()) for name in "bc"]
@@ -75,9 +77,13 @@ def test_an_oracle_in_a_changed_file_may_judge_and_other_changed_code_may_not(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--option", "share"), r"expected NAME=VALUE, such as threshold=0.7, got 'share'"),
+        (("--set", "share"), r"expected SECTION.FIELD=VALUE, .*, got 'share'"),
+        (
+            ("--set", "audit.seed=1"),
+            r"expected oracle.FIELD, .*, got 'audit'",
+        ),
         (("--oracle", "corectness"), r"did you mean 'correctness'"),
-        (("--oracle", "correctness", "--option", "treshold=1"), r"treshold"),
+        (("--oracle", "correctness", "--set", "oracle.treshold=1"), r"treshold"),
         (("--oracle", "consistency"), r"asked about none; an audit with this oracle has to ask"),
     ],
 )

@@ -309,16 +309,6 @@ def test_other_questions_are_refused(
         rejudge(plain, other)
 
 
-def test_journals_that_do_not_tell_what_was_shown_are_judged_again() -> None:
-    """Those of versions before it."""
-    journal = audited()
-    told = dict(journal.facts()["space"])
-    del told["shown"]
-    journal.set_facts(space=told)
-    other = QuestionSpace(Elsewhere(tiny_dataset(40, 3), range(40)), RELATIONS)
-    assert rejudge(journal, other).targets.equals(rejudge(journal, space()).targets)
-
-
 class Twice(Consistency):
     """Has to hear of a version of every source image."""
 

@@ -12,17 +12,16 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (6, 40, 20, 3), dtype=np.uint
 RELATIONS = ["identity", "gaussian_noise"]
 
 
-def space(images=IMAGES) -> QuestionSpace:
-    return QuestionSpace(
-        from_table(images, pd.DataFrame({"a": [1, 0] * 3})), RELATIONS, severities=[3]
-    )
+def space(images=IMAGES, **options) -> QuestionSpace:
+    table = from_table(images, pd.DataFrame({"a": [1, 0] * 3}))
+    return QuestionSpace(table, RELATIONS, severities=[3], **options)
 
 
 def counted(space: QuestionSpace) -> list[int]:
     """The follow-ups rendered from now on."""
     rendered: list[int] = []
-    plain = space.pair
-    space.pair = lambda image, seed=None: rendered.append(image) or plain(image, seed)
+    plain = space.made_of
+    space.made_of = lambda of, image: rendered.append(image) or plain(of, image)
     return rendered
 
 
@@ -38,6 +37,14 @@ def test_follow_ups_are_rendered_once_and_given_in_the_order_asked_for():
     again = found.thumbnails(np.array([1, 3, 5]))
     np.testing.assert_array_equal(again[:2], first[[1, 0]])
     assert sorted(rendered) == [1, 3, 5]
+
+
+def test_a_source_image_is_read_once_for_all_of_its_follow_ups():
+    here, read = space(), []
+    plain = here.dataset.sample
+    here.dataset.sample = lambda place: read.append(place) or plain(place)
+    Renderings(here, side=8).thumbnails(np.array([2, 3, 7, 6]))
+    assert read == [0, 1, 3]  # the first gives thumbnails their shape
 
 
 def test_small_images_keep_their_pixels_and_grey_stays_grey():
@@ -62,8 +69,9 @@ def test_the_least_recently_used_make_room_and_come_out_the_same():
 
 def test_follow_ups_of_another_seed_are_other_pictures():
     image = np.array([1])
-    assert (Renderings(space()).thumbnails(image) == Renderings(space(), 0).thumbnails(image)).all()
-    assert (Renderings(space()).thumbnails(image) != Renderings(space(), 9).thumbnails(image)).any()
+    first, again, other = (Renderings(space(seed=s)).thumbnails(image) for s in (0, 0, 9))
+    assert (first == again).all()
+    assert (first != other).any()
 
 
 def test_a_dataset_without_images_says_so():

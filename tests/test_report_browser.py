@@ -85,8 +85,9 @@ def test_no_kind_of_report_says_a_word_on_the_console(
 
 def test_charts_are_drawn_and_hostile_names_do_nothing(reports: Path, tmp_path: Path) -> None:
     drawn = dict(run_in(reports, tmp_path, "hostile", "return walk();"))
+    believed = ("surface-chart", "curves-chart", "trust-chart")
     assert drawn == dict.fromkeys(
-        ("spending-chart", "widths-chart", "beliefs-chart", "uncertainty-chart"), True
+        (*believed, "spending-chart", "widths-chart", "beliefs-chart", "uncertainty-chart"), True
     )
 
 

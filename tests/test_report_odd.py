@@ -132,7 +132,7 @@ class Hostile(ScriptedModel):
         return [Unanswered(EVIL) if isinstance(a, Unanswered) else a for a in answers]
 
 
-def hostile_journal() -> Journal:
+def hostile_journal(surrogate: bool = False) -> Journal:
     concepts = [EVIL, "</script><img src=x onerror=alert(2)>", "a & 'b' \"c\" {{ 7*7 }} \u2028"]
     labels = pd.DataFrame([[0, 1, 0], [1, 0, 1]] * 8, columns=concepts)
     labels.index = [f"<b>{EVIL}{i}" for i in range(16)]
@@ -142,9 +142,8 @@ def hostile_journal() -> Journal:
     model.name = f"--><svg onload=alert(3)>{EVIL}"
     where = {f"where {EVIL} %{{y}}": {"truth": [1]}}
     targets = ["concepts", "relations", *where]
-    return audit(
-        dataset, model, budget=40, half_width=0.1, targets=targets, where=where, surrogate=False
-    )
+    certified = {"half_width": 0.1, "targets": targets, "where": where}
+    return audit(dataset, model, budget=40, surrogate=surrogate, **certified)
 
 
 def test_hostile_text_stays_text() -> None:

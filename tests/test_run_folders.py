@@ -318,10 +318,10 @@ def test_the_demo_compares_nothing_that_it_has_not_reached(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "demo"
-    budget = ["--budget", "2", "--no-self-taught"]
+    budget = ["--budget", "2", "--set", "certify.self_taught=false"]
     assert run("audit", "--demo", *budget, "--out", str(out)) == 0
-    assert not (out / "uniform.json").exists()
-    assert "uniform" not in capsys.readouterr().out
+    assert not (out / "baselines.json").exists()
+    assert "at random" not in capsys.readouterr().out
 
 
 def test_a_signal_that_a_library_swallowed_while_it_was_imported_ends_with_a_sentence_too(

@@ -99,7 +99,16 @@ def test_terminal_and_report_tell_the_same_limit_and_no_more_calls_than_there_ar
 ) -> None:
     write_start(tmp_path)
     out = tmp_path / "run"
-    options = ("--budget", "24", "--half-width", "0.04", "--no-self-taught", "--out", str(out))
+    options = (
+        "--budget",
+        "24",
+        "--half-width",
+        "0.04",
+        "--set",
+        "certify.self_taught=false",
+        "--out",
+        str(out),
+    )
     assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 0
     printed = capsys.readouterr().out
     page = (out / "report.html").read_text()

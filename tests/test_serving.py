@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection, IncompleteRead
+from select import select
 from typing import Any
 
 import numpy as np
@@ -235,20 +236,31 @@ def test_what_it_has_never_seen_is_a_guess(brain: DemoBrain) -> None:
     assert brain.see(np.zeros((1, 1, 1), np.uint8)).index is None
 
 
+def hangs(connection: HTTPConnection, server: DemoServer, before: int) -> bool:
+    """Whether a request will never be answered, of ``before`` ones so far: the server knows, so no
+    patience of ours decides."""
+    while not select([connection.sock], [], [], 0.005)[0]:
+        if server.statistics.hung > before:
+            return True
+    return False
+
+
 def test_the_statistics_add_up_under_faults_of_every_kind() -> None:
     behaviour = Behaviour(limited=0.15, broken=0.1, hung=0.05, truncated=0.1, seed=6)
     seen: dict[str, int] = dict.fromkeys(("answered", "limited", "broken", "cut", "hung"), 0)
     paid = [0, 0]
     with demo_server(DemoBrain(FRAMES, refusals=0.1, seed=6), behaviour) as server:
         for image in noisy(120):
-            connection = HTTPConnection("127.0.0.1", server.port, timeout=0.15)
+            connection = HTTPConnection("127.0.0.1", server.port, timeout=30)
             asked = {"model": MODEL, "messages": messages(image, "Is there a polyp?")}
             try:
+                hung = server.statistics.hung
                 connection.request("POST", "/v1/chat/completions", json.dumps(asked))
+                if hangs(connection, server, hung):
+                    seen["hung"] += 1
+                    continue
                 response = connection.getresponse()
                 content = json.loads(response.read())
-            except TimeoutError:
-                seen["hung"] += 1
             except IncompleteRead:
                 seen["cut"] += 1
             else:
@@ -279,7 +291,7 @@ def test_an_answer_that_nobody_waits_for_is_billed_as_lost(brain: DemoBrain) -> 
         with pytest.raises(TimeoutError):
             connection.getresponse()
         connection.close()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 30
         while server.statistics.lost == 0 and time.monotonic() < deadline:
             time.sleep(0.01)
         assert (server.statistics.lost, server.statistics.answered) == (1, 0)
@@ -372,7 +384,7 @@ def test_the_command_says_where_it_serves_and_ends_with_ctrl_c() -> None:
         assert any("--max-cost" in line for line in lines)
         process.send_signal(2)
         try:
-            rest, errors = process.communicate(timeout=10)
+            rest, errors = process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             process.kill()  # where Ctrl-C is ignored, as under nohup
             raise

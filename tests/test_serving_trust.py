@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adaptive_vtt.datasets import phantom
 from adaptive_vtt.demo_server import STATISTICS, DemoBrain, DemoServer
 
-PATIENCE = 0.3
+PATIENCE = 0.5
 
 
 @pytest.fixture(scope="module")

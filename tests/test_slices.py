@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sliced import audited, world
+from twins import crossed
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit import discovering
@@ -65,8 +66,10 @@ def test_a_planted_slice_is_found_and_certified(journal):
     assert row["upper"] - row["lower"] <= 2 * 0.08 + 1e-12
 
 
-@pytest.mark.parametrize("per_call", ["one", "all"])
-@pytest.mark.parametrize("options", [{}, {"batch": 8}, {"unanswered": "both", "seed": 2}])
+@pytest.mark.parametrize(
+    ("per_call", "options"),
+    crossed(["one", "all"], [{}, {"batch": 8}, {"unanswered": "both", "seed": 2}]),
+)
 def test_verify_recomputes_slices_and_everything_agrees(per_call, options):
     journal = audited(per_call=per_call, half_width=0.05, **options)
     certificate = read_facts(journal.facts()).certificate

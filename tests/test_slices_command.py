@@ -1,4 +1,4 @@
-"""``avtt slices``, ``--discover``, and what the report shows of slices."""
+"""``avtt slices``, ``certify.discover``, and what the report shows of slices."""
 
 import json
 import re
@@ -74,7 +74,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs: "plain" set nothing aside, "found" looked for slices."""
     spec = str(lit(tmp_path_factory.mktemp("slices")))
     runs = Path(spec).parent
-    for name, more in (("plain", ["--half-width", "0.07"]), ("found", ["--discover", "2"])):
+    for name, more in (
+        ("plain", ["--half-width", "0.07"]),
+        ("found", ["--set", "certify.discover=2"]),
+    ):
         with pytest.raises(SystemExit) as ended:
             main(["audit", spec, "--seed", "1", "--out", str(runs / name), "--json", *more])
         assert not ended.value.code
@@ -128,14 +131,14 @@ def test_guesses_are_told_as_such_with_what_would_certify_them(folder, capsys):
 
 
 def test_resume_looks_only_where_alpha_was_set_aside(folder, capsys):
-    said = told(["resume", str(folder / "plain"), "--discover", "2"], capsys, code=2)
+    said = told(["resume", str(folder / "plain"), "--set", "certify.discover=2"], capsys, code=2)
     assert "expected an audit that set a share of its alpha aside" in said
     text = told(["slices", str(folder / "plain"), "--by", "lamps"], capsys, code=2)
     assert "unknown proposer 'lamps'" in text
 
 
 def test_more_slices_may_be_looked_for_later(found, capsys):
-    told(["resume", found, "--discover", "4", "--json"], capsys)
+    told(["resume", found, "--set", "certify.discover=4", "--json"], capsys)
     with closing(read_journal(Path(found) / "journal.db")) as journal:
         discover = read_facts(journal.facts()).discover
     assert (discover.most, len(discover.also)) == (4, 1)
@@ -148,8 +151,8 @@ def test_a_gate_may_name_a_slice(folder, capsys):
 
 
 def test_exploring_looks_for_nothing(folder, capsys):
-    said = told(["audit", "--demo", "--explore", "--discover", "2"], capsys, code=2)
-    assert "expected either --explore, which certifies nothing, or --discover" in said
+    said = told(["audit", "--demo", "--explore", "--set", "certify.discover=2"], capsys, code=2)
+    assert "expected either --explore, which certifies nothing, or --set certify.discover" in said
 
 
 def test_the_report_shows_slices_with_pictures(folder):

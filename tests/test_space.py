@@ -174,18 +174,18 @@ def test_space_too_large_to_number_is_refused() -> None:
 
 def test_follow_up_is_a_function_of_seed_and_image_number() -> None:
     dataset = tiny_dataset(4, 2)
-    spaces = [QuestionSpace(dataset, ["identity", "gaussian_noise"]) for _ in range(2)]
-    forward = [spaces[0].follow_up(i, seed=1).image for i in range(24)]
-    backward = [spaces[1].follow_up(i, seed=1).image for i in reversed(range(24))][::-1]
+    spaces = [QuestionSpace(dataset, ["identity", "gaussian_noise"], seed=s) for s in (1, 1, 2)]
+    forward = [spaces[0].follow_up(i).image for i in range(24)]
+    backward = [spaces[1].follow_up(i).image for i in reversed(range(24))][::-1]
     assert all(np.array_equal(a, b) for a, b in zip(forward, backward, strict=True))
-    assert not np.array_equal(forward[3], spaces[0].follow_up(3, seed=2).image)
+    assert not np.array_equal(forward[3], spaces[2].follow_up(3).image)
     assert np.array_equal(forward[6], dataset.sample(1).image)
 
 
 def test_every_image_has_random_numbers_of_its_own() -> None:
     grey = np.full((2, 8, 8, 1), 128, np.uint8)
     space = QuestionSpace(from_table(grey, table([[0], [1]])), ["gaussian_noise"])
-    images = [space.follow_up(number, seed=0).image for number in range(2 * 5)]
+    images = [space.follow_up(number).image for number in range(2 * 5)]
     # the same source and severity, another sample
     assert not np.array_equal(images[4], images[9])  # type: ignore[arg-type]
 
@@ -230,9 +230,9 @@ def use_huge_space() -> Candidates:
 def test_huge_space_takes_milliseconds() -> None:
     durations = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         use_huge_space()
-        durations.append(time.perf_counter() - start)
+        durations.append(time.process_time() - start)
     assert min(durations) < 0.1
 
 

@@ -104,7 +104,7 @@ def test_a_program_may_give_masks(program: Make) -> None:
 
 def test_a_program_that_hangs_is_ended_and_started_again(program: Make) -> None:
     hangs = "time.sleep(30) if not os.path.exists('once') and not open('once', 'w').close() else 0"
-    model = program(f'({hangs}, {{"values": [0.5, 0.5]}})[1]', timeout=0.5)
+    model = program(f'({hangs}, {{"values": [0.5, 0.5]}})[1]', timeout=2)
     assert checked(model, PROMPTS[:2]) == [Unanswered("timeout"), Answer((0.5, 0.5))]
 
 

@@ -38,18 +38,35 @@ def test_what_is_too_deep_or_too_large_is_no_toml(
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "said"),
+    ("given", "said"),
     [
-        ("--max-cost", "inf", "--max-cost: expected a finite number, got inf"),
-        ("--confidence", "0.9999999999999999", "--confidence: expected less than or equal to 0.99"),
-        ("--confidence", "95", "it is a share: write 0.95 for 95 %"),
+        (("--max-cost", "inf"), "--max-cost: expected a finite number, got inf"),
+        (
+            ("--set", "certify.confidence=0.9999999999999999"),
+            "--set certify.confidence: expected less than or equal to 0.99",
+        ),
+        (("--set", "certify.confidence=95"), "it is a share: write 0.95 for 95 %"),
+        (
+            ("--set", "certify.discovr=3"),
+            "unknown field 'discovr'; did you mean 'discover'",
+        ),
+        (("--set", "discover=3"), "unknown field 'discover': expected one of"),
+        (
+            ("--set", "certify.discover=some"),
+            "discover: expected a valid integer, got 'some'",
+        ),
+        (
+            ("--set", "certify.discover="),
+            "expected SECTION.FIELD=VALUE, such as",
+        ),
+        (("--set", "certify=3"), "certify: expected a table of fields"),
     ],
 )
 def test_numbers_that_say_nothing_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: tuple[str, str], said: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["audit", "--demo", "--out", str(tmp_path / "run"), option, value])
+        main(["audit", "--demo", "--out", str(tmp_path / "run"), *given])
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
 

@@ -250,17 +250,26 @@ def test_the_command_line_tracks_what_it_runs_and_goes_on_with(
 ) -> None:
     write_start(tmp_path)
     spec, out = str(tmp_path / "SPEC.toml"), str(tmp_path / "run")
-    limits = ["--half-width", "0.3", "--budget", "4", "--no-self-taught", "--seed", "1"]
+    limits = [
+        "--half-width",
+        "0.3",
+        "--budget",
+        "4",
+        "--set",
+        "certify.self_taught=false",
+        "--seed",
+        "1",
+    ]
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    assert run("audit", spec, *limits, "--out", out, "--track", "tensorboard") == 2
+    assert run("audit", spec, *limits, "--out", out, "--set", "track.to=tensorboard") == 2
     assert "pip install 'tensorboardX>=" in capsys.readouterr().err
     assert not Path(out).exists()
-    assert run("audit", spec, *limits, "--out", out, "--track", "mflow") == 2
+    assert run("audit", spec, *limits, "--out", out, "--set", "track.to=mflow") == 2
     assert "did you mean 'mlflow'" in capsys.readouterr().err
 
     monkeypatch.setattr("adaptive_vtt.cli.tracking.backend", lambda *_: None)
     to = kept()
-    assert run("audit", spec, *limits, "--out", out, "--track", "tensorboard") == 0
+    assert run("audit", spec, *limits, "--out", out, "--set", "track.to=tensorboard") == 0
     assert (to.name, to.files) == ("run", ["result.json", "report.html"])
     assert to.figures[-1][0] == 4
     assert to.settings["certify.half_width"] == 0.3

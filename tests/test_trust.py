@@ -12,7 +12,6 @@ from command_line import run
 from adaptive_vtt.cli.label_desk import pictures_of
 from adaptive_vtt.cli.run_checks import check
 from adaptive_vtt.cli.start_folder import write_start
-from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import SQLiteJournal
 
 READERS = ("report", "verify", "export", "label --summary", "label --html --inspector ann")
@@ -99,21 +98,6 @@ def test_resume_checks_the_spec_before_it_runs_what_that_names(
     assert run("resume", str(out)) == 2
     assert not mark.exists()
     assert "journal" in capsys.readouterr().err
-
-
-def test_resume_of_a_spec_without_digest_goes_by_the_model_it_was_begun_with(
-    out: Path, tmp_path: Path
-) -> None:
-    from adaptive_vtt.journal.facts import read_facts
-    from adaptive_vtt.spec import parse_spec
-    from adaptive_vtt.spec.resuming import check_program
-
-    facts = facts_of(out)
-    del facts["program"]
-    check_program(read_facts(facts), parse_spec(facts["spec"], "journal"), "journal")  # as it was
-    facts["spec"]["model"]["target"] = plant(tmp_path)[0]
-    with pytest.raises(JournalError, match=r"was begun with model .* not run"):
-        check_program(read_facts(facts), parse_spec(facts["spec"], "journal"), "journal")
 
 
 def test_resume_imports_no_model_where_the_space_is_another(

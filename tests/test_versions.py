@@ -115,7 +115,8 @@ class Stopping(ScriptedModel):
 
 
 @pytest.mark.parametrize(
-    "last", [*range(0, 24, 4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 24, 4))]
+    "last",
+    [0, 8, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4, 6, 10, 12, 14, 16, 18))],
 )
 def test_an_interrupted_audit_goes_on_and_pays_for_no_version_twice(
     tmp_path: Path, last: int

@@ -132,7 +132,7 @@ def test_every_interval_of_differences_holds_at_every_moment(comparisons: int, l
         while calls := versus.audit.ask(1):
             said = versus.audit.model.ask([c.prompt for c in calls])
             versus.audit.tell(calls[0], said[0])
-            (row,) = versus.audit.intervals() or ()
+            (row,) = versus.audit.interval_rows() or ()
             lower, upper = Comparison().differences(row["lower"], row["upper"])
             fine &= bool(lower - 1e-9 <= true <= upper + 1e-9)
         held += fine
@@ -394,7 +394,7 @@ def test_verify_notices_a_decision_that_the_rows_do_not_bear(tmp_path: Path):
     path = tmp_path / "journal.db"
     with Versus(space(), *both(0.7, 0.72), budget=40, seed=1, journal=path) as versus:
         versus.run()
-        rows = versus.audit.intervals()
+        rows = versus.audit.interval_rows()
         assert rows is not None
         rows[0]["decision"] = "better"
         versus.audit.journal.set_facts(intervals=rows)

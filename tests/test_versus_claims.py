@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from test_versus import TARGETS, both, delta, space
+from twins import crossed
 
 from adaptive_vtt.certify.comparison import Comparison
 from adaptive_vtt.certify.decisions import Decisions
@@ -56,12 +57,9 @@ def decided(path: Path, claim: float, seed: int = 1, **options):
         return versus.run()
 
 
-@pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize(("claim", "decision"), [(-0.05, "holds"), (0.5, "fails")])
-def test_claims_are_decided_verified_and_gated(
-    tmp_path: Path, known: bool, claim: float, decision: str
-) -> None:
-    path = tmp_path / "journal.db"
+@pytest.mark.parametrize(("known", "claim"), crossed([False, True], [-0.05, 0.5]))
+def test_claims_are_decided_verified_and_gated(tmp_path: Path, known: bool, claim: float) -> None:
+    path, decision = tmp_path / "journal.db", "holds" if claim < 0 else "fails"
     verdict = decided(path, claim, known=known)
     true = delta(space(), *both())
     assert set(verdict.targets["decision"]) == {decision}

@@ -113,7 +113,7 @@ def test_intervals_hold_at_every_moment_of_a_replay_and_after(
         while calls := versus.audit.ask(1):
             said = versus.audit.model.ask([c.prompt for c in calls])
             versus.audit.tell(calls[0], said[0])
-            (row,) = versus.audit.intervals() or ()
+            (row,) = versus.audit.interval_rows() or ()
             lower, upper = Comparison().differences(row["lower"], row["upper"])
             fine &= bool(lower - 1e-9 <= true <= upper + 1e-9)
         versus.close()

@@ -20,6 +20,7 @@ from audits import finished
 from chromium import Browser, needs_chromium
 from hypothesis import given
 from hypothesis import strategies as st
+from report_pages import block
 from watched import LIMITS, small_space, until, watched
 
 from adaptive_vtt.cli import main
@@ -343,15 +344,33 @@ def test_whatever_the_rates_are_inside_their_intervals_a_verdict_is_right(
 
 def test_the_page_of_two_runs_says_what_holds(view: View) -> None:
     address = "/compare?run=first&run=second"
-    until(lambda: "<svg" in get(view, address).body)
+    until(lambda: "pairs-chart-data" in get(view, address).body)
     page = " ".join(get(view, address).body.split())
-    assert page.count("<svg") == 3
+    assert len(block(page, "pairs-chart-data")[""]["data"][0]["x"]) == 3
     assert "hold together</li>" not in page
     assert "All of these statements hold together with probability at least 90.0 %" in page
     assert "described, not certified" in page
     assert all("Not verified" in text for text in (page, get(view, "/").body))
     until(lambda: "chose them from the 3 runs here" in get(view, address).body)
     assert "it is at least 85.0 %" in get(view, address).body
+
+
+@needs_chromium
+def test_the_figure_of_two_runs_is_drawn_and_follows_the_page(view: View, tmp_path: Path) -> None:
+    chart = "document.getElementById('pairs-chart')"
+    with Browser(tmp_path / "profile", 390, 800) as browser:
+        browser.open(f"{view.url}compare?run=first&run=second")
+        browser.until(f"{chart} && {chart}.dataset.drawn")
+        told = browser.value("avtt.read('pairs-chart-data')['']")
+        for k in (0, 1):
+            assert browser.value(f"{chart}.data[{k}].x") == told["data"][k]["x"]
+        assert browser.value("document.documentElement.scrollWidth") <= 390
+        browser.value(
+            "(() => { const now = live.innerHTML.replace('\"x\":[', '\"x\":[77,'); "
+            "swap(now); return new Promise((done) => setTimeout(done, 500)); })()"
+        )
+        assert browser.value(f"{chart}.data[0].x[0]") == 77, "other numbers, the same figure"
+        assert browser.complaints == []
 
 
 @pytest.mark.parametrize("query", ["", "run=first", "run=first&run=nowhere", "run=a&run=b&run=c"])

@@ -39,8 +39,10 @@ def test_a_page_is_answered_beside_many_slow_connections(view: View) -> None:
         connection.request("GET", "/")
         assert connection.getresponse().status in (200, 302, 303)
         connection.close()
-        assert time.monotonic() - began < 3
-        assert threading.active_count() - before <= server.MOST + 2
+        assert time.monotonic() - began < server.HEAD_SECONDS / 2
+        while threading.active_count() - before > server.MOST + 1:  # those let go of are ending
+            assert time.monotonic() - began < 60
+            time.sleep(0.02)
 
 
 def test_a_head_that_drips_in_is_not_waited_for(

@@ -7,9 +7,9 @@ The module stands where its function is looked for, so it can be called itself:
 import sys
 from types import ModuleType
 
-from ..certify.plan import Certify
 from ..engine.call_queue import Call
 from ..engine.options import Limits, Sampling
+from ..engine.plan import Certify
 from ..engine.run_loop import Progress
 from .asking import Audit
 from .inspection import read_result

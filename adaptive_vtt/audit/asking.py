@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from ..certify.plan import Certify as Certify
+from .. import surrogates
 from ..certify.population import describe_population
 from ..certify.targets import Target
-from ..engine.assembly import features_changed, features_used
+from ..engine.assembly import features_changed, features_used, suited
 from ..engine.audit_key import same_key
 from ..engine.audit_parts import assembled
 from ..engine.belief import Belief
@@ -21,29 +21,38 @@ from ..engine.leasing import Leasing
 from ..engine.options import Limits as Limits
 from ..engine.options import Sampling as Sampling
 from ..engine.options import Shorthands, grouped
+from ..engine.plan import Certify as Certify
 from ..engine.run_loop import Progress as Progress
 from ..engine.run_loop import progress_of, run_model
 from ..engine.selector import Draw
 from ..engine.sent_batches import submitted
 from ..engine.settings import describe_space, same_audit
-from ..errors import JournalError, OrderError
+from ..errors import InputError, JournalError, OrderError
 from ..journal import JournalSource, answered, check_undamaged, opened, recall
 from ..journal.facts import begun_facts, read_lost
-from ..journal.old_facts import NAMES
 from ..journal.rows import DrawRow
-from ..models.base import BatchModel, ConcurrentModel, ModelSource, adapted_model
-from ..models.checking import as_answer, check_answer, name_of
+from ..models.base import (
+    BatchModel,
+    ConcurrentModel,
+    ModelDefaults,
+    ModelSource,
+    adapted_model,
+)
+from ..models.checking import as_answer, as_loss, check_answer, name_of
 from ..models.local.anything import model_of
+from ..models.local.by_hand import ByHand
 from ..results import Result, summarise
 from ..space import QuestionSpace
 from ..stopping import State, contradicted, levels_of
-from ..surrogates import lowest_with_hard_answers
 from ..types import Answer, Unanswered
 from ..utils.stopwatch import Stopwatch
 from .discovering import Discovery
 from .hearing import Hearing
 from .inspection import Inspection
 from .progress import Hooks, followed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Audit:
@@ -52,9 +61,10 @@ class Audit:
     Its options come in groups; every field of a group may also be given as a keyword of its own
     (``budget=500`` for ``limits=Limits(budget=500)``), unless its group is given.
 
-    - ``space``: the questions.
+    - ``space``: the questions, or a ``Pool`` of items.
     - ``model``: whatever has ``answers`` and ``ask`` (``models.ModelUnderTest``), or what a model
       is made of (``models.local.anything.model_of``): a function, a torch module, a name.
+      Default None: answers are told by hand.
     - ``certify``: what is certified, how surely (``Certify``). Default: nothing.
     - ``sampling``: how questions are chosen (``Sampling``). Default: see there.
     - ``limits``: when the audit ends, besides (``Limits``). Default: when all was asked.
@@ -71,7 +81,7 @@ class Audit:
     def __init__(
         self,
         space: QuestionSpace,
-        model: ModelSource,
+        model: "ModelSource | None" = None,
         *,
         certify: Certify | None = None,
         sampling: Sampling | None = None,
@@ -83,10 +93,10 @@ class Audit:
         **shorthands: Unpack[Shorthands],
     ) -> None:
         self.certify, self.sampling, self.limits = grouped(shorthands, certify, sampling, limits)
-        self.space, self.model = space, adapted_model(model_of(model))
+        self.space, self.model = space, _asked(space, model)
+        self.certify = suited(self.certify, space)
         self._check()
         self._rules = self.limits.rules(self.certify.rule())
-        self._lowest = lowest_with_hard_answers(self.sampling.form)
         self._parts = parts = assembled(
             self.space,
             self.model,
@@ -149,14 +159,21 @@ class Audit:
         self._queue.hand_out(calls)
         return calls
 
-    def tell(self, call: Call | int, answer: Answer | Unanswered | Sequence[float]) -> None:
+    def tell(
+        self,
+        call: Call | int,
+        answer: Answer | Unanswered | Sequence[float] | Mapping[str, float] | float,
+    ) -> None:
         """The answer to one call, committed before it is learnt from.
 
-        ``answer``: P(yes) for each of the call's concepts, or Unanswered. Answers may come
+        ``answer``: P(yes) for each of the call's concepts, in their order or by name, of a ``Pool``
+        the loss of ``call.item``, or Unanswered. Answers may come
         in any order; they are learnt from in draw order. Raises OrderError for a call that
         is not waiting, ModelError for an answer that is none.
         """
-        number = call if isinstance(call, int) else call.number
+        number = call.number if isinstance(call, Call) else call
+        if not isinstance(number, int):
+            raise OrderError(f"tell: expected a call that ask() gave, got {call!r:.80}")
         self.tell_all([(number, answer)])
 
     def awaits(self, number: int) -> bool:
@@ -190,6 +207,8 @@ class Audit:
         hold several of both. ``progress`` is what it was called before. A model that raises ends
         the run with ModelError; the journal keeps everything, and running again goes on.
         """
+        if isinstance(self.model, ByHand):
+            self.model.ask([])
         with followed(self, on_progress if progress is None else progress) as hooks:
 
             def step() -> None:
@@ -224,11 +243,18 @@ class Audit:
 
     def result(self) -> Result:
         """What is known now, recomputed from the journal."""
-        found = summarise(self.journal, self.intervals())
+        found = summarise(self.journal, self.interval_rows())
         return found.inspected(Inspection(self.journal, self.space))
 
-    def intervals(self) -> list[dict[str, Any]] | None:
-        """Where every target stands now, a row each; None where nothing is certified."""
+    def intervals(self) -> "pd.DataFrame":
+        """Where every target stands now, a row each: target, estimate, lower, upper, half_width,
+        certified, size and more; no row where nothing is certified."""
+        import pandas as pd
+
+        return pd.DataFrame(self.interval_rows() or [])
+
+    def interval_rows(self) -> list[dict[str, Any]] | None:
+        """``intervals`` as a journal has them; None where nothing is certified."""
         drawn = max(self._selector.draws, 1)
         return interval_rows(self._selector, max(self._leasing.calls / drawn, 1.0))
 
@@ -279,6 +305,7 @@ class Audit:
         """Where the audit stands."""
         uncertainty = self._selector.open_uncertainty()
         certifier, next_calls = self._selector.certifier, self._source_queue.most
+        hard = self.belief.hard
         state = State(
             self._leasing.calls,
             self._draw_order.questions,
@@ -287,8 +314,8 @@ class Audit:
             next_calls=self._leasing.question,
             cost=self.cost,
             reserved=self._budget.reserved(len(self._queue) + next_calls),
-            hard=self.belief.hard,
-            lowest=self._lowest,
+            hard=hard,
+            lowest=surrogates.lowest_with_hard_answers(self.sampling.form) if hard else 0.0,
         )
         return replace(state, **certifier.standing()) if certifier else state
 
@@ -373,7 +400,8 @@ class Audit:
     def _checked(self, number: int, answer: object) -> Answer | Unanswered:
         call = self._queue.expect(number)
         if not isinstance(answer, Answer | Unanswered):
-            answer = as_answer(answer, call.prompt, number)
+            by_loss = self.space.oracle.tells_losses
+            answer = as_loss(answer, number) if by_loss else as_answer(answer, call.prompt, number)
         check_answer(answer, call.prompt, "tell")
         return answer
 
@@ -392,7 +420,6 @@ class Audit:
                 **self._stops(),
                 certificate=certificate,
                 population=describe_population(certifier),
-                names=NAMES,
                 protocol=self.model.protocol(),
                 **origin.facts(),
                 **self._parts.proxies.facts(),
@@ -437,7 +464,7 @@ class Audit:
     def _end(self) -> None:
         ended = {"reason": self.stopped, "elapsed": round(self._watch.seconds(), 3)}
         self._parts.checkpoints.finish(self.journal)
-        self.journal.set_facts(ended=ended, intervals=self.intervals())
+        self.journal.set_facts(ended=ended, intervals=self.interval_rows())
 
     def _usable(self) -> None:
         self._writable()
@@ -448,3 +475,15 @@ class Audit:
     def _writable(self) -> None:
         if self._hearing.failed:
             raise JournalError("audit: a step could not be finished; resume from the journal")
+
+
+def _asked(space: QuestionSpace, model: "ModelSource | None") -> ModelDefaults:
+    """What answers; raises InputError for a model where losses are told."""
+    if model is None:
+        return ByHand("one" if space.oracle.tells_losses else "all")
+    if space.oracle.tells_losses:
+        raise InputError(
+            "audit: expected a pool alone, which is told by hand, got a model, too; ask() for "
+            "calls, look at call.item, and tell() its loss"
+        )
+    return adapted_model(model_of(model))

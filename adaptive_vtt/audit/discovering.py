@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.plan import Certify
 from ..certify.population import masks_of
 from ..certify.targets import Target
 from ..engine.audit_parts import Parts
+from ..engine.plan import Certify
 from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import DiscoverFacts, Facts
@@ -93,7 +93,7 @@ class Discovery:
         if certifier is None or not certifier.rules.set_aside:
             raise InputError(
                 "posthoc: expected an audit that set a share of its alpha aside for targets that "
-                "come later (--discover, or set_aside in [certify]), got one that set none aside; "
+                "come later (discover, or set_aside in [certify]), got one that set none aside; "
                 f"begin a new one with {', '.join(targets)} among its targets and another --out"
             )
         known = [masks_of(target) for target in certifier.targets]
@@ -101,7 +101,7 @@ class Discovery:
             if (masks := masks_of(target)) in known:
                 raise InputError(f"posthoc: {name!r} is a target already")
             known.append(masks)
-        space = certifier.space
+        space = self._parts.selector.space
         evidence = Evidence.of(space, self._learned(journal), journal.calls())
         drawn, since = self._drawn(), self._draws
         told = [

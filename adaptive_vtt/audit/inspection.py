@@ -14,7 +14,6 @@ import pandas as pd
 from ..beliefs import Told, beliefs
 from ..errors import InputError
 from ..journal import Journal, SQLiteJournal, read_journal
-from ..journal.facts import read_facts
 from ..journal.files import journal_at
 from ..outcomes import FAILED, outcomes
 from ..results import Result, summarise
@@ -119,9 +118,8 @@ class Inspection:
         """Source and follow-up: made again, else as kept in the journal, a thumbnail."""
         with self._reading() as journal:
             if self._space is not None and self._space.dataset.has_images:
-                seed = read_facts(journal.facts()).rendering_seed
                 number = self._space.numbering.image_of(question)
-                source, follow_up = self._space.pair(number, seed)
+                source, follow_up = self._space.pair(number)
                 return source.image, follow_up.require_image()
             kept = journal.pictures().get(call)
         if kept is None:

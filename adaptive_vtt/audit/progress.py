@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..certify.plan import Certify
 from ..engine.options import Limits
+from ..engine.plan import Certify
 from ..engine.run_loop import OnProgress, Progress
 
 Hooks = OnProgress | bool | Sequence[OnProgress | bool] | None

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.plan import Filters
 from ..datasets import Dataset
+from ..engine.plan import Filters
 from ..oracles import (
     REGISTRY,
     Consistency,

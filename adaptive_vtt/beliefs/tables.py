@@ -1,7 +1,9 @@
 """What an audit believed as it went on, as tables, from its journal alone."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,7 @@ from ..journal.belief_groups import Believed, Group, Groups, Kind, believed, col
 from ..journal.facts import Facts, read_facts
 from ..journal.rows import BeliefRow, CallRow, DrawRow
 from ..outcomes import FAILED, judged
+from ..types import Indices
 
 Told = Literal[
     "cell",
@@ -36,6 +39,7 @@ COLUMNS = (
     "predicted",
     "sd",
     "spread",
+    "drawn",
     "asked",
     "failed",
     "lower",
@@ -55,7 +59,8 @@ def beliefs(journal: Journal, of: Told = "cell") -> pd.DataFrame:
     relation at one severity) and "relation-concept": all their questions, whatever is not named
     being None. Columns: ``predicted``, their mean loss as the surrogate has it; ``sd``, how unsure
     that mean is, which more answers lower; ``spread``, that of single losses, which none do; how
-    many were ``asked`` and ``failed`` (loss 0.5 or more), without those that do not count;
+    many were ``drawn`` (a draw names one question; its call may ask of other concepts, too),
+    ``asked`` and ``failed`` (loss 0.5 or more), the last two without those that do not count;
     ``lower`` and ``upper``, the certified interval where these questions are a target. In
     comparisons of two models losses are (1 + L_A - L_B) / 2. NaN: not known; of an audit that
     explores, everything predicted.
@@ -68,55 +73,89 @@ def beliefs(journal: Journal, of: Told = "cell") -> pd.DataFrame:
 
     Raises InputError for another ``of``.
     """
-    if of not in get_args(Told):
-        raise unknown("table", of, get_args(Told), "beliefs")
-    raw, rows = journal.facts(), journal.beliefs()
-    facts, about = read_facts(raw), believed(raw)
-    draws, calls = journal.draws(laws=False), journal.calls()
-    if of == "predictions":
-        return _predictions(facts, draws, calls)
-    if of == "uncertainty":
-        return _uncertainty(facts, rows)
-    if about is None:
-        return pd.DataFrame(columns=[*(IMAGES if of == "images" else COLUMNS)])
-    if of == "images":
-        return _images(about, rows, judged(facts, draws, calls))
-    return _groups(of, facts, about, rows, (draws, calls))
+    return Beliefs.of(journal).table(of)
 
 
-def _groups(
-    kind: Kind,
-    facts: Facts,
-    about: Believed,
-    rows: Sequence[BeliefRow],
-    drawn: tuple[Sequence[DrawRow], Sequence[CallRow]],
-) -> pd.DataFrame:
-    groups = Groups(facts.space.concepts, facts.space.variants)
-    sizes = np.array(about.sizes, np.float64)
-    start, place = groups.start[kind], groups.of[kind]
-    end = start + int(place.max()) + 1
-    named, known = groups.all[start:end], groups.sums(sizes)[start:end] > 0
-    at = _certified(facts, groups, sizes, kind, drawn)
-    parts = []
-    for row in rows:
-        predicted, spread = (column(row, n, groups.cells) for n in ("predicted", "spread"))
-        weight = np.where(np.isnan(predicted), 0, sizes)
-        total = groups.sums(weight)[start:end]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = groups.sums(weight * predicted)[start:end] / total
-            squares = groups.sums(weight * spread**2)[start:end] / total
-        counts = {n: groups.sums(column(row, n, groups.cells))[start:end] for n in COUNTS}
-        told = {"predicted": mean, "sd": column(row, "sd", len(groups.all))[start:end]}
-        told |= {"spread": np.sqrt(squares)} | counts
-        ends = [_at(track, row.draws) for track in at]
-        told |= {"lower": np.array([low for low, _ in ends])}
-        told |= {"upper": np.array([high for _, high in ends])}
-        part = pd.DataFrame(_named(named)).assign(draws=row.draws, **told)
-        parts.append(part[known])
-    if not parts:
-        return pd.DataFrame(columns=[*COLUMNS])
-    table = pd.concat(parts, ignore_index=True)
-    return table.astype({"severity": "Int64", **dict.fromkeys(COUNTS, "int64")})[[*COLUMNS]]
+@dataclass(frozen=True)
+class Beliefs:
+    """What a journal tells of beliefs, to make tables of it.
+
+    ``about``: None where none stand there; ``history``: every target's interval over the draws,
+    None where it is yet to be worked out.
+    """
+
+    facts: Facts
+    about: Believed | None
+    rows: Sequence[BeliefRow]
+    draws: Sequence[DrawRow]
+    calls: Sequence[CallRow]
+    history: Sequence[Track] | None = None
+
+    @classmethod
+    def of(cls, journal: Journal) -> Self:
+        raw = journal.facts()
+        drawn = journal.draws(laws=False), journal.calls()
+        return cls(read_facts(raw), believed(raw), journal.beliefs(), *drawn)
+
+    def table(self, of: Told) -> pd.DataFrame:
+        """See ``beliefs``."""
+        if of not in get_args(Told):
+            raise unknown("table", of, get_args(Told), "beliefs")
+        if of == "predictions":
+            return _predictions(self.facts, self.draws, self.calls)
+        if of == "uncertainty":
+            return _uncertainty(self.facts, self.rows)
+        if self.about is None:
+            return pd.DataFrame(columns=[*(IMAGES if of == "images" else COLUMNS)])
+        if of == "images":
+            return _images(self.about, self.rows, judged(self.facts, self.draws, self.calls))
+        return self._groups(of, self.about)
+
+    @cached_property
+    def _tracks(self) -> Sequence[Track]:
+        if self.history is not None or self.facts.certificate is None:
+            return self.history or ()
+        return tracks(self.facts.certificate, self.draws, self.calls)
+
+    @cached_property
+    def _drawn(self) -> Indices:
+        """The cell of the question of every draw."""
+        space = self.facts.space
+        parts = [space.numbering.parts(draw.question) for draw in self.draws]
+        cells = [concept * len(space.variants) + variant for _, variant, concept in parts]
+        return np.array(cells, np.int64)
+
+    def _groups(self, kind: Kind, about: Believed) -> pd.DataFrame:
+        space = self.facts.space
+        groups = Groups(space.concepts, space.variants)
+        sizes = np.array(about.sizes, np.float64)
+        start, place = groups.start[kind], groups.of[kind]
+        end = start + int(place.max()) + 1
+        named, known = groups.all[start:end], groups.sums(sizes)[start:end] > 0
+        at = _certified(self.facts, groups, sizes, kind, self._tracks)
+        parts = []
+        for row in self.rows:
+            predicted, spread = (column(row, n, groups.cells) for n in ("predicted", "spread"))
+            weight = np.where(np.isnan(predicted), 0, sizes)
+            total = groups.sums(weight)[start:end]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                mean = groups.sums(weight * predicted)[start:end] / total
+                squares = groups.sums(weight * spread**2)[start:end] / total
+            counts = {n: groups.sums(column(row, n, groups.cells))[start:end] for n in COUNTS}
+            drawn = np.bincount(self._drawn[: row.draws], minlength=groups.cells)
+            counts["drawn"] = groups.sums(drawn)[start:end]
+            told = {"predicted": mean, "sd": column(row, "sd", len(groups.all))[start:end]}
+            told |= {"spread": np.sqrt(squares)} | counts
+            ends = [_at(track, row.draws) for track in at]
+            told |= {"lower": np.array([low for low, _ in ends])}
+            told |= {"upper": np.array([high for _, high in ends])}
+            part = pd.DataFrame(_named(named)).assign(draws=row.draws, **told)
+            parts.append(part[known])
+        if not parts:
+            return pd.DataFrame(columns=[*COLUMNS])
+        table = pd.concat(parts, ignore_index=True)
+        whole = dict.fromkeys(("drawn", *COUNTS), "int64")
+        return table.astype({"severity": "Int64", **whole})[[*COLUMNS]]
 
 
 COUNTS = ("asked", "failed")
@@ -135,7 +174,7 @@ def _certified(
     groups: Groups,
     sizes: Reals,
     kind: Kind,
-    drawn: tuple[Sequence[DrawRow], Sequence[CallRow]],
+    history: Sequence[Track],
 ) -> list[Track | None]:
     """For each group of a kind the track of the target that has the same questions, or None."""
     cells = [
@@ -146,7 +185,7 @@ def _certified(
         return [None] * len(cells)
     found: dict[bytes, Track] = {}
     places = {group: k for k, group in enumerate(groups.all)}
-    for target, track in zip(facts.certificate.ids, tracks(facts.certificate, *drawn), strict=True):
+    for target, track in zip(facts.certificate.ids, history, strict=True):
         group = Group(target.kind, target.concept, target.relation, target.severity)  # type: ignore[arg-type]
         if target.side is None and group in places:
             of = group.kind

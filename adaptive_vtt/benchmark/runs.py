@@ -163,7 +163,7 @@ class Trace:
             self._at.append(calls)
             self._draws.append(sequences.moves)
             self._widths.append(widest)
-            rows = self._audit.intervals() or []
+            rows = self._audit.interval_rows() or []
             self._estimates.append(np.array([row["estimate"] for row in rows]))
             self._drawn.append(np.array([row["pseudo_outcome_mean"] for row in rows]))
             self._plug_in.append(self._plugged_in())

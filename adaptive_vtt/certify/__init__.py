@@ -1,7 +1,7 @@
 """Certificates: intervals that hold although the questions were chosen adaptively."""
 
+from .base import Population
 from .certifier import Certifier, Move
-from .derived import derive
 from .formulas import Bounds
 from .sequences import Sequences
 from .targets import Target, default_targets, named_targets
@@ -10,9 +10,9 @@ __all__ = [
     "Bounds",
     "Certifier",
     "Move",
+    "Population",
     "Sequences",
     "Target",
     "default_targets",
-    "derive",
     "named_targets",
 ]

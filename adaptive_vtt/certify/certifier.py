@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..space import QuestionSpace
 from ..types import Bools, CallMode, Floats, Indices
+from .base import Population
 from .further import columns, further
 from .game import Game
 from .game import Move as Move
@@ -70,7 +70,7 @@ class Certifier(Game):
 
     def __init__(
         self,
-        space: QuestionSpace,
+        space: Population,
         targets: list[Target],
         *,
         answers: CallMode,

@@ -12,12 +12,15 @@ only one of "holds" and "fails" can be wrong. It takes fewer questions than the 
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..journal.facts import VersusFacts
 from ..types import Bools, Floats
 from .decisions import Decisions
+
+if TYPE_CHECKING:
+    from ..journal.facts import VersusFacts
 
 LEAST_AIM = 0.0025
 """Bets aim at least this far from the expected rate: about two grid cells."""
@@ -44,7 +47,7 @@ class Comparison:
     at_least: float | None = None
 
     @classmethod
-    def of(cls, facts: VersusFacts) -> "Comparison":
+    def of(cls, facts: "VersusFacts") -> "Comparison":
         """That of a journal."""
         return cls(facts.pivot, facts.scale, facts.margin, at_least=facts.at_least)
 

@@ -17,7 +17,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import pandas as pd
 
 from ..types import IDENTITY, SIDES, Floats, TargetId
 from . import formulas
@@ -73,20 +72,11 @@ class Baseline:
         return self.corrupted - self.clean
 
 
-def derive(space: "SpaceFacts", rates: Rates) -> pd.DataFrame:
-    """Columns quantity, estimate, lower, upper, note; no row where nothing follows.
+def figures(space: "SpaceFacts", rates: Rates) -> list[Figure]:
+    """All that follows from the targets there are.
 
     ``space`` is what a journal says of it, ``rates`` are the intervals of its targets.
     """
-    rows = [
-        (f.name, f.bounds.estimate, f.bounds.lower, f.bounds.upper, f.note)
-        for f in figures(space, rates)
-    ]
-    return pd.DataFrame(rows, columns=["quantity", "estimate", "lower", "upper", "note"])
-
-
-def figures(space: "SpaceFacts", rates: Rates) -> list[Figure]:
-    """All that follows from the targets there are; arguments as in ``derive``."""
     known = _Known.of(space, rates)
     return [*_balanced(known), *_classes(known), *_differences(known), *_errors(known)]
 

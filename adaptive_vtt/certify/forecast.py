@@ -27,8 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..space import QuestionSpace
 from ..types import Bools, CallMode, Floats, Indices
+from .base import Population
 from .certifier import Certifier
 from .further import draws
 from .rules import LEAST_AIM
@@ -90,7 +90,7 @@ def forecasts(
     return rows, Forecast("all", first, together, last)
 
 
-def calls_of(space: QuestionSpace, targets: Sequence[Target], answers: CallMode) -> Calls:
+def calls_of(space: Population, targets: Sequence[Target], answers: CallMode) -> Calls:
     """The calls of a space, those counted as one that bring the same to every target."""
     truths, copies = space.dataset.profile
     rows = np.array([np.ones(len(copies), bool) if t.rows is None else t.rows for t in targets])

@@ -22,7 +22,7 @@ from .game import Game
 
 KNOWN = 8
 """Draws that moved a target, before which nothing is forecast of it: its first guess of the
-variance, ``BetFacts.prior``, counts as much."""
+variance, ``Bets.prior``, counts as much."""
 VARIANCE, REACH = 0.38, 0.42
 """What a variance and a range count for, chosen on 68 audits of the kinds of
 ``experiments.forecasts``: less than in the formula, as the nearest of all intervals is taken."""

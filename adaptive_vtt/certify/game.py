@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from ..journal import FIGURES
 from ..journal.rows import MoveRow
+from ..journal.schema import FIGURES
 from ..types import Bools, Floats, Indices
 from .rules import Rules
 from .sequences import Sequences, Step

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import JournalError
-from ..space import QuestionSpace
 from ..types import TargetId
+from .base import Population
 from .targets import Target
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def selected_by(packed: Mapping[str, Any], ids: Sequence[TargetId]) -> list[Targ
     return [target_of(id, masks) for id, masks in zip(ids, packed["targets"], strict=True)]
 
 
-def differs(packed: Mapping[str, Any], space: QuestionSpace) -> str | None:
+def differs(packed: Mapping[str, Any], space: Population) -> str | None:
     """In what the questions of ``space`` are not those that ``describe_population`` tells of, so
     that targets would select others; None: in nothing."""
     own: dict[str, npt.NDArray[Any]] = {

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError, unknown
-from ..journal.facts import BetFacts
-from ..types import Floats, Guarantee
+from ..types import Bets, Floats, Guarantee
 from .comparison import Comparison
 from .decisions import Decisions
 from .sequences import BETS
@@ -48,7 +47,7 @@ class Rules:
     weights: tuple[float, ...] | None = None
     limit: float | None = None
     by_distance: bool = False
-    bets: BetFacts = BETS
+    bets: Bets = BETS
     changes: tuple[tuple[int, float], ...] = ()
     compare: Comparison | None = None
     set_aside: float = 0.0

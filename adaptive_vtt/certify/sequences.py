@@ -16,12 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..journal.facts import BetFacts
-from ..types import Bools, Floats
+from ..types import Bets, Bools, Floats
 
 Counts = npt.NDArray[np.int64]
 
-BETS = BetFacts(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0, ratio=True)
+BETS = Bets(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0, ratio=True)
 """What new audits bet by; those begun before go on as their journal says."""
 LEAST_VARIANCE = 1e-9
 TINY = 1e-300
@@ -93,7 +92,7 @@ class Sequences:
     """
 
     def __init__(
-        self, aims: Floats, alpha: Floats, bets: BetFacts = BETS, since: Counts | None = None
+        self, aims: Floats, alpha: Floats, bets: Bets = BETS, since: Counts | None = None
     ) -> None:
         count, grid = len(aims), round(1 / bets.cell) + 1
         self.since = np.zeros(count, np.int64) if since is None else since

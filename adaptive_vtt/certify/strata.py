@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..space import QuestionSpace
 from ..types import Bools, Floats, Indices
+from .base import Population
 from .targets import Target
 
 TINY = 1e-300
@@ -83,7 +83,7 @@ class Strata:
     of those that were.
     """
 
-    def __init__(self, space: QuestionSpace, targets: list[Target]) -> None:
+    def __init__(self, space: Population, targets: list[Target]) -> None:
         self._space = space
         cells = _cells(space, targets)
         counts = space.dataset.counts * space.applicable[:, :, None]  # V x C x 2
@@ -233,7 +233,7 @@ def possible(targets: list[Target]) -> bool:
     return all(target.rows is None for target in targets)
 
 
-def _cells(space: QuestionSpace, targets: list[Target]) -> Bools:
+def _cells(space: Population, targets: list[Target]) -> Bools:
     """K x V x C x 2: which targets hold the questions of a variant, a concept and a truth."""
     return np.array(
         [

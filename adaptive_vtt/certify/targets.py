@@ -13,20 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, unknown
-from ..space import QuestionSpace
 from ..types import ERROR, Bools, TargetId
-
-KINDS = (
-    "overall",
-    "misclassified",
-    "concepts",
-    "concept:NAME",
-    "relations",
-    "severities",
-    "relation-concepts",
-    "relation-sides",
-    "group:COLUMN",
-)
+from .base import Population
 
 
 @dataclass(frozen=True)
@@ -58,12 +46,12 @@ def fingerprint(targets: Sequence[Target]) -> str:
     return digest.hexdigest()
 
 
-def size(space: QuestionSpace, target: Target) -> int:
+def size(space: Population, target: Target) -> int:
     """N, the exact number of the target's eligible questions."""
     return int(_tally(space, target).sum())
 
 
-def calls(space: QuestionSpace, target: Target, answers: str) -> int:
+def calls(space: Population, target: Target, answers: str) -> int:
     """How many calls bring an answer to at least one of the target's questions."""
     if answers == "one":
         return size(space, target)
@@ -71,7 +59,7 @@ def calls(space: QuestionSpace, target: Target, answers: str) -> int:
     return space.count_images(_wanted(truths, target), copies, target.variants)
 
 
-def largest(space: QuestionSpace, target: Target, answers: str) -> int:
+def largest(space: Population, target: Target, answers: str) -> int:
     """At most so many of the target's questions are answered by one call."""
     if answers == "one":
         return 1
@@ -81,7 +69,7 @@ def largest(space: QuestionSpace, target: Target, answers: str) -> int:
 
 
 def member(
-    space: QuestionSpace,
+    space: Population,
     targets: Sequence[Target],
     sample: npt.NDArray[np.int64],
     variant: npt.NDArray[np.int64],
@@ -110,13 +98,13 @@ def common(id: TargetId, parts: Sequence[Target]) -> Target:
     return Target(id, variants, concepts, sides, rows)
 
 
-def default_targets(space: QuestionSpace) -> list[Target]:
+def default_targets(space: Population) -> list[Target]:
     """Both sides of every concept, and every relation; sides without questions are left out."""
     return named_targets(space, ["concepts", "relations"])
 
 
 def named_targets(
-    space: QuestionSpace,
+    space: Population,
     names: Sequence[str],
     where: Mapping[str, Mapping[str, Sequence[object]]] | None = None,
 ) -> list[Target]:
@@ -145,9 +133,11 @@ def named_targets(
 
 
 def _family(
-    space: QuestionSpace, name: str, filters: Mapping[str, Mapping[str, Sequence[object]]]
+    space: Population, name: str, filters: Mapping[str, Mapping[str, Sequence[object]]]
 ) -> list[Target]:
     kind, _, value = name.partition(":")
+    if name not in filters and kind not in {known.partition(":")[0] for known in space.kinds}:
+        raise unknown("target", name, [*space.kinds, *filters])
     plain: dict[str, Callable[[], list[Target]]] = {
         "overall": lambda: [selected(space, TargetId("overall"))],
         "misclassified": lambda: [_misclassified(space)],
@@ -169,17 +159,17 @@ def _family(
             selected(space, TargetId("group", group=value, value=str(v)), **{value: [v]})
             for v in there
         ]
-    raise unknown("target", name, [*KINDS, *filters])
+    raise unknown("target", name, [*space.kinds, *filters])
 
 
-def _filtered(space: QuestionSpace, name: str, fields: Mapping[str, Sequence[object]]) -> Target:
+def _filtered(space: Population, name: str, fields: Mapping[str, Sequence[object]]) -> Target:
     target = selected(space, TargetId("filter", filter=name), **fields)
     if size(space, target) == 0:
         raise InputError(f"target {name!r}: its filter {dict(fields)} selects no question")
     return target
 
 
-def _variants(space: QuestionSpace, *, each_severity: bool) -> list[Target]:
+def _variants(space: Population, *, each_severity: bool) -> list[Target]:
     """Every relation, or every severity of each."""
     found: dict[TargetId, Target] = {}
     for variant in space.variants:
@@ -192,7 +182,7 @@ def _variants(space: QuestionSpace, *, each_severity: bool) -> list[Target]:
     return list(found.values())
 
 
-def _sides(space: QuestionSpace, concept: str) -> list[Target]:
+def _sides(space: Population, concept: str) -> list[Target]:
     """The paper's two sides of a concept."""
     return [
         selected(
@@ -205,7 +195,7 @@ def _sides(space: QuestionSpace, concept: str) -> list[Target]:
     ]
 
 
-def _per_relation(space: QuestionSpace, rates: Mapping[str, int | None]) -> list[Target]:
+def _per_relation(space: Population, rates: Mapping[str, int | None]) -> list[Target]:
     """Every rate of every concept under each relation; a rate is about one truth or both."""
     return [
         selected(
@@ -221,7 +211,7 @@ def _per_relation(space: QuestionSpace, rates: Mapping[str, int | None]) -> list
     ]
 
 
-def _misclassified(space: QuestionSpace) -> Target:
+def _misclassified(space: Population) -> Target:
     """One question per image, about its true class."""
     if space.oracle.concepts_are != "classes":
         raise InputError(
@@ -231,7 +221,7 @@ def _misclassified(space: QuestionSpace) -> Target:
     return selected(space, TargetId("misclassified"), truth=[1])
 
 
-def selected(space: QuestionSpace, id: TargetId, **fields: Sequence[object]) -> Target:
+def selected(space: Population, id: TargetId, **fields: Sequence[object]) -> Target:
     """A target from field -> allowed values; fields are those of a filter (``named_targets``).
 
     Raises InputError for values that are not there.
@@ -265,9 +255,7 @@ def _mask(there: list[object], allowed: object, field: str, target: str) -> Bool
     return np.array([value in allowed for value in there], dtype=np.bool_)
 
 
-def _rows(
-    space: QuestionSpace, target: Target
-) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
+def _rows(space: Population, target: Target) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
     truths, copies = space.dataset.profile
     if target.rows is None:
         return truths, copies
@@ -282,7 +270,7 @@ def _wanted(truths: npt.NDArray[np.int8], target: Target) -> Bools:
     return inside & target.concepts
 
 
-def _tally(space: QuestionSpace, target: Target) -> npt.NDArray[np.int64]:
+def _tally(space: Population, target: Target) -> npt.NDArray[np.int64]:
     """(C,): the target's questions per concept."""
     truths, copies = _rows(space, target)
     samples = _wanted(truths, target).T @ copies

@@ -14,7 +14,6 @@ import numpy as np
 from ..errors import JournalError
 from ..journal import FIGURES, Journal, check_chain, with_law
 from ..journal.facts import read_facts
-from ..journal.migrations import check_old_seals
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from . import verify_versus
 from .verify_beliefs import check_beliefs
@@ -63,7 +62,6 @@ def verify(journal: Journal) -> list[Interval]:
     journal.check_storage()
     draws, calls = journal.draws(laws=False), journal.calls()
     check_chain(journal, draws, calls)
-    check_old_seals(journal)
     _check_draws(draws, calls)
     facts = read_facts(journal.facts())
     certificate = facts.certificate
@@ -77,7 +75,7 @@ def verify(journal: Journal) -> list[Interval]:
     intervals = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
         _compare(intervals, facts.intervals, certificate)
-    if facts.rejudged is None and not journal.old_seals():  # those were not written as it went on
+    if facts.rejudged is None:  # those were not written as it went on
         check_known(journal.links(), draws)
     return intervals
 
@@ -404,10 +402,8 @@ def _compare(
             "lower": found.lower,
             "upper": found.upper,
             "half_width": width,
+            "pseudo_outcome_mean": found.estimate,
         }
-        # in journals of earlier versions the draws' own mean is the only estimate
-        drawn = "pseudo_outcome_mean" if "pseudo_outcome_mean" in row else "estimate"
-        ours[drawn] = found.estimate
         sound = not (found.emptied or found.astray)
         if decides:
             ours["decided"] = found.decided

@@ -15,7 +15,7 @@ Code of its own, as in ``verify``: no space, no candidates, no engine. What is c
 Where a stratum was drawn first, ``verify_strata`` checks that, and its figures are expected. Draws
 that a comparison took over from an earlier audit follow from that audit's key.
 
-A journal of a version before keys tells neither key nor targets; ``unchecked`` says so.
+Of a large dataset the journal does not hold the truths; ``unchecked`` says so.
 """
 
 import base64
@@ -52,11 +52,6 @@ PARTS = ("need", "curiosity", "even")
 
 def unchecked(facts: "Facts") -> str | None:
     """What of the draws cannot be recomputed from a journal with these facts; None: nothing."""
-    if facts.key is None:
-        return (
-            "the draws, and which questions count for which target, cannot be recomputed: "
-            "the journal is of an earlier version"
-        )
     if facts.certificate is not None and not facts.population:
         return (
             "which questions count for which target cannot be recomputed: the dataset is too "
@@ -74,7 +69,7 @@ def check_draws(
     question -> loss at least and at most.
     """
     targets: _Targets | None = None
-    if facts.key is not None and facts.population and facts.certificate is not None:
+    if facts.population and facts.certificate is not None:
         targets = _Targets(facts.population, facts.certificate)
     if facts.replay is not None and facts.replay.key == facts.key:
         raise JournalError("verify: the draws that came first have the key of those after them")
@@ -83,8 +78,7 @@ def check_draws(
         law = unpack(draw.law)
         _check_law(draw, law)
         key = facts.key_of(draw.draw)
-        if key is not None:
-            _check_choice(key, draw, law, drawn)
+        _check_choice(key, draw, law, drawn)
         _check_parts(draw)
         drawn.add(draw.call)
         if targets is not None:
@@ -128,7 +122,7 @@ def _check_parts(draw: DrawRow) -> None:
         )
 
 
-def _check_choice(key: str | int, draw: DrawRow, law: PackedLaw, drawn: set[int]) -> None:
+def _check_choice(key: str, draw: DrawRow, law: PackedLaw, drawn: set[int]) -> None:
     ends = np.cumsum(law.probabilities)
     point = generator(key, "draw", draw.draw).random() * ends[-1]
     place = min(int((ends <= point).sum()), len(ends) - 1)
@@ -185,9 +179,7 @@ class _Targets:
         one = one and not certificate.set_aside
         self.strata = StrataCheck(*self._cells()) if one else None
 
-    def check(
-        self, draw: DrawRow, law: PackedLaw, key: str | int | None, losses: Losses | None
-    ) -> None:
+    def check(self, draw: DrawRow, law: PackedLaw, key: str, losses: Losses | None) -> None:
         """One draw, and, where its call was answered, what came back."""
         questions = draw.call * self.per_call + np.arange(self.per_call)
         inside = self._inside(questions)
@@ -210,11 +202,11 @@ class _Targets:
                 _check_bounds(move, losses, where)
         self._advance(draw, inside.sum(axis=0))
 
-    def _place(self, draw: DrawRow, key: str | int | None, inside: Bools) -> int | None:
+    def _place(self, draw: DrawRow, key: str, inside: Bools) -> int | None:
         """The stratum that the draw chose first; None where it chose from all calls."""
         if "stratum" not in draw.why:
             return None
-        if self.strata is None or key is None:
+        if self.strata is None:
             raise JournalError(f"verify: draw {draw.draw} is of a stratum, but there are none")
         place = self.strata.place(draw, key)
         self.strata.check_calls(draw, place, inside)

@@ -41,7 +41,7 @@ class StrataCheck:
         self.left = np.array([sizes[s] for s in self.signatures], float)
         self.means: dict[int, float] = {}
 
-    def place(self, draw: DrawRow, key: str | int) -> int:
+    def place(self, draw: DrawRow, key: str) -> int:
         """The draw's stratum; raises JournalError where it does not follow from key and shares."""
         shares = self._shares(draw)
         ends = np.cumsum(shares)

@@ -50,7 +50,7 @@ class Earlier:
     @property
     def changes(self) -> dict[str, Any]:
         """What of a spec it changes: its journal is the prior one."""
-        return {"prior_journal": os.path.abspath(self.folder / JOURNAL)}
+        return {"certify.prior_journal": os.path.abspath(self.folder / JOURNAL)}
 
     def seeded(self, spec: Spec, given: int | None) -> Spec:
         """See ``_seeded``."""
@@ -93,7 +93,7 @@ class Others:
     @property
     def changes(self) -> dict[str, Any]:
         """What of a spec they change: they are its cohort."""
-        return {"cohort": [os.path.abspath(one.folder) for one in self.all]}
+        return {"certify.cohort": [os.path.abspath(one.folder) for one in self.all]}
 
     def seeded(self, spec: Spec, given: int | None) -> Spec:
         """See ``_seeded``."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Json, Open, Out, Plotly, Track, names
+from .options import Json, Open, Out, Plotly, Set, field, names
 from .signals import interruptible
 
 if TYPE_CHECKING:
@@ -27,92 +27,11 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
     demo: Annotated[
         bool, typer.Option("--demo", help="Audit the bundled model on bundled images instead.")
     ] = False,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            help="A limit: calls of the model, at most. Default: the spec's, else none.",
-            metavar="CALLS",
-            rich_help_panel=ENDS,
-        ),
-    ] = None,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(
-            help="A limit: money, at most, in the unit of the model's prices.",
-            metavar="MONEY",
-            rich_help_panel=ENDS,
-        ),
-    ] = None,
-    half_width: Annotated[
-        float | None,
-        typer.Option(
-            help="A goal: every target's rate is known to plus or minus this share; 0.05 is 5 "
-            "percentage points.",
-            metavar="SHARE",
-            rich_help_panel=ENDS,
-        ),
-    ] = None,
-    at_most: Annotated[
-        float | None,
-        typer.Option(
-            help="A goal: of every target's rate it is sure whether it lies above this share.",
-            metavar="SHARE",
-            rich_help_panel=ENDS,
-        ),
-    ] = None,
-    uncertainty: Annotated[
-        float | None,
-        typer.Option(
-            help="A goal: the model's mean uncertainty fell to this share of what it was at first.",
-            metavar="SHARE",
-            rich_help_panel=ENDS,
-        ),
-    ] = None,
-    gate: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A rule such as 'overall <= 0.1' ('avtt gate'); again for more: the audit ends "
-            "once all are decided.",
-            metavar="RULE",
-            rich_help_panel=ENDS,
-        ),
-    ] = None,
-    targets: Annotated[
-        str | None,
-        typer.Option(
-            help="Groups of questions whose rates are certified, separated by commas: overall, "
-            "concepts, concept:NAME, relations, severities, group:COLUMN ... Default: "
-            "concepts,relations.",
-            metavar="NAMES",
-            rich_help_panel=CERTIFIES,
-        ),
-    ] = None,
-    confidence: Annotated[
-        float | None,
-        typer.Option(
-            help="Probability that the intervals hold, at every moment. Default: 0.95.",
-            metavar="SHARE",
-            rich_help_panel=CERTIFIES,
-        ),
-    ] = None,
-    guarantee: Annotated[
-        str | None,
-        typer.Option(
-            help="What holds with it: all intervals at once (all), or each by itself (each). "
-            "Default: all.",
-            metavar="all|each",
-            rich_help_panel=CERTIFIES,
-        ),
-    ] = None,
-    discover: Annotated[
-        int | None,
-        typer.Option(
-            help="Look for up to so many slices, groups in which failures concentrate, and certify "
-            "them, too ('avtt slices').",
-            metavar="COUNT",
-            rich_help_panel=CERTIFIES,
-        ),
-    ] = None,
+    budget: Annotated[int | None, field("audit.budget", "CALLS", ENDS)] = None,
+    max_cost: Annotated[float | None, field("audit.max_cost", "MONEY", ENDS)] = None,
+    half_width: Annotated[float | None, field("certify.half_width", "SHARE", ENDS)] = None,
+    gate: Annotated[list[str] | None, field("stop.gate", "RULE", ENDS)] = None,
+    targets: Annotated[str | None, field("certify.targets", "NAME,NAME", CERTIFIES)] = None,
     explore: Annotated[
         bool,
         typer.Option(
@@ -129,24 +48,7 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             rich_help_panel=CERTIFIES,
         ),
     ] = False,
-    strategy: Annotated[
-        str | None,
-        typer.Option(
-            help="How the next question is chosen; 'avtt list strategies' has all. Default: "
-            "certify where there is a half-width or at-most.",
-            metavar="NAME",
-            rich_help_panel=ASKS,
-        ),
-    ] = None,
-    self_taught: Annotated[
-        bool | None,
-        typer.Option(
-            "--self-taught/--no-self-taught",
-            help="Predict failures with small nets taught with the labelled images. Default: "
-            "where labels are enough.",
-            rich_help_panel=ASKS,
-        ),
-    ] = None,
+    strategy: Annotated[str | None, field("audit.strategy", "NAME", ASKS)] = None,
     after: Annotated[
         list[Path] | None,
         typer.Option(
@@ -157,32 +59,8 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             rich_help_panel=ASKS,
         ),
     ] = None,
-    canaries: Annotated[
-        int | None,
-        typer.Option(
-            help="Answered questions that are asked again, to notice a model that changes. "
-            "Default: 0.",
-            metavar="CALLS",
-            rich_help_panel=ASKS,
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Same seed, same audit. Default: a new one each time, journaled.",
-            metavar="NUMBER",
-            rich_help_panel=ASKS,
-        ),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            help="Where predictions are computed: cpu, cuda, or auto, CUDA if there is one. "
-            "Default: auto.",
-            metavar="NAME",
-            rich_help_panel=ASKS,
-        ),
-    ] = None,
+    seed: Annotated[int | None, field("audit.seed", "NUMBER", ASKS)] = None,
+    sets: Set = None,
     plan: Annotated[
         bool, typer.Option("--dry-run", help="Say at once what it may take and cost; ask nothing.")
     ] = False,
@@ -190,7 +68,6 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         bool, typer.Option("--rehearse", help="Play it through on coins, in minutes; ask nothing.")
     ] = False,
     out: Out = Path("runs/audit"),
-    track: Track = None,
     plotly: Plotly = "inline",
     open_it: Open = False,
     as_json: Json = False,
@@ -201,39 +78,31 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
     --dry-run and --rehearse check it and import none of its models and proxies,
     only what the space and the strategy are made of.
 
-    --half-width, --at-most and --uncertainty are goals: the audit ends when
-    all that are given are reached, or at a limit, such as --budget.
+    --half-width, --gate and --set certify.at_most=0.1 are goals: the audit ends
+    when all that are given are reached, or at a limit, such as --budget. Every
+    other field of SPEC.toml is set by --set.
 
     Example: avtt audit SPEC.toml --half-width 0.05 --budget 500 --out runs/first
     """
-    changes = {
-        "budget": budget,
-        "max_cost": max_cost,
-        "strategy": strategy,
-        "uncertainty": uncertainty,
-        "gate": gate or None,
-        "half_width": half_width,
-        "discover": discover,
-        "at_most": at_most,
-        "confidence": confidence,
-        "guarantee": guarantee,
-        "targets": names(targets),
-        "self_taught": self_taught,
-        "seed": seed,
-        "canaries": canaries,
-        "device": device,
-        "to": track,
+    flags = {
+        "audit.budget": budget,
+        "audit.max_cost": max_cost,
+        "certify.half_width": half_width,
+        "stop.gate": gate or None,
+        "certify.targets": names(targets),
+        "audit.strategy": strategy,
+        "audit.seed": seed,
     }
     with interruptible(out):
         from .spec_changes import one_too_many, read
 
         if explore and require_certified:
-            raise one_too_many("require_certified")
+            raise one_too_many("--require-certified")
         if explore and after:
-            raise one_too_many("after")
+            raise one_too_many("--after")
         earlier = _earlier(after) if after else None
         prior = {} if earlier is None else earlier.changes
-        chosen, base = read(spec, demo, {**changes, **prior}, explore)
+        chosen, base = read(spec, demo, {**flags, **prior}, sets, explore=explore)
         if earlier is not None:
             chosen = earlier.seeded(chosen, seed)
         if play:
@@ -257,9 +126,9 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
         )
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not as_json and reached and result.calls:
-            from .uniform_baseline import compare_with_uniform
+            from .baselines import compare_with_random
 
-            compare_with_uniform(chosen, base, out, plotly)
+            compare_with_random(chosen, base, out, plotly)
 
 
 def _earlier(folders: list[Path]) -> "Earlier | Others":

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, names
+from .options import Json, Set, names
 
 
 def compare(
@@ -62,6 +62,7 @@ def compare(
     out: Annotated[
         Path, typer.Option(help="Folder to write compare.html and compare.json into.")
     ] = Path("runs/compare"),
+    sets: Set = None,
     as_json: Json = False,
 ) -> None:
     """Run several strategies on the same space and show how fast each one learns.
@@ -72,8 +73,12 @@ def compare(
     from .comparison import compare as run_compare
     from .spec_changes import read
 
-    changes = {"budget": budget, "half_width": half_width, "targets": names(targets)}
-    chosen, base = read(spec, demo, changes)
+    flags = {
+        "audit.budget": budget,
+        "certify.half_width": half_width,
+        "certify.targets": names(targets),
+    }
+    chosen, base = read(spec, demo, flags, sets)
     compared = names(strategies)
     if compared is None:
         compared = ["random", default(chosen.certify.half_width is not None)]

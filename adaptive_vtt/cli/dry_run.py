@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ..certify.forecast import Forecast, forecasts
-from ..certify.plan import DEFAULT_FLOOR, Certify
 from ..engine.checks import check_budget, check_cost, check_judge, check_model
+from ..engine.plan import DEFAULT_FLOOR, Certify
 from ..engine.prices import Prices
 from ..engine.source_calls import SourceCalls
 from ..models import ModelDefaults, adapted_model

@@ -18,6 +18,7 @@ from .gate import gate
 from .init import init
 from .label import label
 from .list import list_parts
+from .options import SpecCommand
 from .pictures import pictures
 from .plan import plan
 from .rejudge import rejudge
@@ -79,7 +80,7 @@ for command in (
     build_vqa,
     serve_demo,
 ):
-    app.command()(command)
+    app.command(cls=SpecCommand)(command)
 app.command("list")(list_parts)
 app.add_typer(relations.app, name="relations")
 

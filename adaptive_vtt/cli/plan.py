@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Json, names
+from .options import Json, Set, names
 
 if TYPE_CHECKING:
     from ..report.content import Content
@@ -49,6 +49,7 @@ def plan(
         Path | None,
         typer.Option(help="Folder of an earlier audit of these targets to go by.", metavar="DIR"),
     ] = None,
+    sets: Set = None,
     as_json: Json = False,
 ) -> None:
     """Say what each half-width would take, in calls and money; ask nothing.
@@ -65,13 +66,13 @@ def plan(
 
     widths = _widths(half_width)
     told = None if pilot is None else _pilot(pilot)
-    first, base = read(spec, False, {"half_width": widths[0], "targets": names(targets)})
+    wanted = {"certify.targets": names(targets)}
+    first, base = read(spec, False, {"certify.half_width": widths[0], **wanted}, sets)
     space = build_space(first, base)
     model = adapted_model(model_of(first, base, space, code=False))
     steps = []
     for width in widths:
-        changes = {"half_width": width, "targets": names(targets)}
-        chosen, _ = read(spec, False, changes)
+        chosen, _ = read(spec, False, {"certify.half_width": width, **wanted}, sets)
         found = planned(chosen, base, space, model)
         if told is not None:
             told.check(found)

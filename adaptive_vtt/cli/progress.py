@@ -15,7 +15,7 @@ from rich.text import Text
 from ..audit import Audit
 from ..audit import Progress as Step
 from ..cautions import fallen_back
-from ..certify.plan import Certify
+from ..engine.plan import Certify
 from ..journal.facts import goal_reached
 from ..models.base import ConcurrentModel
 from ..results import Result, paid

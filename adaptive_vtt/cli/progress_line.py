@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..certify.plan import Certify
 from ..engine.options import Limits
+from ..engine.plan import Certify
 from ..stopping import State
 from ..types import Floats
 

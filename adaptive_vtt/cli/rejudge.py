@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..utils.rounding import outward
-from .options import Json, Open, RunDir
+from .options import Json, Open, RunDir, settings
 
 if TYPE_CHECKING:
     from ..results import Result
@@ -31,13 +31,15 @@ def rejudge(
             metavar="NAME",
         ),
     ] = None,
-    option: Annotated[
-        list[str],
+    sets: Annotated[
+        list[str] | None,
         typer.Option(
-            help="An option of the oracle, as in its section of SPEC.toml; again for more.",
-            metavar="NAME=VALUE",
+            "--set",
+            help="A field of [oracle] in SPEC.toml, such as oracle.threshold=0.7; "
+            "oracle.judge=false takes the judge out; again for more.",
+            metavar="oracle.FIELD=VALUE",
         ),
-    ] = [],  # noqa: B006 - typer copies it
+    ] = None,
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
@@ -48,13 +50,13 @@ def rejudge(
     another audit. The dataset and the oracle are run where they are code, the
     model is not.
 
-    Example: avtt rejudge runs/first --option threshold=0.7 --out runs/strict
+    Example: avtt rejudge runs/first --set oracle.threshold=0.7 --out runs/strict
     """
     from ..audit import read_result
     from ..spec.rejudging import rejudge_folder
     from .browser import open_report
 
-    result = rejudge_folder(directory, oracle, option, out)
+    result = rejudge_folder(directory, oracle, settings(sets), out)
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:

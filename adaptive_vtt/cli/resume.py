@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Json, Open, RunDir
+from .options import Json, Open, RunDir, settings
 from .signals import interruptible
 
 
@@ -24,13 +24,6 @@ def resume(
             metavar="SHARE",
         ),
     ] = None,
-    discover: Annotated[
-        int | None,
-        typer.Option(
-            help="Look for slices now, up to so many with those found, and certify them, too.",
-            metavar="COUNT",
-        ),
-    ] = None,
     posthoc: Annotated[
         list[str],
         typer.Option(
@@ -38,11 +31,14 @@ def resume(
             metavar="TARGET",
         ),
     ] = [],  # noqa: B006 - typer copies it
-    questions: Annotated[
-        int | None, typer.Option(help="Answered questions, at most, in all.", metavar="COUNT")
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(help="Seconds of audit, at most, in all.", metavar="SECONDS")
+    sets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Another limit: stop.questions=, stop.seconds= or certify.discover= (slices, "
+            "looked for at once); again for more.",
+            metavar="SECTION.FIELD=VALUE",
+        ),
     ] = None,
     give_up_batch: Annotated[
         list[str],
@@ -78,20 +74,15 @@ def resume(
 
     Example: avtt resume runs/first --budget 500
     """
-    limits: dict[str, Any] = {
-        "budget": budget,
-        "max_cost": max_cost,
-        "half_width": half_width,
-        "discover": discover,
-        "questions": questions,
-        "seconds": seconds,
-    }
+    flags = {"budget": budget, "max_cost": max_cost, "half_width": half_width}
     with interruptible(directory):
         from ..fleet import check_alone
+        from ..spec.going_on import new_limits
         from ..spec.going_on import resume as go_on
         from .run_folder import run_and_report
 
         check_alone(directory, leaves=leave_fleet)
+        limits: Any = {**flags, **new_limits(settings(sets))}
         audit = go_on(directory, posthoc=posthoc, give_up=give_up_batch, **limits)
         if not as_json and any(limit is not None for limit in limits.values()):
             typer.echo(_said(limits, bool(audit.targets)), err=True)

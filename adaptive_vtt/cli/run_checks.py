@@ -3,7 +3,6 @@
 import json
 import math
 from contextlib import closing
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,7 @@ from ..errors import JournalError
 from ..journal import Journal, check_head, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
-from ..journal.old_facts import decided_in_todays_words
 from ..results import summarise
-from ..types import TargetId
-
-_ID_FIELDS = [field.name for field in fields(TargetId)]
-_NEW_FIELDS = (_ID_FIELDS, ["pseudo_outcome_mean"])
-"""Fields of targets that results of earlier versions have not, each group since one version."""
 
 
 def check(out: Path, head: str | None = None) -> str:
@@ -66,38 +59,11 @@ def _check_result(journal: Journal, path: Path) -> None:
     except (ValueError, RecursionError):
         raise JournalError(f"{path}: expected the result of an audit, got something else") from None
     found = json.loads(json.dumps(summarise(journal).to_dict()))
-    if "schema_version" not in stated:
-        del found["schema_version"]  # the version that wrote it had none
-    _say_as_before(journal, found, stated)
-    stated["targets"] = decided_in_todays_words(stated["targets"])
     if "journal_head" in stated:
         remedy = "; 'avtt report' writes the result anew"
         check_head(journal, str(stated["journal_head"]), f"{path}: journal_head", remedy)
-    elif journal.old_seals():  # written by a version that knew of fewer fields
-        found = {name: value for name, value in found.items() if name in stated}
-    _forget_new_fields(found["targets"], stated["targets"])
     if difference := _difference(found, stated, ""):
         raise JournalError(f"{path}: {difference}")
-
-
-def _say_as_before(journal: Journal, found: dict[str, Any], stated: dict[str, Any]) -> None:
-    """Leaves out of ``found`` what a version that knew one guarantee only did not say."""
-    told = journal.facts().get("certificate")
-    if "guarantee" not in stated and "guarantee" not in (told or {}):
-        del found["guarantee"]
-    if "protocol" not in stated and "protocol" not in journal.facts():
-        del found["protocol"]
-    if "versus" not in stated and found["versus"] is None:
-        del found["versus"]
-
-
-def _forget_new_fields(found: list[dict[str, Any]], stated: list[dict[str, Any]]) -> None:
-    """Takes out of the targets ``found`` what the version that wrote the result did not know."""
-    for names in _NEW_FIELDS:
-        if not any(names[0] in row for row in stated):
-            for row in found:
-                for name in names:
-                    row.pop(name, None)
 
 
 def _difference(found: Any, stated: Any, where: str) -> str | None:

@@ -42,9 +42,10 @@ def slices(
 ) -> None:
     """Find groups of questions in which failures concentrate.
 
-    Slices that the audit found itself ('avtt audit --discover N') are certified
-    by the draws after. What is proposed here is chosen because of the answers
-    that speak for it, so no interval covers it: look at it, then certify it.
+    Slices that the audit found itself (--set certify.discover=N of 'avtt audit')
+    are certified by the draws after. What is proposed here is chosen because of
+    the answers that speak for it, so no interval covers it: look at it, then
+    certify it.
     Nothing that the run folder names is run, unless --run-code says so.
 
     Example: avtt slices runs/first
@@ -149,8 +150,8 @@ def _proposed(evidence: "Evidence", space: Any, found: "Found") -> dict[str, Any
 
 def _next(directory: Path, aside: float, count: int) -> str:
     if aside:
-        return f"avtt resume {shlex.quote(str(directory))} --discover {count}"
-    return f"avtt audit SPEC.toml --discover {count} --out DIR"
+        return f"avtt resume {shlex.quote(str(directory))} --set certify.discover={count}"
+    return f"avtt audit SPEC.toml --set certify.discover={count} --out DIR"
 
 
 def _lines(told: dict[str, Any]) -> list[str]:

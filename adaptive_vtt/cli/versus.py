@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, Open, Track, names
+from .options import Json, Open, Set, names
 from .signals import interruptible
 
 
@@ -77,14 +77,6 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     max_cost: Annotated[
         float | None, typer.Option(help="A limit: money for both models, at most.", metavar="MONEY")
     ] = None,
-    confidence: Annotated[
-        float | None,
-        typer.Option(
-            help="Probability that all intervals hold, at every moment. Default: the spec's, "
-            "else 0.95.",
-            metavar="SHARE",
-        ),
-    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(help="Same seed, same comparison. Default: a new one.", metavar="NUMBER"),
@@ -96,7 +88,7 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     out: Annotated[
         Path, typer.Option(help="Folder to write journal.db, result.json and report.html into.")
     ] = Path("runs/versus"),
-    track: Track = None,
+    sets: Set = None,
     open_it: Open = False,
     as_json: Json = False,
 ) -> None:
@@ -112,17 +104,13 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     """
     way = "the same command goes on where this stopped"
     with interruptible(out, way):
+        from .spec_changes import read
         from .versus_run import Asked, run
 
         asked = Asked(margin, at_least, recorded_a, journal_a, use, names(targets), gate or [])
-        changes = {
-            "budget": budget,
-            "max_cost": max_cost,
-            "confidence": confidence,
-            "seed": seed,
-            "to": track,
-        }
-        verdict = run(spec_a, spec_b, asked, changes, out, as_json)
+        flags = {"audit.budget": budget, "audit.max_cost": max_cost, "audit.seed": seed}
+        specs = read(spec_a, False, flags, sets), read(spec_b, False, {})
+        verdict = run(*specs, asked, out, as_json)
         if open_it:
             from .browser import open_report
 

@@ -35,7 +35,6 @@ from ..way_on import shipping_rule
 from .next_step import tell
 from .progress import Live
 from .run_folder import write
-from .spec_changes import read
 from .tracking import check, following
 
 ALONE = ("half_width", "at_most", "targets", "prior_journal", "cohort")
@@ -64,21 +63,19 @@ class Asked:
 
 
 def run(
-    spec_a: Path,
-    spec_b: Path,
-    asked: Asked,
-    changes: dict[str, Any],
-    out: Path,
-    as_json: bool,
+    a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path, as_json: bool
 ) -> Verdict:
-    """Goes on with the comparison in ``out``, or begins it; writes result.json and report.html."""
+    """Goes on with the comparison in ``out``, or begins it; writes result.json and report.html.
+
+    ``a``, ``b``: each model's spec, and the folder that its paths start at.
+    """
     _refuse_audit(out)
     out.mkdir(parents=True, exist_ok=True)
-    first = read(spec_a, False, changes)
-    check(first[0].track, out)
+    track = a[0].track
+    check(track, out)
     with (
-        _versus(first, read(spec_b, False, {}), asked, out) as versus,
-        following(versus.audit, first[0].track, out) as hooks,
+        _versus(a, b, asked, out) as versus,
+        following(versus.audit, track, out) as hooks,
         Live(versus.audit, quiet=as_json) as live,
     ):
         try:

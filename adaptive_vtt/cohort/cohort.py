@@ -38,7 +38,7 @@ class Cohort:
         return [member.name for member in self.members]
 
     @property
-    def keys(self) -> list[str | int | None]:
+    def keys(self) -> list[str | None]:
         """Those of the members' audits, None for members without a journal."""
         return [None if m.journal is None else m.journal.key for m in self.members]
 

@@ -1,26 +1,56 @@
 """Datasets: where the samples, their images and their truths come from."""
 
+from typing import TYPE_CHECKING
+
 from ..types import UNKNOWN, Sample
+from ..utils.lazy import lazily
 from ..utils.registry import Registry
-from .base import Dataset
-from .formats.class_folder import from_class_folders
-from .formats.coco import from_coco
-from .formats.endobench import from_endobench
-from .formats.fashion_mnist import fashion
-from .formats.hugging_face import from_hugging_face
-from .formats.idrid import from_idrid
-from .formats.image_folder import from_images
-from .formats.isic import from_isic
-from .formats.mask_folder import from_masks
-from .formats.medmnist import from_medmnist, medmnist_sets
-from .formats.medvqa import from_medvqa
-from .formats.table_file import read_table
-from .formats.voc import from_voc
-from .recognition import as_dataset, recognised
-from .regions import grid_regions, object_regions
-from .synthetic.phantom import phantom
-from .synthetic.scenes import scenes
-from .table import TableDataset, from_table
+
+if TYPE_CHECKING:
+    from .base import Dataset
+    from .formats.class_folder import from_class_folders
+    from .formats.coco import from_coco
+    from .formats.endobench import from_endobench
+    from .formats.fashion_mnist import fashion
+    from .formats.hugging_face import from_hugging_face
+    from .formats.idrid import from_idrid
+    from .formats.image_folder import from_images
+    from .formats.isic import from_isic
+    from .formats.mask_folder import from_masks
+    from .formats.medmnist import from_medmnist, medmnist_sets
+    from .formats.medvqa import from_medvqa
+    from .formats.table_file import read_table
+    from .formats.voc import from_voc
+    from .recognition import as_dataset, recognised
+    from .regions import grid_regions, object_regions
+    from .synthetic.phantom import phantom
+    from .synthetic.scenes import scenes
+    from .table import TableDataset, from_table
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "base": "Dataset",
+        "formats.class_folder": "from_class_folders",
+        "formats.coco": "from_coco",
+        "formats.endobench": "from_endobench",
+        "formats.fashion_mnist": "fashion",
+        "formats.hugging_face": "from_hugging_face",
+        "formats.idrid": "from_idrid",
+        "formats.image_folder": "from_images",
+        "formats.isic": "from_isic",
+        "formats.mask_folder": "from_masks",
+        "formats.medmnist": "from_medmnist medmnist_sets",
+        "formats.medvqa": "from_medvqa",
+        "formats.table_file": "read_table",
+        "formats.voc": "from_voc",
+        "recognition": "as_dataset recognised",
+        "regions": "grid_regions object_regions",
+        "synthetic.phantom": "phantom",
+        "synthetic.scenes": "scenes",
+        "table": "TableDataset from_table",
+    },
+)
 
 __all__ = [
     "REGISTRY",

@@ -89,7 +89,7 @@ class TableDataset(HeldTruths):
     def sample(self, index: int) -> Sample:
         row = self._truths[index]
         truth = {c: int(v) for c, v in zip(self.concepts, row, strict=True) if v != UNKNOWN}
-        metadata = {} if self.metadata is None else _row(self.metadata, index)
+        metadata = {name: values[index] for name, values in self._columns.items()}
         image = self._image(index)
         given = {c: m[index] for c, m in self._masks.items() if m[index] is not None}
         masks = LazyMasks(given, image, f"sample {self._ids[index]!r}") if given else {}
@@ -100,6 +100,17 @@ class TableDataset(HeldTruths):
 
     def asks(self, index: int) -> Mapping[str, Ask]:
         return {}
+
+    @cached_property
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Metadata by name: numbers as they are, all else as objects. Every rendered image reads a
+        row, and pandas takes as long to find one as a small image takes to render."""
+        table = pd.DataFrame() if self.metadata is None else self.metadata
+        found = {str(name): table[name] for name in table.columns}
+        plain = {
+            n: isinstance(v.dtype, np.dtype) and v.dtype.kind in "biuf" for n, v in found.items()
+        }
+        return {n: v.to_numpy(None if plain[n] else object) for n, v in found.items()}
 
     @property
     def metadata_columns(self) -> tuple[str, ...]:
@@ -270,10 +281,6 @@ def _features(features: npt.ArrayLike) -> npt.NDArray[np.float64]:
         row = int(np.argwhere(~np.isfinite(table))[0, 0])
         raise InputError(f"features: expected finite numbers, got NaN or infinity in row {row}")
     return table
-
-
-def _row(table: pd.DataFrame, index: int) -> dict[str, Any]:
-    return {str(column): table[column].iloc[index] for column in table.columns}
 
 
 def _unique(names: Sequence[str], what: str, where: str) -> None:

@@ -1,39 +1,56 @@
 """A fresh belief, put together from what an audit was asked for."""
 
+import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..certify.plan import Certify
 from ..errors import InputError
 from ..journal.facts import CertificateFacts, Facts
 from ..journal.prior import read_prior
-from ..models.local import self_taught
-from ..models.local.self_taught import SelfTaught
 from ..space import QuestionSpace
-from ..surrogates import REGISTRY, LossSurrogate, Named, named, sample_features
-from ..surrogates.features import MOST_IMAGES, REFERENCE, FollowUpFeatures, same_truths
+from ..surrogates import REGISTRY, Named, named
 from ..types import CallMode
 from ..utils.random_streams import generator
 from .audit_key import GIVEN, is_custom
 from .belief import Belief
-from .carried import Carried
-from .population import Population
+from .plan import DEFAULT_TARGETS, Certify
 from .proxies import Proxies
 from .renderings import Renderings
 from .tensors import hashed
 
+if TYPE_CHECKING:
+    from ..models.local.self_taught import SelfTaught
+    from ..surrogates import LossSurrogate
+    from ..surrogates.features import FollowUpFeatures
+    from .carried import Carried
+    from .population import CohortLosses
+
 QUESTION_GP = "question-gp"
 """The surrogate of losses, where none is named."""
 
+MOST_HASHED = 1_000_000
+"""Samples whose metadata the audit's key follows from, at most, evenly spread."""
 MOST_PIXELS = 500_000_000
 """Pixels of all follow-ups together, above which none is taught by default and the question GP
 does not look at them: rendering them takes some 0.1 s per million."""
 
 
-def taught(certify: Certify, space: QuestionSpace, facts: Facts | None) -> SelfTaught | None:
+def suited(certify: Certify, space: QuestionSpace) -> Certify:
+    """What is certified of a space where the user left it open: of one without concepts its first
+    kind of target; and nothing is foretold of losses by which nobody knows what is alike."""
+    known = [certify.proxies, certify.prior_journal, certify.cohort, space.dataset.features]
+    if space.oracle.tells_losses and all(each is None for each in known):
+        certify = replace(certify, surrogate=False)
+    if certify.targets is not DEFAULT_TARGETS or "concepts" in space.kinds:
+        return certify
+    return replace(certify, targets=space.kinds[:1])
+
+
+def taught(certify: Certify, space: QuestionSpace, facts: Facts | None) -> "SelfTaught | None":
     """The self-taught proxy of an audit that goes on with ``facts``; None where it is not wanted,
     or "auto" finds that it does not suit.
 
@@ -52,6 +69,8 @@ def taught(certify: Certify, space: QuestionSpace, facts: Facts | None) -> SelfT
             f"top-class), got {type(space.oracle).__name__}"
             f"{masks if space.oracle.judges_masks else ''}; leave self_taught at 'auto'"
         )
+    from ..models.local.self_taught import SelfTaught
+
     return SelfTaught.of(space.dataset, seed=space.dataset.fingerprint)
 
 
@@ -62,7 +81,11 @@ def _suits(space: QuestionSpace, facts: Facts | None) -> bool:
     dataset = space.dataset
     if not dataset.has_images or _pixels(space) > MOST_PIXELS:
         return False
-    return _judged_by_label(space) and self_taught.teachable(dataset)
+    if not _judged_by_label(space):
+        return False
+    from ..models.local.self_taught import teachable
+
+    return teachable(dataset)
 
 
 def _judged_by_label(space: QuestionSpace) -> bool:
@@ -77,7 +100,7 @@ def _pixels(space: QuestionSpace) -> int:
 
 def carried(
     certify: Certify, space: QuestionSpace, answers: CallMode, renderings: Renderings, device: str
-) -> Carried | None:
+) -> "Carried | None":
     """What the prior journal foretells; None where there is none.
 
     Its surrogate is the question GP, whatever predicts this audit's losses, and follows from the
@@ -85,6 +108,8 @@ def carried(
     """
     if certify.prior_journal is None:
         return None
+    from .carried import Carried
+
     make = _of_earlier(space, answers, renderings, device)
     return Carried(read_prior(certify.prior_journal), space, make)
 
@@ -96,18 +121,20 @@ def population(
     renderings: Renderings,
     device: str,
     facts: Facts | None,
-) -> Population | None:
+) -> "CohortLosses | None":
     """What the cohort tells of an audit that goes on with ``facts``; None where there is none, or
     nothing is certified, which predictions serve."""
     if certify.cohort is None or not certify.certifies or certify.surrogate is False:
         return None
+    from .population import CohortLosses
+
     make = _of_earlier(space, answers, renderings, device)
-    return Population(certify.cohort, space, make, facts)
+    return CohortLosses(certify.cohort, space, make, facts)
 
 
 def _of_earlier(
     space: QuestionSpace, answers: CallMode, renderings: Renderings, device: str
-) -> Callable[[], LossSurrogate]:
+) -> "Callable[[], LossSurrogate]":
     """What makes the question GP of an earlier audit's answers."""
     gp = named(QUESTION_GP)
     return partial(_losses, gp, space, answers, renderings, space.fingerprint, device)
@@ -176,14 +203,34 @@ def features_used(space: QuestionSpace) -> str:
     given = space.dataset.features
     if given is not None:
         return GIVEN + hashed(np.asarray(given, np.float64))[:16]
-    looks = space.dataset.has_images and len(space.dataset) <= MOST_IMAGES
+    if not space.dataset.has_images:
+        return "truths"
+    from ..surrogates.features import MOST_IMAGES
+
+    looks = len(space.dataset) <= MOST_IMAGES
     return "thumbnails" if looks else "truths"
 
 
+def metadata_used(certify: Certify, space: QuestionSpace) -> str | None:
+    """A hash of the metadata by which targets, or slices that are looked for, are chosen; None
+    where none are: they may be what an earlier audit found."""
+    fields = {field for filters in (certify.where or {}).values() for field in filters}
+    fields |= {name.removeprefix("group:") for name in certify.targets if "group:" in name}
+    dataset = space.dataset
+    used = [c for c in dataset.metadata_columns if c in fields or certify.discover]
+    if not used:
+        return None
+    samples = np.linspace(0, len(dataset) - 1, min(len(dataset), MOST_HASHED)).astype(np.int64)
+    rows = np.ascontiguousarray(dataset.profile_row(samples))
+    digest = hashlib.blake2b(rows.tobytes(), digest_size=8)
+    for column in used:
+        digest.update(repr((column, dataset.metadata_values(column).tolist())).encode())
+    return digest.hexdigest()
+
+
 def features_changed(space: QuestionSpace, facts: Facts) -> dict[str, bool]:
-    """For a journal that is gone on with: whether its draws ever went by other features. What
-    journals of earlier versions went by is unknown, and taken for the same."""
-    changed = facts.features not in (None, features_used(space))
+    """For a journal that is gone on with: whether its draws ever went by other features."""
+    changed = facts.features != features_used(space)
     return {"features_changed": changed or facts.features_changed}
 
 
@@ -195,9 +242,11 @@ def _losses(
     seed: int | str,
     device: str,
     proxies: Proxies | None = None,
-    cohort: Population | None = None,
-) -> LossSurrogate:
+    cohort: "CohortLosses | None" = None,
+) -> "LossSurrogate":
     """The surrogate of losses, made for this space; see ``surrogates.QuestionGP``."""
+    from ..surrogates.features import same_truths, sample_features
+
     relations = list(dict.fromkeys(v.relation.name for v in space.variants))
     arguments = {
         "relation": [relations.index(v.relation.name) for v in space.variants],
@@ -218,10 +267,12 @@ def _losses(
 
 def _follow_ups(
     space: QuestionSpace, renderings: Renderings, seed: int | str
-) -> FollowUpFeatures | None:
+) -> "FollowUpFeatures | None":
     """What a surrogate is to know of follow-up images: nothing, where it would take long."""
     if not renderings.available or _pixels(space) > MOST_PIXELS:
         return None
+    from ..surrogates.features import REFERENCE, FollowUpFeatures
+
     images = space.total // len(space.concepts)
     ranks = generator(seed, "follow-ups").integers(space.size, size=REFERENCE)
     reference = np.unique(space.image_of(space.nth(ranks)))

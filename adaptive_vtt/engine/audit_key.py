@@ -10,20 +10,19 @@ predictions. Two audits that share a random stream can break that without anybod
   mended questions are asked, and no failure is found however many are left.
 
 So every stream that decides candidates or draws is keyed by a hash of the seed and of all that
-the audit is made of: the settings, the space, the targets, the model with its version, every
-proxy with its content, the features that the dataset brings, and the prior journal, or those of a
-cohort, with its own key and everything it found. What code of the user's own follows from cannot be
-told: it may read a file that was fitted to an earlier audit's losses. So an audit with a strategy,
-a surrogate, an oracle's memory or a proxy of unknown content that is not this package's has fresh
-entropy in its key, too, journaled so that it goes on with the same draws. From this follows:
+the audit is made of: the settings, the space, the targets with their weights and the metadata by
+which they or slices are chosen, the model with its version, every proxy with its content, the
+features that the dataset brings, and the prior journal, or those of a cohort, with its own key and
+everything it found. What code of the user's own follows from cannot be told: it may read a file
+that was fitted to an earlier audit's losses. So an audit with a strategy, a surrogate, an oracle or
+a relation that is not this package's, or a proxy of unknown content, has fresh entropy in its key,
+too, journaled so that it goes on with the same draws. From this follows:
 
 1. An audit that uses a prior journal hashes that journal's content, so its draws are fresh
    given that content even where both audits have the same seed. Its key could equal the prior
    journal's only if a hash contained itself; equal keys mean that a journal was given as its
    own prior, and are refused.
-2. Journals of versions before keys drew from streams keyed by the plain seed; a hash of 32 digits
-   is never equal to one.
-3. Equal keys otherwise come from the very same audit begun twice, of this package's parts alone,
+2. Equal keys otherwise come from the very same audit begun twice, of this package's parts alone,
    which repeats the draws on purpose. One case is left to the user: a model that was changed
    without a new name, version or content, under the same explicit seed. Without an explicit seed
    it cannot happen, as each audit then has fresh entropy.
@@ -43,6 +42,7 @@ from typing import Any
 from ..errors import InputError, JournalError
 from ..journal.facts import Facts, ReplayFacts
 from ..models.base import ModelUnderTest, adapted_model
+from ..utils.adapting import Completed
 
 SEED_BITS = 53
 """Fresh seeds are whole numbers that every reader of JSON keeps exact."""
@@ -71,9 +71,13 @@ def fresh_seed() -> int:
 
 
 def is_custom(part: object) -> bool:
-    """Whether a class, a function or an object of one is code from outside this package."""
+    """Whether a class, a function or an object of one is code from outside this package; of a
+    partial function, whether that or anything it is given is."""
     if isinstance(part, partial):
-        return is_custom(part.func)
+        given = (part.func, *part.args, *part.keywords.values())
+        return any(is_custom(each) for each in given if each is not None)
+    if isinstance(part, Completed):
+        return is_custom(part.plain)
     return str(getattr(part, "__module__", "")).partition(".")[0] != __name__.partition(".")[0]
 
 
@@ -85,12 +89,11 @@ def audit_key(**parts: Any) -> str:
 
 @dataclass(frozen=True)
 class Origin:
-    """What an audit's random choices follow from: ``key``, in journals of versions before keys the
-    plain seed. ``version`` is the model's; ``changed`` whether its content differs from what the
-    journal says; ``replay``: the earlier audit whose draws come first; ``entropy``: fresh, where a
-    part is custom."""
+    """What an audit's random choices follow from: ``key``. ``version`` is the model's;
+    ``changed`` whether its content differs from what the journal says; ``replay``: the earlier
+    audit whose draws come first; ``entropy``: fresh, where a part is custom."""
 
-    key: str | int
+    key: str
     version: str | None
     changed: bool
     replay: ReplayFacts | None = None
@@ -101,7 +104,7 @@ class Origin:
         cls,
         facts: Facts | None,
         model: ModelUnderTest,
-        priors: Sequence[str | int | None],
+        priors: Sequence[str | None],
         replay: ReplayFacts | None = None,
         *,
         custom: bool = False,
@@ -121,14 +124,12 @@ class Origin:
         if facts is not None:
             entropy, features = facts.entropy, facts.features
         brought = features if features is not None and features.startswith(GIVEN) else None
-        told = {"entropy": entropy, "features": brought}
-        parts |= {name: value for name, value in told.items() if value is not None}
-        key = audit_key(**parts, version=version)
+        parts |= {"entropy": entropy, "features": brought}
+        told = {name: value for name, value in parts.items() if value is not None}
+        key = audit_key(**told, version=version)
         for prior in (*priors, None if replay is None else replay.key):
             _check_prior(prior, key, facts)
         _check_replay(replay, facts)
-        if facts is not None and facts.key is None:
-            return cls(facts.settings.seed, version, changed)
         return cls(key, version, changed, replay, entropy)
 
     def facts(self) -> dict[str, Any]:
@@ -142,7 +143,7 @@ class Origin:
         return {"model_changed": self.changed or facts.model_changed}
 
 
-def _check_prior(prior: str | int | None, key: str, facts: Facts | None) -> None:
+def _check_prior(prior: str | None, key: str, facts: Facts | None) -> None:
     if prior is not None and prior in (key, None if facts is None else facts.key):
         raise InputError(
             "prior journal or cohort: expected audits with draws of their own, got one with the "
@@ -163,9 +164,9 @@ def _check_replay(replay: ReplayFacts | None, facts: Facts | None) -> None:
         )
 
 
-def same_key(facts: Facts, key: str | int) -> None:
+def same_key(facts: Facts, key: str) -> None:
     """Raises JournalError where the journal's draws come from another key."""
-    if facts.key not in (None, key):
+    if facts.key != key:
         raise JournalError(
             "journal: was begun with another key: the targets, a proxy, the prior journal or the "
             "model's version changed since; go on with what it was begun with, or begin a new audit"

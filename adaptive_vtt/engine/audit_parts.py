@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..certify import Certifier, Move, Target
-from ..certify.plan import Certify
 from ..journal import Journal
 from ..journal.facts import Facts
 from ..journal.rows import DrawRow
@@ -18,6 +17,7 @@ from .assembly import (
     carried,
     features_used,
     fresh_belief,
+    metadata_used,
     population,
     surrogate_in_journal,
     surrogate_is_custom,
@@ -35,11 +35,12 @@ from .failing import Failing
 from .judge import Judge
 from .judging import Judging
 from .options import Limits, Sampling
+from .plan import Certify
 from .prices import Prices
 from .proxies import Proxies
 from .renderings import Renderings
 from .selector import Selector, teach
-from .settings import describe_settings, strategy_for
+from .settings import describe_settings
 from .source_queue import SourceQueue
 
 
@@ -142,18 +143,17 @@ def assembled(
     Raises InputError for options that do not fit.
     """
     floor = sampling.share(certify.certifies)
-    chosen, strategy = strategy_for(sampling, certify.certifies, facts)
-    if isinstance(strategy, ByStakes) and not certify.certifies:
+    chosen = sampling.chosen(certify.certifies)
+    if isinstance(chosen.strategy, ByStakes) and not certify.certifies:
         raise needs_targets()
     memory = space.oracle.memory(space)
-    rendered = space.seed if facts is None else facts.rendering_seed
-    renderings = Renderings(space, rendered)
+    renderings = Renderings(space)
     earlier = carried(certify, space, model.answers, renderings, device)
     net = taught(certify, space, facts)
     cohort = population(certify, space, model.answers, renderings, device, facts)
     given = certify.proxies or {}
-    proxies = Proxies(space, rendered, given, earlier, memory, net, renderings, cohort)
-    by_price = sampling.by_price and isinstance(strategy, ByStakes)
+    proxies = Proxies(space, given, earlier, memory, net, renderings, cohort)
+    by_price = sampling.by_price and isinstance(chosen.strategy, ByStakes)
     prices = Prices.of(space, model, by_price, facts)
     settings = describe_settings(
         space,
@@ -166,16 +166,18 @@ def assembled(
         proxies=proxies.names,
         **({} if prices is None else {"prices": prices.facts}),
     )
+    code = (chosen.strategy, memory, space.oracle.original, *(v.relation for v in space.variants))
     origin = Origin.of(
         facts,
         model,
         proxies.prior_keys,
         None if sampling.replay is None else sampling.replay.facts,
         custom=surrogate_is_custom(certify)
-        or is_custom(strategy)
-        or (memory is not None and is_custom(memory))
+        or any(is_custom(part) for part in code if part is not None)
         or proxies.untold,
         features=features_used(space),
+        metadata=metadata_used(certify, space),
+        weights=certify.weights,
         settings=settings,
         space=space.fingerprint,
         plan=certify.meaning(),
@@ -189,7 +191,7 @@ def assembled(
         device=device,
         proxies=proxies,
         begun=None if facts is None else facts.certificate,
-        even=not isinstance(strategy, ByStakes),
+        even=not isinstance(chosen.strategy, ByStakes),
         memory=memory,
         form=sampling.form,
         history=sampling.history,
@@ -197,7 +199,7 @@ def assembled(
     )
     selector = Selector(
         space,
-        strategy,
+        chosen.strategy,
         seed=origin.key,
         floor=floor,
         candidates=sampling.candidates,
@@ -205,7 +207,7 @@ def assembled(
         belief=belief,
         replay=sampling.replay,
     )
-    judge = Judge(space, model.answers, rendered, keep_masks=sampling.keep_masks)
+    judge = Judge(space, model.answers, keep_masks=sampling.keep_masks)
     queue = CallQueue()
     checkpoints = Checkpoints(belief, origin.key)
     draw_order = DrawOrder(selector, certify.unanswered == "both", Blocks.of(model), checkpoints)

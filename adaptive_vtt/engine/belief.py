@@ -2,28 +2,25 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import surrogates
 from ..certify import Certifier
 from ..errors import InputError
 from ..journal.rows import AnswerRow
 from ..oracles.margin import margin
 from ..space import QuestionSpace
-from ..surrogates import (
-    AnswerGP,
-    AnswerPoints,
-    Losses,
-    LossSurrogate,
-    Posterior,
-    Predictability,
-)
 from ..types import Candidates, Floats, Half, Indices, Memory
 from ..utils.random_streams import generator
 from .prices import Prices
-from .tensors import Tensor, array, joined, tensor
+from .tensors import array, joined, tensor
+
+if TYPE_CHECKING:
+    from ..surrogates import AnswerGP, Losses, LossSurrogate, Posterior
+    from .tensors import Tensor
 
 REFERENCE = 2_000
 """Samples over which predictability is counted, at most."""
@@ -103,7 +100,7 @@ class Belief:
         *,
         seed: int | str,
         device: str = "cpu",
-        losses: LossSurrogate | None = None,
+        losses: "LossSurrogate | None" = None,
         certifier: Certifier | None = None,
         memory: Memory | None = None,
         form: Literal["std", "variance"] = "std",
@@ -112,14 +109,16 @@ class Belief:
     ) -> None:
         self.space = space
         self.prices = prices
-        self.answers = AnswerGP(len(space.concepts), form=form, device=device)
-        reference = space.dataset.reference(REFERENCE, generator(seed, "reference"))
-        self.predictability = Predictability(*reference, history=history)
+        self._answers: AnswerGP | None = None
+        if not space.oracle.tells_losses:
+            self._answers = surrogates.AnswerGP(len(space.concepts), form=form, device=device)
+            reference = space.dataset.reference(REFERENCE, generator(seed, "reference"))
+            self.predictability = surrogates.Predictability(*reference, history=history)
         self.losses = losses
         self.certifier = certifier
         self.memory = memory
         # answers by concept, side, variant, and bin counted from the side's lower end
-        self._places = len(self.answers.grid) - 1
+        self._places = surrogates.BINS - 1
         shape = (len(space.concepts), 2, len(space.variants), self._places // 2 + 1)
         self.heard = np.zeros(shape, dtype=np.float32)
         self.tally = np.zeros((*shape[:3], 2))
@@ -130,8 +129,9 @@ class Belief:
         self.inside: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=bool)
         self.predictions: Tensor | None = None
         self._variance: Tensor | None = None  # of what was predicted
-        self._stakes: Tensor | None = None  # by target, of the candidates looked at
+        self._stakes: Floats | None = None  # by target, of the candidates looked at
         self._ahead: tuple[Indices, Posterior] | None = None  # of questions, ascending
+        self._uncertain: Tensor | None = None
         self._sent: Floats | None = None  # m x 2: what the calls looked at send
         self._price: Floats | float = 1.0  # (m,) of them; 1: all the same
 
@@ -162,16 +162,19 @@ class Belief:
         questions = joined([question for question, _ in parts])
         means = joined([found.mean for _, found in parts])
         variances = joined([found.variance for _, found in parts])
-        self._ahead = array(questions), Posterior(_in_range(self.losses, means), variances)
+        self._ahead = (
+            array(questions),
+            surrogates.Posterior(_in_range(self.losses, means), variances),
+        )
 
-    def _predicted(self, candidates: Candidates, losses: LossSurrogate) -> Posterior:
+    def _predicted(self, candidates: Candidates, losses: "LossSurrogate") -> "Posterior":
         """What ``losses`` expects of each candidate, (n,) each."""
         if self._ahead is None:
             found = losses.posterior(candidates)
-            return Posterior(_in_range(losses, found.mean), found.variance)
+            return surrogates.Posterior(_in_range(losses, found.mean), found.variance)
         questions, ahead = self._ahead
         places = tensor(np.searchsorted(questions, array(candidates.question)))
-        return Posterior(ahead.mean[places], ahead.variance[places])
+        return surrogates.Posterior(ahead.mean[places], ahead.variance[places])
 
     def foreseen(self, candidates: Candidates) -> Floats:
         """(n,): what is expected now of these questions, whatever was looked at. Raises InputError
@@ -187,27 +190,26 @@ class Belief:
             raise InputError("belief: expected an audit with half_width or at_most, got neither")
         return self.certifier
 
-    def stakes(self, candidates: Candidates) -> Tensor:
+    def stakes(self, candidates: Candidates) -> Floats:
         """(m,): what each candidate call is worth to the targets that are still open."""
         unit, calls = array(candidates.unit), len(candidates.call)
-        variance, find = array(self.variance()), self.certifying.stakes
-        return tensor(find(self.inside, unit, calls, variance, self._price))
+        return self.certifying.stakes(self.inside, unit, calls, self.variance(), self._price)
 
-    def stakes_by_target(self, candidates: Candidates) -> Tensor:
+    def stakes_by_target(self, candidates: Candidates) -> Floats:
         """K x n: what each candidate question adds to its call's stake, by open target.
 
         Worked out once per draw, of the candidates that were looked at.
         """
         if self._stakes is None:
             unit, calls = array(candidates.unit), len(candidates.call)
-            variance, find = array(self.variance()), self.certifying.stakes_by_target
-            self._stakes = tensor(find(self.inside, unit, calls, variance, self._price))
+            find = self.certifying.stakes_by_target
+            self._stakes = find(self.inside, unit, calls, self.variance(), self._price)
         return self._stakes
 
-    def costs(self, candidates: Candidates) -> Tensor:
+    def costs(self, candidates: Candidates) -> Floats:
         """(m,): how many calls each candidate call takes, those about its source included, relative
         to a call of all models; where prices differ, times what one is expected to cost."""
-        return tensor(self._calls(candidates) * self._price)
+        return np.asarray(self._calls(candidates) * self._price)
 
     def price_of(self, place: int, question: int) -> dict[str, float]:
         """What the law went by for the call at ``place``, drawn for ``question``: for the journal.
@@ -234,19 +236,20 @@ class Belief:
         return np.asarray(calls + fresh * (1 + (self.memory.extra if self.memory else 0)))
 
     def expected(self) -> Floats:
-        """(n,): each candidate's loss, by the best prediction there is."""
+        """(n,): each candidate's loss, by the best prediction there is: what predicts losses, else
+        the mean of the targets it belongs to, 1/2 in none."""
         if self.predictions is not None:
             return array(self.predictions)
-        # the mean of the targets it belongs to
-        share = self.inside / np.maximum(self.inside.sum(axis=0), 1)
-        return np.asarray(self.certifying.sequences.centre @ share)
+        count = self.inside.sum(axis=0)
+        mean = self.certifying.sequences.centre @ (self.inside / np.maximum(count, 1))
+        return np.where(count > 0, mean, 0.5)
 
-    def variance(self) -> Tensor:
+    def variance(self) -> Floats:
         """(n,): variance of each candidate's loss: what predicts it says, else f (1 - f)."""
         if self._variance is not None:
-            return self._variance
+            return array(self._variance)
         f = self.expected()
-        return tensor(f * (1 - f))
+        return np.asarray(f * (1 - f))
 
     def learn(self, outcomes: Sequence[Learnt]) -> None:
         """Takes in judged questions, in order. Those unanswered teach the answer GPs nothing."""
@@ -272,7 +275,10 @@ class Belief:
             concepts.append(concept)
             coordinates.append(coordinate)
         if concepts:
-            points = AnswerPoints(tensor(np.array(concepts)), tensor(np.array(coordinates, float)))
+            self._uncertain = None
+            points = surrogates.AnswerPoints(
+                tensor(np.array(concepts)), tensor(np.array(coordinates, float))
+            )
             self.answers.observe(points)
 
     def _remember(self, outcomes: Sequence[Learnt]) -> None:
@@ -288,25 +294,43 @@ class Belief:
             if outcome.loss >= FAILURE:
                 self.failed.add((sample, concept))
 
-    def uncertainty(self) -> Tensor:
-        """C x 2 on the CPU: u- and u+ of every concept, as shares of their prior value."""
-        return (self.answers.uncertainty() / self.answers.prior_uncertainty).cpu()
+    @property
+    def answers(self) -> "AnswerGP":
+        """The answer GPs. Raises InputError where losses are told, and no answers."""
+        if self._answers is None:
+            raise InputError(
+                "belief: expected answers of a model to learn from, got losses alone; take a "
+                "strategy that goes by losses, such as 'certify' or 'random'"
+            )
+        return self._answers
 
-    def _losses(self, outcomes: Sequence[Learnt]) -> Losses:
+    def uncertainty(self) -> "Tensor":
+        """C x 2 on the CPU: u- and u+ of every concept, as shares of their prior value."""
+        if self._uncertain is None:  # draws that are made together ask for it a few times each
+            self._uncertain = (self.answers.uncertainty() / self.answers.prior_uncertainty).cpu()
+        return self._uncertain
+
+    def side_uncertainty(self) -> Floats:
+        """``uncertainty`` as an array; 1, as before any answer, where losses are told."""
+        if self._answers is None:
+            return np.ones((len(self.space.concepts), 2))
+        return array(self.uncertainty())
+
+    def _losses(self, outcomes: Sequence[Learnt]) -> "Losses":
         numbers = np.array([o.question for o in outcomes])
         truth = tensor(np.array([o.truth for o in outcomes]))
         sample, variant, concept = (tensor(p) for p in self.space.parts(numbers))
 
-        def losses(told: Iterable[Learnt | Half]) -> Losses:
+        def losses(told: Iterable[Learnt | Half]) -> "Losses":
             found = np.array([(one.loss, one.margin) for one in told], np.float64)  # None: NaN
             lost, margins = found.T
-            return Losses(sample, variant, concept, truth, tensor(lost), tensor(margins))
+            return surrogates.Losses(sample, variant, concept, truth, tensor(lost), tensor(margins))
 
         halves = zip(*(self.space.oracle.halves(o.details) for o in outcomes), strict=True)
         return replace(losses(outcomes), halves=tuple(map(losses, halves)) or None)
 
 
-def _in_range(surrogate: LossSurrogate, means: Tensor) -> Tensor:
+def _in_range(surrogate: "LossSurrogate", means: "Tensor") -> "Tensor":
     """Expected losses again; raises InputError where any is not in [0, 1], as bets need it."""
     values = array(means)
     if not ((values >= 0) & (values <= 1)).all():

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import OrderError
+from ..errors import InputError, OrderError
 from ..types import Image, Prompt
 
 
@@ -17,6 +17,16 @@ class Call:
     number: int
     draw: int
     prompt: Prompt
+
+    @property
+    def item(self) -> int:
+        """Which item of a ``Pool`` it is about. Raises InputError for a call about an image."""
+        if not self.prompt.sample_id.isdecimal():
+            raise InputError(
+                f"call: expected one about an item of a pool, got one about sample "
+                f"{self.prompt.sample_id!r}; look at call.image"
+            )
+        return int(self.prompt.sample_id)
 
     @property
     def image(self) -> Image | None:

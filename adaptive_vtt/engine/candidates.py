@@ -22,7 +22,8 @@ class Pool:
 
     A space of up to ``limit`` questions is held as arrays; of a larger one, calls are
     sampled uniformly anew for each draw, at a cost that does not depend on its size. With
-    ``answers`` "all" a call is an image with all its questions, else one question.
+    ``answers`` "all" a call is an image with all its questions, else one question. ``plain``:
+    candidates are told by arrays, not tensors.
     """
 
     def __init__(
@@ -32,11 +33,13 @@ class Pool:
         seed: int | str,
         limit: int = 4096,
         answers: CallMode = "one",
+        plain: bool = False,
     ) -> None:
         self.space = space
         self.seed = seed
         self.limit = limit
         self.answers = answers
+        self.plain = plain
         self.remaining: npt.NDArray[np.int64] = space.cell_counts.copy()
         self._seen: set[int] = set()  # calls; of a space held as arrays, questions
         self._order: list[int] = []  # the same, in the order in which they were seen
@@ -96,7 +99,7 @@ class Pool:
             unit, call = _counting(table.shape[1]), table[0]
         else:
             call, unit = np.unique(table[1], return_inverse=True)
-        return candidates_of((*table, unit, call))
+        return candidates_of((*table, unit, call), plain=self.plain)
 
     def unseen(self, questions: Indices) -> Bools:
         """(n,): which of these questions may still be drawn."""

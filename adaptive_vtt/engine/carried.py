@@ -50,8 +50,8 @@ class Carried:
         self._kept = np.full(space.total if space.total <= MOST_KEPT else 0, np.nan, np.float32)
 
     @property
-    def key(self) -> str | int | None:
-        """That of the earlier audit, None in journals of versions before keys."""
+    def key(self) -> str:
+        """That of the earlier audit."""
         return self._prior.key
 
     def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:

@@ -1,10 +1,10 @@
 """What the audits are to find out: every question asked once, in a plain pass."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from ..certify.targets import Target, member
 from ..journal.rows import AnswerRow
@@ -13,6 +13,9 @@ from ..models.checking import checked
 from ..space import QuestionSpace
 from ..types import IDENTITY, Floats, Indices
 from .judge import Judge
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_CALLS = 100_000
 """Spaces of more calls are not asked through."""
@@ -62,12 +65,14 @@ def all_answers(
     space: QuestionSpace,
     model: ModelUnderTest,
     advance: Callable[[int], object] = lambda calls: None,
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     """Every answer as ``models.Recorded`` reads them, masks as their scores; NaN: none.
 
     Source images stand there too where the oracle needs them. Raises InputError where masks
     are compared with each other: those cannot be recorded as numbers.
     """
+    import pandas as pd
+
     judge = Judge(space, model.answers)
     table = np.full((space.total // len(space.concepts), len(space.asked)), np.nan)
     for rows in judged(judge, model, advance):

@@ -116,7 +116,7 @@ class Checkpoints:
         self._known.add(self._learned)
         asked, failed = self._counts.tolist()
         told = {"asked": asked, "failed": failed}
-        uncertainty = [_plain(row) for row in array(self._belief.uncertainty())]
+        uncertainty = [_plain(row) for row in self._belief.side_uncertainty()]
         figures = {**told, "uncertainty": uncertainty, **self._of.figures(images=images)}
         self._pending.append(BeliefRow(self._learned, figures))
 
@@ -146,11 +146,12 @@ class Sample:
         self._weight = (self._sizes / np.bincount(self._cell, minlength=groups.cells).clip(1))[
             self._cell
         ]
-        self._asked = _candidates(table)
         paired = min(max(2 * groups.cells, FEWEST_PAIRED), MOST_PAIRED)
-        self._paired = _candidates(table[:, :paired])
         self._shown = np.flatnonzero(_rank(self._image) < PER_IMAGE)
-        self._of_images = _candidates(table[:, self._shown])
+        if belief.losses is not None:
+            self._asked = _candidates(table)
+            self._paired = _candidates(table[:, :paired])
+            self._of_images = _candidates(table[:, self._shown])
         self.about = {
             "sizes": self._sizes.tolist(),
             "questions": len(questions),

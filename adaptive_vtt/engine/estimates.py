@@ -24,23 +24,25 @@ Nothing here enters draws, bets or intervals. It is worked out when it is read, 
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..certify import Certifier
-from ..surrogates import LossSurrogate
 from ..types import Bools, Floats, Indices
 from ..utils.random_streams import generator
 from .candidates import columns
 from .selector import Selector
 from .tensors import array, candidates_of
 
+if TYPE_CHECKING:
+    from ..surrogates import LossSurrogate
+
 FARTHEST = 1.5
 """Standard errors of P by which predictions may move an estimate, at most."""
 DOUBT = 1.0
-"""Squared error of a mean of predictions over that of as many uniform residuals: predictions are
-fitted to the answers, whose residuals therefore look better than those of other questions."""
+"""Squared error of a mean of predictions over that of as many uniform residuals. Above 1 it would
+allow for residuals that look good as predictions are fitted to them; 2 made estimates worse."""
 CREDIT = 10.0
 """Answers that the variance f (1 - f), which predictions imply, counts as among the residuals."""
 TINY = 1e-300
@@ -115,7 +117,7 @@ def _posterior(certifier: Certifier, inside: Bools, predicted: Floats) -> tuple[
     return (known + coming * mean) / total, (coming / total) ** 2 * error
 
 
-def _predicted(selector: Selector, surrogate: LossSurrogate, questions: Indices) -> Floats:
+def _predicted(selector: Selector, surrogate: "LossSurrogate", questions: Indices) -> Floats:
     """(n,): today's predictions."""
     table = columns(selector.space, questions)
     candidates = candidates_of((*table, np.arange(len(questions)), questions))

@@ -35,8 +35,8 @@ class Judge:
     """Knows what one call covers, what to send, and what the answer is worth.
 
     With ``answers`` "all" a call is about one image and all concepts, and is numbered by
-    the image; with "one" it is one question, numbered as such. ``seed``: that of the
-    follow-ups, if not the space's own. ``keep_masks``: whether rows hold masks that were answered.
+    the image; with "one" it is one question, numbered as such. ``keep_masks``: whether
+    rows hold masks that were answered.
     Raises InputError where the oracle has to see all concepts at once and the model answers one.
     """
 
@@ -44,13 +44,11 @@ class Judge:
         self,
         space: QuestionSpace,
         answers: CallMode,
-        seed: int | None = None,
         *,
         keep_masks: bool = False,
     ) -> None:
         self.space = space
         self.answers = answers
-        self.seed = seed
         self.keep_masks = keep_masks
         self.sources = SourceCalls(space, answers)
         self._pairs: dict[int, tuple[Sample, FollowUp]] = {}
@@ -232,7 +230,7 @@ class Judge:
     def _pair(self, call: int) -> tuple[Sample, FollowUp]:
         if call not in self._pairs:
             image = self.space.numbering.image_of(call) if self.answers == "one" else call
-            self._pairs[call] = self.space.pair(image, self.seed)
+            self._pairs[call] = self.space.pair(image)
         return self._pairs[call]
 
     def _picture(self, call: int) -> tuple[bytes, bytes] | None:

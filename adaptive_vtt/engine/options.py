@@ -5,7 +5,6 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict, TypeVar
 
 from ..certify.comparison import Comparison
-from ..certify.plan import DEFAULT_FLOOR, Certify, Filters
 from ..cohort import Cohort
 from ..errors import InputError, unknown
 from ..journal.prior import PriorSource
@@ -15,6 +14,7 @@ from ..strategies import Named, Strategy, default, named
 from ..surrogates import Named as NamedSurrogate
 from ..types import Guarantee
 from .lease import Lease
+from .plan import DEFAULT_FLOOR, Certify, Filters
 from .replay import Replay
 
 Group = TypeVar("Group")

@@ -7,7 +7,7 @@ Nothing here knows an answer of this audit.
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,13 +20,16 @@ from ..surrogates.cohort import MOST_ROWS, Cells, CohortPrior, prior_of
 from ..surrogates.loss_mean import SIDES, EffectsPrior
 from ..types import Floats, Indices
 from .carried import MOST_KEPT, Carried
-from .tensors import Tensor, array, hashed, tensor
+from .tensors import array, hashed, tensor
+
+if TYPE_CHECKING:
+    from .tensors import Tensor
 
 MOSTLY = 0.5
 """The share of the space above which a journal's other questions need no question GP."""
 
 
-class Population:
+class CohortLosses:
     """What a cohort tells of a space; see ``surrogates.cohort_mean.CohortSignals``.
 
     ``surrogate`` makes a question GP that has learnt nothing. ``begun``: the facts of a journal
@@ -56,7 +59,7 @@ class Population:
         kept = space.total if space.total * self._width <= MOST_KEPT else 0
         self._kept = np.full((kept, self._width), np.nan, np.float32)
 
-    def __call__(self, sample: Tensor, variant: Tensor, concept: Tensor) -> Tensor:
+    def __call__(self, sample: "Tensor", variant: "Tensor", concept: "Tensor") -> "Tensor":
         """(n, D) columns of the regression, of questions (n,)."""
         question = self._space.number(*(array(part) for part in (sample, variant, concept)))
         if not len(self._kept):
@@ -152,5 +155,5 @@ def _then(cohort: Cohort, begun: Facts | None) -> Cohort:
     return Cohort([there[key or name] for name, key in then])
 
 
-def _key(member: Member) -> str | int | None:
+def _key(member: Member) -> str | None:
     return None if member.journal is None else member.journal.key

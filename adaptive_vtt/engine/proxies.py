@@ -5,25 +5,28 @@ wrong as it likes: predictions move effort, never what is certified.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from .. import models
 from ..errors import InputError
 from ..journal.facts import Facts
-from ..models import PythonModel, Recorded
 from ..models.base import ModelUnderTest, ProxySource, adapted_model
 from ..models.checking import checked, name_of
-from ..models.local.self_taught import SelfTaught
 from ..space import QuestionSpace
 from ..types import Answer, Floats, Memory, Prompt
+from ..utils.lazy import is_table
 from .audit_key import version_of
-from .carried import Carried
-from .population import Population
 from .renderings import Renderings
-from .tensors import Tensor, array, hashed, tensor
+from .tensors import array, hashed, tensor
+
+if TYPE_CHECKING:
+    from ..models.local.self_taught import SelfTaught
+    from .carried import Carried
+    from .population import CohortLosses
+    from .tensors import Tensor
 
 
 class _Proxy(Protocol):
@@ -37,12 +40,13 @@ class _Proxy(Protocol):
 class Proxies:
     """P proxies as one function: (sample, variant, concept, truth) (n,) each -> n x P.
 
-    A source is an array samples x variants x concepts of P(yes), a table as for
+    A source is an array samples x variants x concepts of P(yes) (of a ``Pool``, n expected losses),
+    a table as for
     ``models.Recorded``, a model, or a callable as for ``models.PythonModel`` (asked about
     follow-up images as candidates come up, each image once). ``prior``: what an
     earlier audit of the same space foretells. ``memory``:
-    what the oracle's details teach, which changes as the audit goes on. ``seed``: that of the
-    follow-ups, ``renderings``: small ones of them. ``taught``: nets that learnt from this dataset.
+    what the oracle's details teach, which changes as the audit goes on. ``renderings``:
+    small follow-ups. ``taught``: nets that learnt from this dataset.
     ``population``: what a cohort tells, which is no proxy and kept beside them.
     Raises InputError for arrays of another shape, and answers that are missing or NaN.
     """
@@ -50,23 +54,22 @@ class Proxies:
     def __init__(
         self,
         space: QuestionSpace,
-        seed: int,
         sources: Mapping[str, ProxySource],
-        prior: Carried | None = None,
+        prior: "Carried | None" = None,
         memory: Memory | None = None,
-        taught: SelfTaught | None = None,
+        taught: "SelfTaught | None" = None,
         renderings: Renderings | None = None,
-        population: Population | None = None,
+        population: "CohortLosses | None" = None,
     ) -> None:
         self._space = space
         self._memory = memory
         self._proxies: dict[str, _Proxy] = {
-            name: _proxy(name, source, space, seed) for name, source in sources.items()
+            name: _proxy(name, source, space) for name, source in sources.items()
         }
         guessing = space.dataset.guessing
         if guessing is not None:
             self._proxies["guessing"] = _Guessing(guessing, space)
-        self.taught, self.renderings = taught, renderings or Renderings(space, seed)
+        self.taught, self.renderings = taught, renderings or Renderings(space)
         if taught is not None:
             self._proxies[taught.name] = _Taught(taught, self.renderings, space)
         self.population = population
@@ -103,7 +106,9 @@ class Proxies:
         changed = facts.self_taught != self.taught.describe()
         return {"self_taught_changed": changed or facts.self_taught_changed}
 
-    def __call__(self, sample: Tensor, variant: Tensor, concept: Tensor, truth: Tensor) -> Tensor:
+    def __call__(
+        self, sample: "Tensor", variant: "Tensor", concept: "Tensor", truth: "Tensor"
+    ) -> "Tensor":
         parts = [array(p) for p in (sample, variant, concept)]
         question, side = self._space.number(*parts), array(truth)
         columns = [proxy.losses(question, side)[:, None] for proxy in self._proxies.values()]
@@ -112,19 +117,21 @@ class Proxies:
         return tensor(np.concatenate(columns, axis=1), like=sample)
 
 
-def _proxy(name: str, source: ProxySource, space: QuestionSpace, seed: int) -> _Proxy:
+def _proxy(name: str, source: ProxySource, space: QuestionSpace) -> _Proxy:
     if isinstance(source, np.ndarray):
         return _Table(name, source, space)
-    if isinstance(source, pd.DataFrame):
-        return _Asked(name, Recorded(source, name=name), space, seed)
+    if is_table(source):
+        return _Asked(name, models.Recorded(source, name=name), space)
     if isinstance(source, ModelUnderTest):
-        return _Asked(name, source, space, seed)
-    return _Asked(name, PythonModel(source, name=name), space, seed)
+        return _Asked(name, source, space)
+    return _Asked(name, models.PythonModel(source, name=name), space)
 
 
 class _Table:
     def __init__(self, name: str, values: npt.NDArray[Any], space: QuestionSpace) -> None:
         expected = (len(space.dataset), len(space.variants), len(space.concepts))
+        if expected[1:] == (1, 1) and values.shape == expected[:1]:
+            values = values[:, None, None]
         if values.shape != expected:
             raise InputError(
                 f"proxy {name!r}: expected an array of shape {expected} (samples x variants x "
@@ -164,8 +171,8 @@ class _Guessing:
 class _Asked:
     """A model that is asked about each follow-up image once."""
 
-    def __init__(self, name: str, model: ModelUnderTest, space: QuestionSpace, seed: int) -> None:
-        self._name, self._model, self._space, self._seed = name, adapted_model(model), space, seed
+    def __init__(self, name: str, model: ModelUnderTest, space: QuestionSpace) -> None:
+        self._name, self._model, self._space = name, adapted_model(model), space
         self._known: dict[int, Floats] = {}
 
     def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:
@@ -199,7 +206,7 @@ class _Asked:
 
     def _prompt(self, image: int) -> Prompt:
         question = self._space.question(image * len(self._space.concepts))
-        made = self._space.follow_up(image, self._seed) if self._model.needs_image else None
+        made = self._space.follow_up(image) if self._model.needs_image else None
         return Prompt(
             None if made is None else made.image,
             self._space.concepts,
@@ -217,7 +224,7 @@ class _Taught:
     on another machine, where the audit should go on with the same key.
     """
 
-    def __init__(self, taught: SelfTaught, renderings: Renderings, space: QuestionSpace) -> None:
+    def __init__(self, taught: "SelfTaught", renderings: Renderings, space: QuestionSpace) -> None:
         self._taught, self._renderings, self._space = taught, renderings, space
 
     def losses(self, question: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> Floats:

@@ -5,6 +5,7 @@ Rendering is what costs, so thumbnails are kept, and the least recently used mak
 """
 
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ Thumbnails = npt.NDArray[np.uint8]
 
 
 class Renderings:
-    """Thumbnails of a space's follow-ups, as ``space.follow_up(image, seed)`` renders them.
+    """Thumbnails of a space's follow-ups, as ``space.follow_up(image)`` renders them.
 
     ``side``: of thumbnails in pixels, at most. ``limit_bytes``: of what is kept; pictures pushed
     out are rendered again when asked about again, and come out the same. All thumbnails have the
@@ -33,12 +34,11 @@ class Renderings:
     def __init__(
         self,
         space: QuestionSpace,
-        seed: int | None = None,
         *,
         side: int = SIDE,
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
-        self._space, self._seed, self._side = space, seed, side
+        self._space, self._side = space, side
         self._limit = limit_bytes
         self._slot: dict[int, int] = {}  # row of each image that is kept
         self._image = np.empty(0, np.int64)  # image of each row
@@ -79,9 +79,14 @@ class Renderings:
         numbers = images.tolist()
         self._used[[self._slot[n] for n in numbers if n in self._slot]] = self._request
         missing = [n for n in numbers if n not in self._slot]
-        for number, row in zip(missing, self._room(len(missing), most, width), strict=True):
-            self._rows[row] = self._rendered(number)
-            self._slot[number], self._image[row], self._used[row] = row, number, self._request
+        rows = dict(zip(missing, self._room(len(missing), most, width), strict=True))
+        for sample, follow_ups in groupby(missing, lambda n: n // self._space.numbering.variants):
+            source = self._space.dataset.sample(sample)  # read once for all of its follow-ups
+            for number in follow_ups:
+                made = self._space.made_of(source, number).require_image()
+                row = self._slot[number] = rows[number]
+                self._rows[row] = shrunk(made, self.shape).ravel()
+                self._image[row], self._used[row] = number, self._request
         return self._rows[[self._slot[n] for n in numbers]]
 
     def _room(self, count: int, most: int, width: int) -> list[int]:
@@ -102,7 +107,3 @@ class Renderings:
         )
         self._image = np.concatenate([self._image, np.empty(more, np.int64)])
         self._used = np.concatenate([self._used, np.empty(more, np.int64)])
-
-    def _rendered(self, image: int) -> Thumbnails:
-        follow_up = self._space.follow_up(image, self._seed)
-        return shrunk(follow_up.require_image(), self.shape).ravel()

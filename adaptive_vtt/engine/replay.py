@@ -24,12 +24,10 @@ class Replay:
     """The draws in the ``journal`` of an audit with ``facts``, at ``where`` for errors.
 
     Laws are read as they are needed, so the journal has to stay open. Raises InputError for draws
-    whose laws leave candidates out, or of which no key is known.
+    whose laws leave candidates out.
     """
 
     def __init__(self, journal: Journal, facts: Facts, where: str) -> None:
-        if facts.key is None:
-            raise InputError(_message(where, "draws that follow from a key", "an older journal"))
         if facts.settings.floor <= 0:
             got = "floor = 0, with which some are never drawn"
             raise InputError(_message(where, "laws that give every candidate a chance", got))

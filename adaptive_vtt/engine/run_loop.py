@@ -79,7 +79,7 @@ OnProgress = Callable[[Progress], object]
 def progress_of(audit: Asking) -> Progress:
     """Where the audit stands, and the side of a concept that is most uncertain."""
     state = audit.state()
-    uncertainty = audit.belief.uncertainty().numpy()
+    uncertainty = audit.belief.side_uncertainty()
     if not state.exhausted:
         uncertainty = np.nan_to_num(state.uncertainty, nan=-1.0)
     concept, side = divmod(int(np.argmax(uncertainty)), 2)

@@ -66,7 +66,10 @@ class Selector:
         self.seed = seed
         self.floor = floor
         self.belief = belief or Belief(space, seed=seed)
-        self.pool = Pool(space, seed=seed, limit=candidates, answers=answers)
+        # nothing but NumPy goes by losses alone: no torch is needed then
+        plain = space.oracle.tells_losses and self.belief.losses is None
+        plain = plain and isinstance(strategy, ByStakes)
+        self.pool = Pool(space, seed=seed, limit=candidates, answers=answers, plain=plain)
         if isinstance(strategy, ByStakes) and self.belief.certifier is not None:
             self.belief.certifier.stratify()
         self.replay = replay
@@ -125,7 +128,7 @@ class Selector:
     def _mixture(self, candidates: Candidates) -> dict[str, Floats]:
         """The strategy's weights, as the sum of those that it is made of."""
         if isinstance(self.strategy, Mixed):
-            found = self.strategy.mixture(candidates, self.belief)
+            found: Mapping[str, Any] = self.strategy.mixture(candidates, self.belief)
         else:
             found = {"chosen": self.strategy.weights(candidates, self.belief)}
         return {n: array(part).astype(np.float64, copy=False) for n, part in found.items()}
@@ -214,7 +217,7 @@ class Selector:
 
     def open_uncertainty(self) -> Floats:
         """C x 2: relative uncertainty of each side, NaN where nothing is left to ask."""
-        return np.where(self.pool.remaining > 0, array(self.belief.uncertainty()), np.nan)
+        return np.where(self.pool.remaining > 0, self.belief.side_uncertainty(), np.nan)
 
     # -- certificates ------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from ..journal.facts import Facts, without_ids
 from ..models.base import ModelDefaults
 from ..models.checking import name_of
 from ..space import QuestionSpace
-from ..strategies import CERTIFY, PAPER, ByStakes, Combined, Named, Strategy, named
+from ..strategies import Named, Strategy
 from .options import Sampling
 
 
@@ -16,23 +16,6 @@ def public_options(strategy: Strategy) -> dict[str, Any]:
     """A strategy's options, as its plain attributes."""
     plain = (int, float, str, bool)
     return {k: v for k, v in vars(strategy).items() if k[0] != "_" and isinstance(v, plain)}
-
-
-def strategy_for(
-    sampling: Sampling, certifies: bool, facts: Facts | None
-) -> tuple[Named, Strategy]:
-    """What the strategy is called in the journal, with its options there; and what is run.
-
-    ``facts``: of the journal that is gone on with, if any. They are one, but in journals from
-    before the law by stakes had its name: those call it by the paper's.
-    """
-    chosen = sampling.chosen(certifies)
-    if facts is None or not facts.stakes_unnamed:
-        return chosen, chosen.strategy
-    if chosen.name == CERTIFY:
-        chosen = named(PAPER)
-    by_stakes = type(chosen.strategy) is Combined
-    return chosen, ByStakes() if by_stakes else chosen.strategy
 
 
 def describe_settings(
@@ -60,6 +43,8 @@ def describe_oracle(space: QuestionSpace) -> dict[str, Any]:
     options: dict[str, Any] = {k: v for k, v in vars(oracle).items() if isinstance(v, plain)}
     if space.oracle.regime is not None:
         options["regime"] = space.oracle.regime
+    if space.oracle.tells_losses:
+        options["tells_losses"] = True
     if space.oracle.judge_by is not None:
         options["judge"] = space.oracle.judge_by.describe()
     described = {"name": type(oracle).__name__, "needs_source": oracle.needs_source, **options}

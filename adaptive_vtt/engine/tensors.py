@@ -1,28 +1,34 @@
 """The hop between NumPy, which the engine speaks, and torch, which surrogates and strategies speak.
 
-Nothing else in the engine imports torch.
+Nothing else in the engine imports torch, and this only where a tensor is made.
 """
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor as Tensor
 
 from ..types import Candidates, Indices
 
+if TYPE_CHECKING:
+    from torch import Tensor as Tensor
 
-def array(values: Tensor) -> npt.NDArray[Any]:
-    """The tensor as an array of its shape and type; on the CPU they share their memory."""
+
+def array(values: "Tensor | npt.NDArray[Any]") -> npt.NDArray[Any]:
+    """The tensor as an array of its shape and type; on the CPU they share their memory. An array
+    is taken as it is."""
+    if isinstance(values, np.ndarray):
+        return values
     return np.asarray(values.detach().cpu().numpy())
 
 
-def tensor(values: npt.NDArray[Any], like: Tensor | None = None) -> Tensor:
+def tensor(values: npt.NDArray[Any], like: "Tensor | None" = None) -> "Tensor":
     """The array as a tensor of its shape and type that shares its memory, on the CPU; a copy on
     the device of ``like`` where that is elsewhere."""
+    import torch
+
     found = torch.from_numpy(values)
     return found if like is None else found.to(like.device)
 
@@ -35,11 +41,14 @@ def hashed(*arrays: npt.NDArray[Any]) -> str:
     return digest.hexdigest()
 
 
-def joined(parts: Iterable[Tensor]) -> Tensor:
+def joined(parts: "Iterable[Tensor]") -> "Tensor":
     """The tensors one after the other along their first axis."""
+    import torch
+
     return torch.cat(tuple(parts))
 
 
-def candidates_of(columns: Iterable[Indices]) -> Candidates:
-    """The candidates whose columns these int64 arrays are, in the order of their fields."""
-    return Candidates(*map(tensor, columns))
+def candidates_of(columns: Iterable[Indices], *, plain: bool = False) -> Candidates:
+    """The candidates whose columns these int64 arrays are, in the order of their fields.
+    ``plain``: they stay arrays, for who reads them by NumPy alone."""
+    return Candidates(*(columns if plain else map(tensor, columns)))

@@ -59,7 +59,7 @@ def export_corrupted(journal: Journal, space: QuestionSpace, out: Path | str) ->
         for name, places in relations.items():
             path = folder / files[name]
             path.parent.mkdir(parents=True, exist_ok=True)
-            images = _images(sources, places, facts.rendering_seed, shape)
+            images = _images(sources, places, shape)
             _write(path, images, shape, np.tile(labels, (len(places), 1)))
             written[files[name]] = len(places) * len(labels)
     return written
@@ -146,15 +146,13 @@ class _Sources:
         return found
 
 
-def _images(
-    sources: _Sources, places: list[int], seed: int, shape: tuple[int, ...]
-) -> Iterator[Image]:
+def _images(sources: _Sources, places: list[int], shape: tuple[int, ...]) -> Iterator[Image]:
     space, variants = sources.space, len(sources.space.variants)
     for place in places:
         relation = space.variants[place].relation
         for index in range(len(space.dataset)):
             source = sources[index]
-            follow_up = space.made_of(source, index * variants + place, seed)
+            follow_up = space.made_of(source, index * variants + place)
             image = _plain(follow_up.require_image())
             if image.shape != shape:
                 raise InputError(

@@ -139,11 +139,11 @@ def export_failures(
     with whole_folder(Path(out)) as folder:
         written = _Folder(folder, as_loaded(space.dataset).concepts)
         for number, name in names.items():
-            written.add(_failing(space, number, facts.rendering_seed, name))
+            written.add(_failing(space, number, name))
         answers = table.assign(id=[names[number] for number in numbers.tolist()])
         answers, words = _in_words(answers, journal)
         if choice := is_multiple_choice(space):
-            lines = question_lines(space, table.drop_duplicates("question"), facts.rendering_seed)
+            lines = question_lines(space, table.drop_duplicates("question"))
             write_questions(folder / QUESTIONS, lines, image_format="png", more=MORE)
         masks = written.finish(answers[[*ANSWER_COLUMNS, *words]], choice)
         written.also(formats, answers[[*ANSWER_COLUMNS, *words]])
@@ -243,11 +243,11 @@ def _section(**fields: str) -> str:
     return "\n".join(["[dataset]", *lines, ""])
 
 
-def _failing(space: QuestionSpace, number: int, seed: int, name: str) -> _Failing:
+def _failing(space: QuestionSpace, number: int, name: str) -> _Failing:
     """The follow-up of this number, with what its relation expects of it."""
     index, variant = space.numbering.image_parts(number)
     relation, dataset = space.variants[variant].relation, as_loaded(space.dataset)
-    source, follow_up = space.pair(number, seed)
+    source, follow_up = space.pair(number)
     known = dataset.truth(np.array([index]), np.arange(len(dataset.concepts))).tolist()
     truth = {
         concept: relation.expect(side, follow_up)

@@ -59,16 +59,16 @@ def export_questions(
     if wanted.empty:
         what = "answer" if everything else f"answer has a loss of {least_loss:g} or more"
         raise InputError(f"export: no {what}")
-    lines = question_lines(space, wanted, facts.rendering_seed)
+    lines = question_lines(space, wanted)
     return write_questions(Path(path), lines, image_format=image_format, more=MORE)
 
 
-def question_lines(space: QuestionSpace, asked: pd.DataFrame, seed: int) -> Iterator[Line]:
+def question_lines(space: QuestionSpace, asked: pd.DataFrame) -> Iterator[Line]:
     """A line for each row of ``results.outcomes``, made when it is asked for.
 
     Raises InputError for a question without options or without one right letter.
     """
-    judge = Judge(space, "one", seed)
+    judge = Judge(space, "one")
     for row in asked.to_dict("records"):
         number = int(row["question"])
         index = space.numbering.parts(number)[0]

@@ -24,10 +24,10 @@ import numpy as np
 from ..certify import Certifier
 from ..certify.forecast import forecasts
 from ..certify.further import further, longest
-from ..certify.plan import Certify
 from ..engine.belief import Belief
 from ..engine.lease import Account
 from ..engine.options import Sampling
+from ..engine.plan import Certify
 from ..models.base import ModelDefaults
 from ..types import Floats
 

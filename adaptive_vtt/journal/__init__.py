@@ -6,22 +6,40 @@ the cache: a call that stands here is never paid for again. Every row is a link 
 of hashes (chain.py), so that what was altered afterwards can be found.
 """
 
-from .base import Journal
-from .chain import Link, check_chain, check_head, check_undamaged, with_law
-from .in_memory import MemoryJournal
-from .opening import (
-    JournalSource,
-    answered,
-    begin_anew,
-    closed_on_error,
-    holds_answers,
-    open_journal,
-    opened,
-    read_journal,
-    recall,
+from typing import TYPE_CHECKING
+
+from ..utils.lazy import lazily
+
+if TYPE_CHECKING:
+    from .base import Journal
+    from .chain import Link, check_chain, check_head, check_undamaged, with_law
+    from .in_memory import MemoryJournal
+    from .opening import (
+        JournalSource,
+        answered,
+        begin_anew,
+        closed_on_error,
+        holds_answers,
+        open_journal,
+        opened,
+        read_journal,
+        recall,
+    )
+    from .schema import FIGURES, VERSION
+    from .sqlite import SQLiteJournal
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "base": "Journal",
+        "chain": "Link check_chain check_head check_undamaged with_law",
+        "in_memory": "MemoryJournal",
+        "opening": "JournalSource answered begin_anew closed_on_error holds_answers "
+        "open_journal opened read_journal recall",
+        "schema": "FIGURES VERSION",
+        "sqlite": "SQLiteJournal",
+    },
 )
-from .schema import FIGURES, VERSION
-from .sqlite import SQLiteJournal
 
 __all__ = [
     "FIGURES",

@@ -1,6 +1,5 @@
 """What every journal can do."""
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from .rows import BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, Link, SourceRow
@@ -62,9 +61,6 @@ class Journal(Protocol):
     @property
     def head(self) -> str:
         """The seal of the last row, which follows from all rows; "" before the first."""
-
-    def old_seals(self) -> Mapping[str, str]:
-        """The seals that a journal of schema 3 carried when it was migrated; see migrations.py."""
 
     def check_storage(self) -> None:
         """Raises JournalError where what the journal is stored in is damaged."""

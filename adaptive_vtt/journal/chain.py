@@ -194,26 +194,23 @@ def _call(row: CallRow) -> list[Any]:
         for a in sorted(row.answers, key=lambda a: a.question)
     ]
     pictures = None if row.pictures is None else [_bytes(p) for p in row.pictures]
-    return [row.call, _real(row.cost), _real(row.elapsed), answers, pictures, *_unconfirmed(row)]
+    return [row.call, *_paid(row), answers, pictures]
 
 
 def _source(row: SourceRow) -> list[Any]:
-    paid = _real(row.cost), _real(row.elapsed), *_unconfirmed(row)
-    return [row.source, list(row.answers), *paid]
+    return [row.source, list(row.answers), *_paid(row)]
 
 
 def _judging(row: JudgingRow) -> list[Any]:
-    paid = _real(row.cost), _real(row.elapsed), *_unconfirmed(row)
-    return [row.position, row.call, row.question, row.asked, list(row.said), *paid]
+    return [row.position, row.call, row.question, row.asked, list(row.said), *_paid(row)]
+
+
+def _paid(row: CallRow | SourceRow | JudgingRow) -> list[float | None]:
+    return [_real(row.cost), _real(row.unconfirmed), _real(row.elapsed)]
 
 
 def _belief(row: BeliefRow) -> list[Any]:
     return [row.draws, dict(row.figures)]
-
-
-def _unconfirmed(row: CallRow | SourceRow | JudgingRow) -> list[float | None]:
-    """Only what there is: schema 4 knew no such amounts, and its seals stay."""
-    return [] if row.unconfirmed == 0 else [_real(row.unconfirmed)]
 
 
 _CONTENT: dict[str, Callable[[Any], list[Any]]] = {

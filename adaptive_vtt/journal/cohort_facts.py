@@ -10,7 +10,7 @@ class CohortFacts(Fact):
     ``variance``: of the prior of intercept, slope and factor, that was made of them."""
 
     models: tuple[str, ...]
-    keys: tuple[str | int | None, ...]
+    keys: tuple[str | None, ...]
     known: tuple[int, ...]
     content: str
     members: tuple[tuple[float, ...], ...]

@@ -1,7 +1,7 @@
 """A journal's facts with names and types: what the rest of the program reads.
 
-``Journal.facts`` gives them as stored, JSON by name. ``read_facts`` checks them, once, and fills in
-what journals of earlier versions leave unsaid; facts it does not know are passed over.
+``Journal.facts`` gives them as stored, JSON by name. ``read_facts`` checks them, once; facts it
+does not know are passed over.
 """
 
 from collections.abc import Mapping
@@ -11,19 +11,11 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, NonNegativeInt, ValidationError
 
 from ..errors import JournalError
-from ..types import SIDES, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
+from ..types import SIDES, Bets, CallMode, ConceptsAre, Guarantee, Numbering, TargetId
 from .cohort_facts import CohortFacts
 from .endpoint_facts import BatchFacts as BatchFacts
 from .endpoint_facts import Fact, LostFacts
 from .endpoint_facts import WayFacts as WayFacts
-from .old_facts import (
-    CERTIFY,
-    concepts_of_oracle,
-    decided_in_todays_words,
-    stakes_unnamed,
-    stop_levels,
-    target_ids,
-)
 from .protocol_facts import ProtocolFacts, protocol_of
 
 
@@ -36,9 +28,8 @@ AnyFact = TypeVar("AnyFact", bound=BaseModel)
 
 class SpaceFacts(_Fact):
     """The question space. ``variants``: relation and severity; ``cell_counts`` C x 2: questions
-    per concept and truth; ``seed``: of its follow-ups, None in journals of versions before it;
-    ``concepts_are``: see ``OracleDefaults``; ``shown``: see ``QuestionSpace``, None in journals
-    of versions before it."""
+    per concept and truth; ``seed``: of its follow-ups; ``concepts_are``: see ``OracleDefaults``;
+    ``shown``: see ``QuestionSpace``."""
 
     fingerprint: str
     dataset: str
@@ -47,9 +38,9 @@ class SpaceFacts(_Fact):
     variants: tuple[tuple[str, int], ...]
     size: int
     cell_counts: tuple[tuple[int, int], ...]
-    seed: int | None = None
-    concepts_are: ConceptsAre = "other"
-    shown: dict[str, str] | None = None
+    seed: int
+    concepts_are: ConceptsAre
+    shown: dict[str, str]
 
     @property
     def relations(self) -> list[str]:
@@ -65,13 +56,14 @@ class SpaceFacts(_Fact):
 class OracleFacts(_Fact):
     """``rates``: what the mean losses of a concept are called, and which truth each is about;
     None where there is none: ``regime``, how replies in words are read; ``judge``, who read the
-    rest; ``metric``, of masks."""
+    rest; ``metric``, of masks; ``tells_losses``: what is told of a question is its loss."""
 
     name: str = ""
     rates: dict[str, int] = dict(SIDES)
     regime: str | None = None
     judge: dict[str, Any] | None = None
     metric: str | None = None
+    tells_losses: bool = False
 
 
 class SettingsFacts(_Fact):
@@ -88,26 +80,6 @@ class SettingsFacts(_Fact):
     model: str
     oracle: OracleFacts = OracleFacts()
     prices: dict[str, float] | None = None
-
-
-class BetFacts(_Fact):
-    """The constants of the betting game; see ``certify.sequences``.
-
-    ``cap``: in (0, 1), the largest fraction of its wealth that one bet may lose; below 1, no
-    single draw can ruin a bet against a mean that is still possible. ``eagerness``: distance from
-    the centre, in half-widths aimed at, of the mean that bets are best at excluding. ``prior``:
-    pseudo-outcomes that the first guesses of centre and variance count as. ``most_skew``: the
-    most by which bets against a mean differ for its skew. ``cell``: between neighbouring means.
-    ``ratio``: rates are over the questions that count, else one that does not count is 0 in lower
-    and 1 in upper bounds.
-    """
-
-    cap: float
-    eagerness: float
-    prior: float
-    most_skew: float
-    cell: float = 0.001
-    ratio: bool = False
 
 
 def goal_reached(half_width: float | None, at_most: float | None) -> str:
@@ -183,7 +155,7 @@ class CertificateFacts(_Fact):
     guarantee: Guarantee = "all"
     weights: tuple[float, ...] | None = None
     decided: Literal["by intervals", "by bets"] = "by intervals"
-    bets: BetFacts
+    bets: Bets
     versus: VersusFacts | None = None
     set_aside: float = 0.0
     slices: tuple[SliceFacts, ...] = ()
@@ -269,7 +241,7 @@ class RejudgedFacts(_Fact):
 class ReplayFacts(_Fact):
     """Whose draws came first: that audit's ``key``, their number, its journal's ``head`` then."""
 
-    key: str | int
+    key: str
     draws: int
     head: str
 
@@ -280,15 +252,15 @@ class Facts(LostFacts, _Fact):
     ``intervals``: a row per target as of the end, in the order of the certificate; ``population``:
     see ``certify.population``; ``stop``: the rules in words; ``stop_levels``: the mean and maximal
     uncertainties, as shares of the prior, at which rules end the audit; ``endpoint``: what the
-    model's client counted; ``key``, ``entropy`` and ``model_version``: see ``engine.audit_key``,
-    the key None in journals of versions before it; ``spec`` and ``base``: SPEC.toml, None where
-    Python began the audit, and the folder its paths start at; ``program``: a hash of both;
-    ``parts``: see ``spec.resuming.notes_of``; ``begun_with``: settings and certificate by name, as
-    stored but for the targets' ids, to be compared whole on resuming; ``stakes_unnamed``: see
-    ``old_facts``; ``features``: see ``engine.assembly``; ``known_a``: of a comparison, the
-    questions about which model A was not asked, as an earlier audit had; ``replay``: whose draws
-    came first, None: all are its own; ``cohort``: other models that were known; ``discover``: how
-    slices are looked for, None: they are not; ``begun_by``: the command that began it;
+    model's client counted; ``key``, ``entropy`` and ``model_version``: see ``engine.audit_key``;
+    ``spec`` and ``base``: SPEC.toml, None where Python began the audit, and the folder its paths
+    start at; ``program``: a hash of both; ``parts``: see ``spec.resuming.notes_of``;
+    ``begun_with``: settings and certificate by name, as stored but for the targets' ids, to be
+    compared whole on resuming; ``features``: see ``engine.assembly``; ``known_a``: of a
+    comparison, the questions about which model A was not asked, as an earlier audit had;
+    ``replay``: whose draws came first, None: all are its own; ``cohort``: other models that were
+    known; ``discover``: how slices are looked for, None: they are not; ``begun_by``: the command
+    that began it;
     ``rejudged``: see ``rejudging``, None where the model was asked; ``batches``: those of which
     answers were still awaited when it was last said, and those lost; ``ways``: where P(yes) comes
     from, of two models by "a" and "b", else by ""; ``bounds``: most tokens, sent and said, of an
@@ -301,7 +273,7 @@ class Facts(LostFacts, _Fact):
     population: dict[str, Any] | None = None
     intervals: list[dict[str, Any]] | None = None
     ended: EndedFacts | None = None
-    key: str | int | None = None
+    key: str
     entropy: int | None = None
     model_version: str | None = None
     model_changed: bool = False
@@ -319,7 +291,6 @@ class Facts(LostFacts, _Fact):
     program: str | None = None
     parts: dict[str, str | None] = {}
     begun_with: Mapping[str, Any] = {}
-    stakes_unnamed: bool = False
     known_a: frozenset[int] = frozenset()
     discover: DiscoverFacts | None = None
     replay: ReplayFacts | None = None
@@ -339,16 +310,10 @@ class Facts(LostFacts, _Fact):
             return self.space.size
         return self.space.samples * len(self.space.variants)
 
-    def key_of(self, draw: int) -> str | int | None:
+    def key_of(self, draw: int) -> str:
         """The key that a draw of this number follows from."""
         replayed = self.replay is not None and draw < self.replay.draws
         return self.replay.key if replayed and self.replay else self.key
-
-    @property
-    def rendering_seed(self) -> int:
-        """The seed of its follow-ups: its space's, or, in journals of versions before spaces had
-        one, the audit's."""
-        return self.settings.seed if self.space.seed is None else self.space.seed
 
 
 def read_facts(raw: Mapping[str, Any]) -> Facts:
@@ -358,7 +323,7 @@ def read_facts(raw: Mapping[str, Any]) -> Facts:
     """
     if "space" not in raw or "settings" not in raw:
         raise JournalError("journal: no audit was begun in it")
-    return _read(Facts, _filled(raw))
+    return _read(Facts, _joined(raw))
 
 
 def begun_facts(raw: Mapping[str, Any]) -> Facts | None:
@@ -389,25 +354,15 @@ def _read(kind: type[AnyFact], raw: Mapping[str, Any]) -> AnyFact:
         ) from None
 
 
-def _filled(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """With what journals of earlier versions leave unsaid."""
+def _joined(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """With what is read of several facts together."""
     found = dict(raw)
     space, settings, certificate = (raw.get(n) for n in ("space", "settings", "certificate"))
     if not (isinstance(space, dict) and isinstance(settings, dict)):
         return found
-    if "stop_levels" not in raw:
-        found["stop_levels"] = stop_levels(raw.get("stop") or ())
     found["protocol"] = protocol_of(raw)
     found["begun_with"] = {**settings, "certificate": without_ids(certificate)}
-    if "concepts_are" not in space:
-        found["space"] = {**space, "concepts_are": concepts_of_oracle(settings)}
-    if isinstance(certificate, dict) and "ids" not in certificate:
-        found["certificate"] = {**certificate, "ids": target_ids(certificate, space, settings)}
-    found["certificate"] = _with_slices(found.get("certificate"), raw.get("slices"))
-    found["intervals"] = decided_in_todays_words(raw.get("intervals"))
-    found["stakes_unnamed"] = stakes_unnamed(raw)
-    if found["stakes_unnamed"]:
-        found["settings"] = {**settings, "strategy": CERTIFY, "strategy_options": {}}
+    found["certificate"] = _with_slices(certificate, raw.get("slices"))
     return found
 
 
@@ -427,11 +382,8 @@ def _with_slices(certificate: Any, slices: Any) -> Any:
 
 
 def without_ids(certificate: Any) -> Any:
-    """A certificate without ids, and with what journals of earlier versions leave unsaid; anything
-    else as it is."""
-    if not isinstance(certificate, dict) or not isinstance(certificate.get("bets"), dict):
+    """A certificate without its targets' ids, which follow from their names; anything else as it
+    is."""
+    if not isinstance(certificate, dict):
         return certificate
-    unsaid = {"guarantee": "all", "weights": None, "decided": "by intervals"}
-    bets = {"cell": 0.001, "ratio": False, **certificate["bets"]}
-    told = {name: value for name, value in certificate.items() if name != "ids"}
-    return {**unsaid, **told, "bets": bets}
+    return {name: value for name, value in certificate.items() if name != "ids"}

@@ -134,7 +134,7 @@ def _opened(path: Path | None) -> sqlite3.Connection:
         path.parent.mkdir(parents=True, exist_ok=True)
     where = ":memory:" if path is None else path
     file = sqlite3.connect(where, check_same_thread=False, isolation_level=None)
-    file.execute("PRAGMA synchronous = FULL")
+    file.execute("PRAGMA synchronous=FULL")
     file.execute(_TABLE)
     return file
 

@@ -1,7 +1,6 @@
 """A journal that goes when the process goes."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -130,9 +129,6 @@ class MemoryJournal:
     @property
     def head(self) -> str:
         return self._chain.head
-
-    def old_seals(self) -> Mapping[str, str]:
-        return {}
 
     def check_storage(self) -> None:
         pass

@@ -22,12 +22,12 @@ class Prior:
 
     Questions that did not count are not among them: the loss that is journaled with them is a
     placeholder and was never found.
-    ``where``: its file; ``key``: its own, None in journals of versions before keys; ``space``:
-    what it asked about; ``model``: which; ``ended``: whether it has.
+    ``where``: its file; ``key``: its own; ``space``: what it asked about; ``model``:
+    which; ``ended``: whether it has.
     """
 
     where: str
-    key: str | int | None
+    key: str
     space: SpaceFacts
     questions: Indices
     losses: Floats

@@ -1,6 +1,6 @@
 """The tables of a journal."""
 
-VERSION = 5
+VERSION = 6
 FIGURES = (
     "low_base", "high_base", "low_predicted", "high_predicted", "scale", "lo", "hi", "foreseen",
     "tilt", "tilt_bound", "uniform", "next_down", "next_up", "next_tilt", "next_foreseen",
@@ -78,9 +78,8 @@ CREATE TABLE pictures (       -- PNGs of some calls that went wrong, for the rep
   follow_up BLOB NOT NULL
 );
 """
-SCHEMA = FACTS + ROWS + CHAIN
 JUDGING = """
-CREATE TABLE IF NOT EXISTS judging (  -- where a judge model is asked; made by the first such row
+CREATE TABLE judging (        -- where a judge model is asked
   position INTEGER PRIMARY KEY,  -- order of commit
   call INTEGER NOT NULL REFERENCES draws (call),
   question INTEGER NOT NULL,  -- -1: the answer to the call as it came; else what the judge said
@@ -93,11 +92,12 @@ CREATE TABLE IF NOT EXISTS judging (  -- where a judge model is asked; made by t
 );
 """
 BELIEFS = """
-CREATE TABLE IF NOT EXISTS beliefs (  -- what was believed, at checkpoints; made by the first row
+CREATE TABLE beliefs (        -- what was believed, at checkpoints
   draws INTEGER PRIMARY KEY,  -- how many draws had been learnt from
   figures TEXT NOT NULL       -- by name; JSON (belief_groups.py)
 );
 """
+SCHEMA = FACTS + ROWS + JUDGING + BELIEFS + CHAIN
 
 
 def statements(script: str) -> list[str]:

@@ -2,18 +2,16 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import JournalError, one_line
 from .answer_json import parsed
-from .chain import Chain, Link, Row
+from .chain import Chain, Link
 from .files import connect_to_read, identity, save_beside
 from .locking import Lock, refuse_other_names
-from .migrations import VERSION_3, VERSION_4, add_unconfirmed, migrate
 from .rows import (
     AnswerRow,
     BeliefRow,
@@ -35,6 +33,13 @@ _DRAWS = (
     "SELECT draw, question, call, sample, learned, probability, {law}, why, elapsed "
     "FROM draws ORDER BY draw"
 )
+_TALLY = """WITH paid AS (
+  SELECT cost, unconfirmed FROM calls UNION ALL SELECT cost, unconfirmed FROM sources UNION ALL
+  SELECT cost, unconfirmed FROM judging WHERE call NOT IN (SELECT call FROM calls)
+) SELECT (SELECT count(*) FROM draws) AS draws, (SELECT count(*) FROM calls) AS calls,
+  (SELECT count(*) FROM sources) AS sources,
+  total(cost) AS cost, total(unconfirmed) AS unconfirmed FROM paid"""
+"""Answers that wait for their judge are paid for, too."""
 _ANSWERS = (
     "SELECT question, call, truth, answer, unanswered, loss, coordinate, said, details "
     "FROM answers ORDER BY question"
@@ -47,11 +52,10 @@ class SQLiteJournal:
     One at a time may write (locking.py): opening for writing takes the lock until ``close``.
     ``read_only``: one moment of a journal, whoever writes meanwhile; nothing is created, and
     no lock is taken. The tables are made by the first write, in the same transaction, so that
-    a journal is either empty or begun. Journals of schema 3 are migrated when they are opened
-    for writing; to be read they are migrated in memory, and the file stays as it is.
+    a journal is either empty or begun.
 
-    Raises JournalError where the file cannot be opened or written, is no journal, is being
-    written by another process, or was written by a newer version.
+    Raises JournalError where the file cannot be opened or written, is no journal, is of another
+    schema, or is being written by another process.
     """
 
     def __init__(
@@ -90,45 +94,30 @@ class SQLiteJournal:
             ) from None
 
     def _open(self, read_only: bool) -> None:
-        self._version()  # refuses what is no journal before anything is written beside it
+        self._has_tables()  # refuses what is no journal before anything is written beside it
         if not read_only:
             self._lock = Lock(self.path)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.execute("PRAGMA foreign_keys=ON")
-        version = self._version()
-        if 0 < version < VERSION and read_only:
-            copy = sqlite3.connect(":memory:", isolation_level=None)
-            self._db.backup(copy)
-            self._db.close()
-            self._db = copy
-        if version == VERSION_3:
-            migrate(self._db, self._chain_all)
-        elif version == VERSION_4:
-            add_unconfirmed(self._db)
-        elif read_only:
+        else:
             self._db.execute("BEGIN")  # every read sees the moment of the first one
-        self._made = version > 0
+        self._made = self._has_tables()
         self._place = identity(self.path)
         self._chain = self._end_of_chain()
 
-    def _version(self) -> int:
-        """The schema's version; 0 where there are no tables yet."""
+    def _has_tables(self) -> bool:
+        """Whether its tables were made."""
         tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
-        if version > VERSION:
-            raise JournalError(
-                f"journal {str(self.path)!r} has schema version {version}, newer than the "
-                f"{VERSION} this program knows: update adaptive-vtt"
-            )
         if tables and version == 0:
             raise JournalError(f"{str(self.path)!r} is a database, but not a journal")
-        if tables and version < VERSION_3:
+        if version not in (0, VERSION):
             raise JournalError(
-                f"journal {str(self.path)!r} has schema version {version}, and this program "
-                f"reads {VERSION_3} to {VERSION}: finish the audit with the version that began it"
+                f"journal {str(self.path)!r} has schema version {version}, and this program reads "
+                f"{VERSION}: take the version of adaptive-vtt that began the audit"
             )
-        return version if tables else 0
+        return bool(tables)
 
     # -- writing -----------------------------------------------------------------------
 
@@ -196,17 +185,6 @@ class SQLiteJournal:
             with self._writing() as step:
                 step.add_beliefs(rows)
 
-    def _chain_all(self, _: sqlite3.Connection) -> None:
-        """Seals every row as it is found, in a journal that had no chain."""
-        step, self._made = Step(self._db, Chain()), True
-        pictures = self.pictures()
-        facts = self.fact_rows()
-        calls = [replace(c, pictures=pictures.get(c.call)) for c in self.calls()]
-        rows: list[Row] = [*facts, *self.draws(), *calls, *self.sources()]
-        for row in rows:
-            step.link(row)
-        step.add_fact(FactRow(len(facts), "migrated", json.dumps({"from": VERSION_3})))
-
     # -- reading -----------------------------------------------------------------------
 
     def facts(self) -> dict[str, Any]:
@@ -226,8 +204,6 @@ class SQLiteJournal:
             return [SourceRow(**row) for row in rows]
 
     def judging(self) -> list[JudgingRow]:
-        if not self._has("judging"):
-            return []
         with self._reading():
             rows = self._read("SELECT * FROM judging ORDER BY position")
             for row in rows:
@@ -236,17 +212,12 @@ class SQLiteJournal:
             return [JudgingRow(**row) for row in rows]
 
     def beliefs(self) -> list[BeliefRow]:
-        if not self._has("beliefs"):
-            return []
         with self._reading():
             rows = self._read("SELECT draws, figures FROM beliefs ORDER BY draws")
             for row in rows:
                 where = f"beliefs, after {row['draws']} draws"
                 row["figures"] = parsed(row["figures"], where, dict)
             return [BeliefRow(**row) for row in rows]
-
-    def _has(self, table: str) -> bool:
-        return bool(self._read(f"SELECT 1 FROM sqlite_master WHERE name = '{table}'"))
 
     def draws(self, *, laws: bool = True) -> list[DrawRow]:
         law = "law" if laws else "x'' AS law"
@@ -287,21 +258,9 @@ class SQLiteJournal:
 
     def tally(self) -> Tally:
         """How much it holds; the rows stay where they are, so that it is quick."""
-        found = self._read(
-            "SELECT (SELECT count(*) FROM draws) AS draws, (SELECT count(*) FROM calls) AS calls, "
-            "(SELECT count(*) FROM sources) AS sources, (SELECT total(cost) FROM calls) "
-            "+ (SELECT total(cost) FROM sources) AS cost, (SELECT total(unconfirmed) FROM calls) "
-            "+ (SELECT total(unconfirmed) FROM sources) AS unconfirmed"
-        )
+        found = self._read(_TALLY)
         if not found:
             return Tally(0, 0, 0, 0.0)
-        if self._has("judging"):  # answers that wait for their judge are paid for, too
-            waits = "FROM judging WHERE call NOT IN (SELECT call FROM calls)"
-            cost, unconfirmed = next(
-                iter(self._rows(f"SELECT total(cost), total(unconfirmed) {waits}"))
-            )
-            found[0]["cost"] += cost
-            found[0]["unconfirmed"] += unconfirmed
         return Tally(**found[0])
 
     def links(self) -> list[Link]:
@@ -315,11 +274,6 @@ class SQLiteJournal:
     def _end_of_chain(self) -> Chain:
         last = self._read("SELECT link, seal FROM chain ORDER BY link DESC LIMIT 1")
         return Chain(str(last[0]["seal"]), int(last[0]["link"]) + 1) if last else Chain()
-
-    def old_seals(self) -> Mapping[str, str]:
-        if not self._has("old_seals"):
-            return {}
-        return {row["row"]: row["seal"] for row in self._read("SELECT row, seal FROM old_seals")}
 
     def check_storage(self) -> None:
         faults = self._read("PRAGMA integrity_check(1)") + self._read("PRAGMA foreign_key_check")

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import JournalError
 from .chain import Chain, Row
 from .rows import BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, MoveRow, SourceRow
-from .schema import BELIEFS, FIGURES, JUDGING, SCHEMA, VERSION, statements
+from .schema import FIGURES, SCHEMA, VERSION, statements
 
 
 class Step:
@@ -48,8 +48,6 @@ class Step:
         self.link(row)
 
     def add_judging(self, rows: list[JudgingRow]) -> None:
-        for statement in statements(JUDGING):
-            self.db.execute(statement)
         first = self.db.execute("SELECT count(*) FROM judging").fetchone()[0]
         if [row.position for row in rows] != [*range(first, first + len(rows))]:
             raise JournalError(f"journal: judging of call {rows[0].call} stands there")
@@ -58,8 +56,6 @@ class Step:
             self.link(row)
 
     def add_beliefs(self, rows: list[BeliefRow]) -> None:
-        for statement in statements(BELIEFS):
-            self.db.execute(statement)
         for row in rows:
             self._insert("beliefs", [{"draws": row.draws, "figures": json.dumps(row.figures)}])
             self.link(row)

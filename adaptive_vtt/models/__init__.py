@@ -9,16 +9,14 @@ from ..types import Answer, Prompt, Unanswered, Value
 from ..utils.lazy import lazily
 from ..utils.registry import Registry
 from .base import BatchModel, ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
-from .demo.simulated import Simulated
-from .local.loading import load
-from .local.python import PythonModel, TorchModel
-from .local.recorded import Recorded
-from .network.limits import Limits, Retries
-from .network.prices import Prices, Usage
 
 if TYPE_CHECKING:
+    from .demo.simulated import Simulated
     from .demo.template_captioner import TemplateCaptioner
+    from .local.loading import load
     from .local.onnx import OnnxModel
+    from .local.python import PythonModel, TorchModel
+    from .local.recorded import Recorded
     from .local.recorded_captions import RecordedCaptions
     from .local.self_taught import SelfTaught
     from .local.subprocess_lines import SubprocessModel
@@ -29,30 +27,40 @@ if TYPE_CHECKING:
     from .network.http_json import HttpJson
     from .network.image_encoding import Encoding
     from .network.inspect_model import InspectModel
+    from .network.limits import Limits, Retries
     from .network.open_inference import OpenInference
     from .network.openai_batch import OpenAIBatch
     from .network.openai_chat import OpenAIChat
+    from .network.prices import Prices, Usage
     from .workers.model import Workers
 
-_HOMES = {
-    "AnthropicBatch": "network.anthropic_batch",
-    "AnthropicMessages": "network.anthropic_messages",
-    "BatchEndpoint": "network.batches",
-    "Encoding": "network.image_encoding",
-    "Endpoint": "network.endpoint",
-    "HttpJson": "network.http_json",
-    "InspectModel": "network.inspect_model",
-    "OnnxModel": "local.onnx",
-    "OpenAIBatch": "network.openai_batch",
-    "OpenAIChat": "network.openai_chat",
-    "OpenInference": "network.open_inference",
-    "SelfTaught": "local.self_taught",
-    "Polling": "network.batches",
-    "RecordedCaptions": "local.recorded_captions",
-    "SubprocessModel": "local.subprocess_lines",
-    "TemplateCaptioner": "demo.template_captioner",
-    "Workers": "workers.model",
-}
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "demo.simulated": "Simulated",
+        "demo.template_captioner": "TemplateCaptioner",
+        "local.loading": "load",
+        "local.onnx": "OnnxModel",
+        "local.python": "PythonModel TorchModel",
+        "local.recorded": "Recorded",
+        "local.recorded_captions": "RecordedCaptions",
+        "local.self_taught": "SelfTaught",
+        "local.subprocess_lines": "SubprocessModel",
+        "network.anthropic_batch": "AnthropicBatch",
+        "network.anthropic_messages": "AnthropicMessages",
+        "network.batches": "BatchEndpoint Polling",
+        "network.endpoint": "Endpoint",
+        "network.http_json": "HttpJson",
+        "network.image_encoding": "Encoding",
+        "network.inspect_model": "InspectModel",
+        "network.limits": "Limits Retries",
+        "network.open_inference": "OpenInference",
+        "network.openai_batch": "OpenAIBatch",
+        "network.openai_chat": "OpenAIChat",
+        "network.prices": "Prices Usage",
+        "workers.model": "Workers",
+    },
+)
 
 REGISTRY = Registry(
     "model",
@@ -116,6 +124,3 @@ __all__ = [
     "adapted_model",
     "load",
 ]
-
-
-__getattr__ = lazily(__name__, _HOMES)

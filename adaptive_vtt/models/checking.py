@@ -2,13 +2,13 @@
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import AvttError, InputError, ModelError, one_line
+from ..errors import AvttError, InputError, ModelError, listed, one_line
 from ..types import Answer, Both, Image, Prompt, Unanswered, Value
 from ..utils.other_code import place_of
 from . import advice
@@ -61,10 +61,18 @@ def _in_words(image: Image, count: int) -> str:
 
 
 def as_answer(said: Any, prompt: Prompt, call: int) -> Answer:
-    """What somebody tells of a call, one value per concept; raises ModelError for anything else.
+    """What somebody tells of a call, one value per concept, in their order or by name; raises
+    ModelError for anything else.
 
     Numbers, or, where the prompt asks in words, texts; a mask or masks as an array of bool.
     """
+    if isinstance(said, Mapping):
+        if {*said} != {*prompt.concepts}:
+            raise ModelError(
+                f"tell: expected a number for each of {listed(prompt.concepts)} for call {call}, "
+                f"got some for {listed(map(str, said))}"
+            )
+        said = [said[concept] for concept in prompt.concepts]
     if prompt.asks:
         return Answer((said,) if isinstance(said, str) else tuple(said))
     if isinstance(said, np.ndarray) and said.dtype == np.bool_:
@@ -75,6 +83,17 @@ def as_answer(said: Any, prompt: Prompt, call: int) -> Answer:
         raise ModelError(
             f"tell: expected {len(prompt.concepts)} numbers for call {call}, got {said!r}"
         ) from None
+
+
+def as_loss(said: Any, call: int) -> Answer:
+    """What somebody tells of an item; raises ModelError for what is no number in [0, 1]."""
+    try:
+        loss = float(said)
+    except (TypeError, ValueError):
+        loss = math.nan
+    if not 0 <= loss <= 1:  # NaN is not
+        raise ModelError(f"tell: expected a loss between 0 and 1 for item {call}, got {said!r:.80}")
+    return Answer((loss,))
 
 
 def check_answer(answer: object, prompt: Prompt, who: str) -> None:

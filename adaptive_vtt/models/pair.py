@@ -21,6 +21,8 @@ from .checking import check_answer, checked, name_of
 
 Said = Answer | Unanswered
 Side = Literal["a", "b"]
+BETWEEN = " / "
+"""The names of two models."""
 
 
 class Halves(Protocol):
@@ -59,7 +61,7 @@ class Pair(ModelDefaults):
             )
         self.answers = self.a.answers
         self.halves: Halves | None = None
-        self.name = f"{name_of(self.a)} / {name_of(self.b)}"
+        self.name = f"{name_of(self.a)}{BETWEEN}{name_of(self.b)}"
         self.version = _joined_text(self.a.version, self.b.version)
         self.needs_image = self.a.needs_image or self.b.needs_image
         self.most_attempts = self.a.most_attempts + self.b.most_attempts

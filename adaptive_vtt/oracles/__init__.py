@@ -1,16 +1,35 @@
 """Oracles: answer and expectation in, outcome out."""
 
+from typing import TYPE_CHECKING
+
 from ..types import Case, Heard, Outcome, Version
+from ..utils.lazy import lazily
 from ..utils.registry import Registry
 from .base import Oracle, OracleDefaults, adapted
-from .caption_classes import CaptionClasses
-from .choice import MultipleChoice
-from .classes import Ordinal, TopClass
-from .consistency import Consistency
-from .contains_truth import ContainsTruth
 from .correctness import Correctness
-from .masks import MaskConsistency, MaskDrop, overlap
-from .reduced_captions import ReducedCaptions
+from .told import Told
+
+if TYPE_CHECKING:
+    from .caption_classes import CaptionClasses
+    from .choice import MultipleChoice
+    from .classes import Ordinal, TopClass
+    from .consistency import Consistency
+    from .contains_truth import ContainsTruth
+    from .masks import MaskConsistency, MaskDrop, overlap
+    from .reduced_captions import ReducedCaptions
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "caption_classes": "CaptionClasses",
+        "choice": "MultipleChoice",
+        "classes": "Ordinal TopClass",
+        "consistency": "Consistency",
+        "contains_truth": "ContainsTruth",
+        "masks": "MaskConsistency MaskDrop overlap",
+        "reduced_captions": "ReducedCaptions",
+    },
+)
 
 REGISTRY = Registry(
     "oracle",
@@ -47,6 +66,7 @@ __all__ = [
     "Ordinal",
     "Outcome",
     "ReducedCaptions",
+    "Told",
     "TopClass",
     "Version",
     "adapted",

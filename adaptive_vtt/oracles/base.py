@@ -1,7 +1,7 @@
 """What an oracle is."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,10 @@ from ..types import (
     Value,
     Version,
 )
+from ..utils.options import Option
 from .judge_models import JudgeModel, Query
+
+UnansweredLoss = Annotated[float, Option("loss of a question without answer", ge=0, le=1)]
 
 
 class Questions(Protocol):
@@ -80,6 +83,8 @@ class OracleDefaults:
     """Whether answers are masks that are compared with others."""
     judges_scores: bool = False
     """Whether a mask's score by the same metric will do in place of the mask."""
+    tells_losses: bool = False
+    """Whether a question's loss is told, and no answer of which to believe anything."""
     judge_by: JudgeModel | None = None
     """The judge model that is asked where the rule is not sure, if there is one."""
     models: int = 1

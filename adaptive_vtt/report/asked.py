@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..journal.old_facts import CERTIFY
 from ..journal.rows import AnswerRow, DrawRow
+from ..strategies import CERTIFY
 from . import wording
 from .evidence import Evidence
 from .section import Section, amount, figure, fragment, percent
@@ -95,7 +95,7 @@ def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> Line:
     asked, why = evidence.asked(row.question), row.why
     answer = evidence.answers.get(row.question)
     worded = None if answer is None else wording.asked(answer)
-    verdict, note = _verdict(answer)
+    verdict, note = verdict_of(answer)
     share = [amount(why[k]) if k in why else "?" for k in ("eligible", "candidates")]
     known = {*REASONS, "eligible", "candidates"}
     return Line(
@@ -107,7 +107,7 @@ def _line(evidence: Evidence, row: DrawRow, shown: Sequence[str]) -> Line:
         [(_reason(evidence, why, name), name == "target") for name in shown],
         " of ".join(share),
         ", ".join(f"{k.replace('_', ' ')} {_short(v)}" for k, v in why.items() if k not in known),
-        _chance(row),
+        chance(row),
         percent(None if answer is None else answer.answer),
         verdict,
         note,
@@ -122,7 +122,7 @@ def _reason(evidence: Evidence, why: Mapping[str, Any], name: str) -> str:
     return (_target(evidence, why) or "–") if name == "target" else figure(why.get(name))
 
 
-def _chance(row: DrawRow) -> str:
+def chance(row: DrawRow) -> str:
     """The probability of a draw, and how many times that of an even law it is."""
     candidates = row.why.get("candidates")
     if not candidates:
@@ -130,7 +130,7 @@ def _chance(row: DrawRow) -> str:
     return f"{row.probability:.3g} ({row.probability * candidates:.2g} × even)"
 
 
-def _verdict(answer: AnswerRow | None) -> tuple[str, str]:
+def verdict_of(answer: AnswerRow | None) -> tuple[str, str]:
     """The verdict in a word, and what there is to say of it."""
     if answer is None:
         return "waiting", "no answer yet"

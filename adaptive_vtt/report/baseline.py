@@ -1,32 +1,44 @@
-"""What uniform questions took, where that was measured beside the audit."""
+"""What questions drawn at random took, where that was measured beside the audit."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
-FILE = "uniform.json"
-"""Beside the report; ``cli/uniform_baseline.py`` writes it."""
+from .section import amount
+
+FILE = "baselines.json"
+"""Beside the report; ``cli/baselines.py`` writes it."""
+NAMES = {
+    "predicted": "drawn at random, same predictions",
+    "uniform": "drawn at random, no predictions",
+}
+"""By what they are called in the file, the stronger first."""
 MOST_BYTES = 10_000
 
 
 @dataclass(frozen=True)
-class Uniform:
-    """``calls`` of uniform questions; ``certified`` whether those were enough."""
+class Baseline:
+    """``calls`` of a ``kind`` in ``NAMES``; ``certified`` whether those were enough."""
 
+    kind: str
     calls: int
     certified: bool
 
+    @property
+    def amount(self) -> str:
+        """How many calls it takes."""
+        return f"{'' if self.certified else 'more than '}{amount(self.calls)}"
 
-def read(folder: Path) -> Uniform | None:
-    """None where it was not measured, or where the file is no such measurement."""
+
+def read(folder: Path) -> tuple[Baseline, ...]:
+    """Those that were measured; none where the file is no such measurement."""
     try:
         path = folder / FILE
         if path.stat().st_size > MOST_BYTES:
-            return None
-        found = json.loads(path.read_text(encoding="utf-8"))
-        calls, certified = found["calls"], found["certified"]
+            return ()
+        told = json.loads(path.read_text(encoding="utf-8"))
+        found = [Baseline(k, told[k]["calls"], told[k]["certified"]) for k in NAMES if k in told]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    if not isinstance(calls, int) or isinstance(calls, bool) or calls < 1:
-        return None
-    return Uniform(calls, certified is True)
+        return ()
+    whole = all(type(b.calls) is int and b.calls > 0 and type(b.certified) is bool for b in found)
+    return tuple(found) if whole else ()

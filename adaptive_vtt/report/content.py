@@ -1,6 +1,6 @@
 """What the journal says, read once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
@@ -12,13 +12,14 @@ from ..certify.further import Range, further, longest
 from ..certify.game import Game
 from ..certify.tracks import Track, members_of, played
 from ..journal import Journal
+from ..journal.belief_groups import Believed, believed
 from ..journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
-from ..journal.rows import EXCLUDED, AnswerRow, CallRow, DrawRow, JudgingRow, SourceRow
+from ..journal.rows import EXCLUDED, AnswerRow, BeliefRow, CallRow, DrawRow, JudgingRow, SourceRow
 from ..oracles.judge_findings import cost_of, unconfirmed_of
 from ..outcomes import judged
 from ..results import warned
 from ..types import SIDES, Floats
-from .baseline import Uniform
+from .baseline import Baseline
 from .people import People
 
 
@@ -43,19 +44,23 @@ class Content:
     sources: list[SourceRow] = field(default_factory=list)
     head: str = ""
     warnings: tuple[str, ...] = ()
-    uniform: Uniform | None = None
+    baselines: tuple[Baseline, ...] = ()
     judging: list[JudgingRow] = field(default_factory=list)
     people: People = field(default_factory=People)
+    believed: tuple[Sequence[BeliefRow], Believed | None] = ((), None)
+    """What was kept of beliefs, and what it is about."""
 
     @classmethod
     def of(cls, journal: Journal) -> Self:
         """Raises JournalError where no audit was begun."""
-        facts = read_facts(journal.facts())
+        raw = journal.facts()
+        facts, beliefs = read_facts(raw), (journal.beliefs(), believed(raw))
         calls, draws = journal.calls(), journal.draws(laws=False)
         pictures, sources, judging = journal.pictures(), journal.sources(), journal.judging()
         told, warnings = judged(facts, draws, calls), warned(facts, draws, calls, sources)
         head = journal.head
-        return cls(facts, draws, calls, pictures, told, sources, head, warnings, judging=judging)
+        known = facts, draws, calls, pictures, told, sources, head, warnings
+        return cls(*known, judging=judging, believed=beliefs)
 
     @property
     def concepts(self) -> list[str]:

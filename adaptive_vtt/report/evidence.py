@@ -2,6 +2,7 @@
 
 from functools import cached_property
 
+from ..beliefs import Beliefs
 from .content import Content
 from .failures import Failure, failures
 from .replay import Replay, implied_rates, replay
@@ -15,6 +16,12 @@ class Evidence(Content):
     def replay(self) -> Replay:
         """The answer GPs, learnt again from the first answer to the last."""
         return replay(self)
+
+    @cached_property
+    def beliefs(self) -> Beliefs:
+        """What was believed as the audit went on."""
+        rows, about = self.believed
+        return Beliefs(self.facts, about, rows, self.draws, self.calls, self.history)
 
     @cached_property
     def failures(self) -> list[Failure]:

@@ -93,10 +93,12 @@
   };
 
   // -- filters -------------------------------------------------------------------------
-  const chosen = () => Object.fromEntries(selects.map((s) => [s.dataset.filter, s.value]).filter(([, value]) => value !== ""));
+  let sample = "";  // an image that has no menu: figures lead to it
+  const chosen = () => Object.fromEntries([...selects.map((s) => [s.dataset.filter, s.value]), ["sample", sample]].filter(([, value]) => value !== ""));
   const fits = (item, want) =>
     (!("target" in want) || item.targets.includes(Number(want.target))) &&
     (!("relation" in want) || item.relation === Number(want.relation)) &&
+    (!("sample" in want) || item.sample === want.sample) &&
     (!("severity" in want) || item.severity === Number(want.severity)) &&
     item.lines.some((l) => (!("concept" in want) || String(l.key) === want.concept) && (!("truth" in want) || String(l.truth) === want.truth));
 
@@ -107,8 +109,8 @@
     byId("failures-more").hidden = rest <= 0;
     byId("failures-more").textContent = `Show ${Math.min(rest, 5 * STEP)} more`;
     byId("failures-count").textContent = shown.length
-      ? `${list.children.length} of ${shown.length} shown`
-      : "Nothing of this kind was answered wrongly.";
+      ? `${list.children.length} of ${shown.length} shown${sample ? `, of image ${sample}` : ""}`
+      : `Nothing ${sample ? `of image ${sample}` : "of this kind"} was answered wrongly.`;
   };
 
   const show = () => {
@@ -126,7 +128,7 @@
   };
 
   for (const select of selects) select.addEventListener("change", () => { show(); history.replaceState(null, "", address()); });
-  byId("failures-clear").addEventListener("click", () => { for (const s of selects) s.value = ""; show(); history.replaceState(null, "", address()); });
+  byId("failures-clear").addEventListener("click", () => { for (const s of selects) s.value = ""; sample = ""; show(); history.replaceState(null, "", address()); });
   byId("failures-more").addEventListener("click", () => {
     const next = list.children.length;
     limit += 5 * STEP;
@@ -224,7 +226,7 @@
     const filtered = /^#failures\?(.*)$/.exec(location.hash);
     if (single) {
       const is = (item) => item.id === Number(single[1]);
-      if (!shown.some(is)) { for (const s of selects) s.value = ""; show(); }
+      if (!shown.some(is)) { for (const s of selects) s.value = ""; sample = ""; show(); }
       const at = shown.findIndex(is);
       if (at >= 0) open(at);
       return;
@@ -233,6 +235,7 @@
     if (!filtered) return;
     const want = new URLSearchParams(filtered[1]);
     for (const select of selects) select.value = want.get(select.dataset.filter) || "";
+    sample = want.get("sample") || "";
     show();
     byId("failures").scrollIntoView({ behavior: first ? "instant" : "auto" });
   };

@@ -42,11 +42,12 @@ def cards(
     truth: tuple[str, Options],
 ) -> Section:
     """The section of these cards. ``truth``: what their lines' "truth" may be, and its heading."""
+    bare = sum(all(v["picture"] is None for v in item["views"]) for item in items)
     html = fragment(
         "gallery.html",
         failed=len(items),
         judged=len(evidence.table),
-        bare=sum(all(v["picture"] is None for v in item["views"]) for item in items),
+        bare=0 if evidence.settings.oracle.tells_losses else bare,
         intro=intro,
         captioned=evidence.captioned,
         filters=_filters(evidence, items, truth),

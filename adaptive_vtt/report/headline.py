@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from .baseline import NAMES
 from .certified import words
 from .evidence import Evidence
 from .findings import pictured, worst
@@ -50,12 +51,10 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     calls = len(evidence.calls) + len(evidence.sources)
     share = f"{percent(asked / size)} of the {amount(size)} there are"
     tiles = [Tile("Calls", amount(calls), _calls_note(evidence))]
-    if evidence.uniform is not None:
-        least = "" if evidence.uniform.certified else "more than "
-        note = f"for the same guarantee; this audit took {100 * calls / evidence.uniform.calls:.0f}"
-        tiles.append(
-            Tile("Uniform questions", f"{least}{amount(evidence.uniform.calls)}", note + f"{THIN}%")
-        )
+    for one in evidence.baselines:
+        took = f"{100 * calls / one.calls:.0f}{THIN}%"
+        note = f"for the same guarantee; this audit took {took}"
+        tiles.append(Tile(NAMES[one.kind].capitalize(), one.amount, note))
     tiles.append(Tile("Questions judged", amount(asked), share))
     if evidence.cost:
         doubt = f"{money(evidence.unconfirmed)} of it may not have been charged"

@@ -6,6 +6,21 @@ const avtt = {
     const element = document.getElementById(id);
     return element ? JSON.parse(element.textContent) : null;
   },
+  async inflated(id) { // text that was packed with gzip
+    if (!("DecompressionStream" in window)) throw new Error("this browser cannot unpack gzip");
+    const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (c) => c.charCodeAt(0));
+    return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  },
+  async unpacked(id) {
+    return JSON.parse(await avtt.inflated(id));
+  },
+  seen(element, then) { // once it is about to come into view
+    new IntersectionObserver((entries, observer) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      observer.disconnect();
+      then();
+    }, { rootMargin: "100px" }).observe(element);
+  },
 };
 
 // -- sortable tables -------------------------------------------------------------------

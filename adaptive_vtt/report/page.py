@@ -10,6 +10,7 @@ from . import (
     asked,
     baseline,
     beliefs,
+    believed,
     caption_violations,
     certified,
     conditions,
@@ -18,13 +19,14 @@ from . import (
     derived,
     differences,
     disagreements,
+    endobench_beside,
     forecast,
     gallery,
     grounds,
     headline,
+    items,
     medmnistc_beside,
     medtest_beside,
-    published,
     readers,
     realism,
     reic_beside,
@@ -57,6 +59,7 @@ class Part:
 
 
 LEARNT = (beliefs.section, uncertainty.section)
+FORETOLD = (believed.section, believed.images, believed.trust)
 PARTS = (
     Part("verdict", "Verdict", "Verdict", (headline.section,)),
     Part(
@@ -74,12 +77,13 @@ PARTS = (
             derived.section,
             readers.section,
             medmnistc_beside.section,
-            published.section,
+            endobench_beside.section,
             medtest_beside.section,
             reic_beside.section,
             realism.section,
         ),
     ),
+    Part("believes", "Beliefs", "What it believes", (*FORETOLD, *LEARNT)),
     Part("conditions", "Conditions", "Conditions", (conditions.section,)),
     Part(
         "cost",
@@ -94,7 +98,6 @@ PARTS = (
         (
             counts.section,
             disagreements.section,
-            *LEARNT,
             asked.section,
             grounds.section,
             settings.section,
@@ -104,14 +107,20 @@ PARTS = (
 )
 """What the page shows, top to bottom. A new section is a module and its place here; one that
 returns None is left out, and so is a part without any."""
-APPENDIX = PARTS[-1]
 EXPLORED = (
     PARTS[0],
     Part("answers", "Answers", "What it learnt of each concept", LEARNT),
-    *PARTS[1:-1],
-    replace(APPENDIX, makers=tuple(make for make in APPENDIX.makers if make not in LEARNT)),
+    *(replace(p, makers=FORETOLD) if p.id == "believes" else p for p in PARTS[1:]),
 )
 """Where nothing is certified, the answer GPs are the result."""
+OF_ITEMS = (
+    PARTS[0],
+    Part("failures", "Failures", "Where it fails", (items.section, gallery.section)),
+    Part("certified", "Certified", "Certified", (certified.section, slices.section)),
+    Part("cost", "Cost", "Cost", (spending.section, cost.section, widths.section)),
+    Part("appendix", "Appendix", "Appendix", (grounds.section, settings.section), folded=True),
+)
+"""Of a plain pool, whose losses are told."""
 COMPARED = (
     Part("verdict", "Verdict", "Verdict", (differences.headline,)),
     Part("differences", "Differences", "Differences", (differences.section,)),
@@ -119,6 +128,7 @@ COMPARED = (
 ABOUT_BOTH = (
     *COMPARED,
     Part("failures", "Disagreements", "Where they disagree", (two_answers.section,)),
+    Part("believes", "Beliefs", "What it believes", (believed.section,)),
     Part("cost", "Cost", "Cost and trouble", (spending.section,)),
     Part("appendix", "Appendix", "Appendix", (grounds.section, settings.section), folded=True),
 )
@@ -126,6 +136,7 @@ ABOUT_BOTH = (
 ABOUT_NEW = (
     *COMPARED,
     Part("failures", "Failures", "Where the new model fails", (gallery.section,)),
+    Part("believes", "Beliefs", "What it believes of the new model", FORETOLD),
     Part("conditions", "Conditions", "Conditions", (conditions.section,)),
     Part("cost", "Cost", "Cost and trouble", (spending.section,)),
     Part(
@@ -137,18 +148,18 @@ ABOUT_NEW = (
     ),
 )
 """Of a model that alone was asked, as the answers of the other were known."""
-SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "conditions.js")
+SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "believed.js", "conditions.js")
 
 
 def render(journal: Journal, beside: Path | None = None, plotly: str = "inline") -> str:
     """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
-    uniform questions took, and what people said. ``plotly``: how plotly.js is brought, one of
+    random draws took, and what people said. ``plotly``: how plotly.js is brought, one of
     ``plotly_library.WAYS``."""
     brought = library(plotly)
     evidence = Evidence.of(journal)
     if beside is not None:
         said = people(beside, evidence.facts)
-        evidence = replace(evidence, uniform=baseline.read(beside), people=said)
+        evidence = replace(evidence, baselines=baseline.read(beside), people=said)
     made = (
         (part, [s for make in part.makers if (s := make(evidence))]) for part in parts_of(evidence)
     )
@@ -174,6 +185,8 @@ def render(journal: Journal, beside: Path | None = None, plotly: str = "inline")
 def parts_of(evidence: Evidence) -> tuple[Part, ...]:
     """What the page of this journal is made of."""
     certificate = evidence.certificate
+    if evidence.settings.oracle.tells_losses:
+        return OF_ITEMS
     if certificate is None:
         return EXPLORED
     if certificate.versus is None:

@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from markupsafe import Markup
@@ -73,6 +74,14 @@ def policy(scripts: Sequence[str], library: Library | None) -> str:
         "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
         f"script-src {allowed}; base-uri 'none'; form-action 'none'"
     )
+
+
+def installed() -> Path:
+    """plotly.js of the installed package, as a file."""
+    package = find_spec("plotly")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / "package_data" / FILE
 
 
 @cache

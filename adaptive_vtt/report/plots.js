@@ -7,7 +7,7 @@
   const COLOURS = {
     "#1b2129": "--text", "#555f6b": "--muted", "#0b5fad": "--accent", "#b2420a": "--bad", "#00725a": "--third",
     "rgba(11, 95, 173, .2)": "--band", "rgba(11, 95, 173, .06)": "--right-wash", "rgba(178, 66, 10, .09)": "--wrong-wash",
-    "#000000": "--text", "#ffffff": "--surface",
+    "#000000": "--text", "#ffffff": "--surface", "#fdf5ee": "--heat-low", "#9c3403": "--heat-high",
   };
   const NARROW = 560;
   const shown = new Set();
@@ -34,10 +34,7 @@
       });
       return;
     }
-    if (!("DecompressionStream" in window)) throw new Error("this browser cannot unpack gzip");
-    const packed = Uint8Array.from(atob(holder.textContent), (c) => c.charCodeAt(0));
-    const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-    script.textContent = await new Response(unpacked).text();
+    script.textContent = await avtt.inflated("plotly-js");
     document.head.append(script); // runs at once: the page's policy has its hash
   };
 
@@ -46,7 +43,7 @@
 
   const coloured = (value) => {
     if (typeof value === "string") return value in COLOURS ? variable(COLOURS[value]) : value;
-    if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map(coloured);
+    if (Array.isArray(value)) return typeof value[0] === "number" && typeof value[1] !== "string" ? value : value.map(coloured);
     if (value === null || typeof value !== "object") return value;
     return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, PLAIN.has(k) ? v : coloured(v)]));
   };
@@ -71,7 +68,7 @@
   // The figure as it is drawn this wide: names that fit, room for the legend, no zoom under a finger.
   const fitted = (figure, width) => {
     const narrow = width < NARROW;
-    const { data, layout } = coloured(figure);
+    const { data, layout } = panelled(coloured(figure), width);
     const most = Math.floor(width / 8) - 8;
     const listed = data.filter((trace) => trace.showlegend !== false && trace.name);
     const legend = layout.showlegend ?? listed.length > 1;
@@ -82,10 +79,12 @@
       trace.customdata = Array(trace.x.length).fill(escaped(cut(name, 120)));
       trace.name = escaped(cut(name, most));
     }
+    const bars = narrow ? data.map((t) => (t.marker && t.marker.showscale ? t.marker : t.colorscale ? t : null)).filter(Boolean) : [];
+    for (const holder of bars) holder.colorbar = { ...holder.colorbar, orientation: "h", x: 0.5, y: 1, yanchor: "bottom", len: 1, nticks: 5 };
     const column = (Math.max(0, ...listed.map((t) => plainText(t.name).length)) + 6) * 7.6;
     const rows = legend ? Math.ceil(listed.length / Math.max(1, Math.floor((width - 80) / column))) : 0;
     const height = (layout.height || (narrow ? 300 : 360)) + 20 * Math.max(0, rows - 2); // else as high as before it was drawn
-    const margin = { l: narrow ? 48 : 62, r: 14, t: layout.title ? 48 : 14, b: 50 + 22 * rows, ...layout.margin };
+    const margin = { l: narrow ? 48 : 62, r: 14, t: bars.length ? 54 : layout.title ? 48 : 14, b: (layout.grid || (layout.xaxis && layout.xaxis.title && layout.xaxis.title.text) ? 50 : 30) + 22 * rows, ...layout.margin };
     const below = { orientation: "h", x: 0, xanchor: "left", y: 0, yref: "container", yanchor: "bottom", traceorder: "normal" };
     return [data, {
       dragmode: coarse ? false : "zoom", hovermode: "closest", ...layout, template: template(), width, height, margin, showlegend: legend,
@@ -94,36 +93,50 @@
     }];
   };
 
-  // The axis; where it names categories, their names are cut to a third of the width.
+  // Small multiples: as many side by side as there is room for.
+  const PANEL = [250, 150];
+  const panelled = ({ data, layout }, width) => {
+    if (!layout.grid) return { data, layout };
+    const count = layout.grid.rows * layout.grid.columns;
+    const names = layout.annotations.length;
+    const columns = Math.min(names, Math.max(width < NARROW ? 2 : 1, Math.floor(width / PANEL[0])), count);
+    const rows = Math.ceil(names / columns);
+    const most = Math.floor(width / columns / 8);
+    const annotations = layout.annotations.map((note) => ({ ...note, text: escaped(cut(plainText(note.text), most)) }));
+    return { data, layout: { ...layout, annotations, grid: { ...layout.grid, rows, columns }, height: 90 + PANEL[1] * rows, margin: { t: 26, l: 46 } } };
+  };
+
+  // The axis; where it names categories, their names are cut in their middle to a third of the width.
+  const short = (name, width) => {
+    const [words, most] = [plainText(name), Math.floor(width / 24)];
+    const half = Math.floor(most / 2);
+    return escaped(words.length > most ? `${words.slice(0, half)}…${words.slice(words.length - half)}` : words);
+  };
   const named = (axis = {}, values, width) => {
+    if (axis.ticktext) return { ...axis, ticktext: axis.ticktext.map((name) => short(name, width)) };
     if (axis.type !== "category") return axis;
     const tickvals = [...new Set(values)];
-    return { ...axis, tickvals, ticktext: tickvals.map((name) => escaped(cut(plainText(name), Math.floor(width / 24)))) };
+    return { ...axis, tickvals, ticktext: tickvals.map((name) => short(name, width)) };
   };
 
   const CONFIG = { displayModeBar: false, displaylogo: false, showTips: false, doubleClick: "reset" };
 
   // Keeps a figure in its place: ``make`` gives it, {data, layout}, whenever it is drawn; ``clicked`` is
-  // given the point that was clicked, or on which Enter was pressed.
+  // given the point that was clicked, or on which Enter was pressed. ``make`` may take its time.
   avtt.plot = (element, make, clicked = null) => {
     const place = element.closest(".plot");
     const state = { element, make, place, clicked, curve: 0, point: -1, seen: false };
     const draw = () => {
       if (!state.seen || !element.clientWidth) return null;
-      return bring().then(() => {
-        state.figure = make();
-        const [data, layout] = fitted(state.figure, element.clientWidth);
+      return bring().then(make).then((figure) => {
+        state.figure = figure;
+        const [data, layout] = fitted(figure, element.clientWidth);
         return window.Plotly.react(element, data, layout, CONFIG);
       }).then(() => ready(state)).catch((error) => failed(state, error));
     };
     state.draw = draw;
     shown.add(state);
-    new IntersectionObserver((entries, observer) => {
-      if (!entries.some((entry) => entry.isIntersecting)) return;
-      observer.disconnect();
-      state.seen = true;
-      draw();
-    }, { rootMargin: "100px" }).observe(element);
+    avtt.seen(element, () => { state.seen = true; draw(); });
     let width = 0;
     new ResizeObserver(() => {
       if (element.clientWidth === width) return;
@@ -134,6 +147,10 @@
     for (const button of place.querySelectorAll("[data-save]")) button.addEventListener("click", () => SAVE[button.dataset.save](state));
     return draw;
   };
+
+  // Once a figure is drawn for the first time.
+  const waiting = new Map();
+  avtt.drawn = (element, then) => waiting.set(element, [...(waiting.get(element) || []), then]);
 
   const ready = (state) => {
     const { element, place } = state;
@@ -147,6 +164,7 @@
     element.dataset.drawn = "yes";
     for (const button of place.querySelectorAll("[data-save]")) button.disabled = false;
     if (state.clicked) element.on("plotly_click", ({ points }) => state.clicked(points[0]));
+    for (const then of waiting.get(element) || []) then();
     element.on("plotly_relayout", (change) => {
       const keys = Object.keys(change);
       if (keys.some((k) => k.includes("range["))) whole.hidden = false;
@@ -164,7 +182,9 @@
     if (table) table.open = true;
   };
 
-  dark.addEventListener("change", () => { for (const state of shown) state.draw(); });
+  const all = () => { for (const state of shown) state.draw(); };
+  dark.addEventListener("change", all);
+  document.addEventListener("changed", all); // the page brought other data
 
   const heights = (trace) => (trace.meta && trace.meta.y) || trace.y; // where a root of them is drawn
 
@@ -177,7 +197,8 @@
     if (!(event.key in ways) || !element.dataset.drawn || event.target !== element) return;
     event.preventDefault();
     const [line, point] = ways[event.key];
-    const curves = element.data.flatMap((trace, k) => (Array.isArray(trace.y) && !trace.z && trace.hoverinfo !== "skip" ? [k] : []));
+    if (element.data[0] && element.data[0].z) { cellStep(state, line, point); return; }
+    const curves = element.data.flatMap((trace, k) => (Array.isArray(trace.y) && trace.hoverinfo !== "skip" ? [k] : []));
     if (!curves.length) return;
     state.curve = (state.curve + line + curves.length) % curves.length;
     const curve = curves[state.curve];
@@ -189,9 +210,24 @@
     const [x, y] = [trace.x[state.point], heights(trace)[state.point]];
     const name = trace.customdata && typeof trace.customdata[0] === "string" ? trace.customdata[0] : trace.name;
     state.place.querySelector(".plot-said").textContent = `${plainText(name)}: ${worded(y, yaxis)}, ${worded(x, xaxis)}${about}`;
+    if (trace.hovertemplate && trace.hovertemplate.startsWith("%{text}")) state.place.querySelector(".plot-said").textContent = lines(trace.text[state.point]);
+    element.dataset.at = state.point;
     state.at = { data: trace, curveNumber: curve, pointNumber: state.point };
-    window.Plotly.Fx.hover(element, [{ curveNumber: curve, pointNumber: state.point }]);
+    window.Plotly.Fx.hover(element, [{ curveNumber: curve, pointNumber: state.point }], [trace.xaxis, trace.yaxis].every((a) => a) ? [`${trace.xaxis}${trace.yaxis}`] : undefined);
   };
+
+  // Of a map: left and right through its columns, up and down through its rows.
+  const cellStep = (state, down, right) => {
+    const { element } = state;
+    const [map] = element.data;
+    const within = (k, count) => Math.min(Math.max(k, 0), count - 1);
+    const [row, column] = state.cell || [map.z.length, -1];
+    state.cell = [within(row - (state.cell ? down : 1), map.z.length), within(column + (state.cell ? right : 1), map.x.length)];
+    state.place.querySelector(".plot-said").textContent = lines(map.text[state.cell[0]][state.cell[1]]);
+    state.at = { data: map, curveNumber: 0, pointNumber: state.cell };
+    window.Plotly.Fx.hover(element, [{ curveNumber: 0, pointNumber: state.cell }]);
+  };
+  const lines = (words) => plainText(words).replaceAll("<br>", "; ");
 
   // -- saving --------------------------------------------------------------------------------
   const saved = (address, name) => {
@@ -213,8 +249,9 @@
     const titled = (axis, other) => (layout[axis] && layout[axis].title ? `${plainText(layout[axis].title.text)}${layout[axis].ticksuffix ? ` (${layout[axis].ticksuffix.trim()})` : ""}` : other) || other;
     const rows = [["series", titled("xaxis", "x"), titled("yaxis", "y"), ...(data.some((t) => t.z) ? ["value"] : [])]];
     for (const trace of data) {
-      if (trace.z) trace.z.forEach((line, j) => line.forEach((value, i) => rows.push([trace.name || "", trace.x[i], trace.y[j], value])));
-      else trace.x.forEach((x, i) => rows.push([trace.name || "", x, heights(trace)[i]]));
+      const name = [trace.meta && trace.meta.panel, trace.name].filter(Boolean).join(": ");
+      if (trace.z) trace.z.forEach((line, j) => line.forEach((value, i) => rows.push([name, trace.x[i], trace.y[j], value])));
+      else trace.x.forEach((x, i) => rows.push([name, x, heights(trace)[i]]));
     }
     return `${rows.map((row) => row.map(cell).join(",")).join("\n")}\n`;
   };
@@ -244,11 +281,13 @@
   });
 
   for (const element of document.querySelectorAll(".chart")) {
-    const views = avtt.read(`${element.id}-data`);
-    if (!views) continue;
+    if (!document.getElementById(`${element.id}-data`)) continue;
     const chooser = document.querySelector(`[data-view="${element.id}"]`);
     const only = document.querySelector(`[data-only="${element.id}"]`);
-    const draw = avtt.plot(element, () => chosen(views[chooser ? chooser.value : Object.keys(views)[0]], only ? only.value : "*"));
+    const draw = avtt.plot(element, () => {
+      const views = avtt.read(`${element.id}-data`);
+      return chosen(views[chooser ? chooser.value : Object.keys(views)[0]], only ? only.value : "*");
+    });
     for (const control of [chooser, only]) if (control) control.addEventListener("change", draw);
   }
 })();

@@ -5,10 +5,13 @@ Its template stands beside it; figures are made by plots.py. Every rate and ever
 percent.
 """
 
+import gzip
 import math
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,13 @@ def data(id: str, value: Any) -> Markup:
     """``value`` as JSON that page.js reads by ``id``; NaN becomes null, nothing can break out."""
     json = htmlsafe_json_dumps(plain(value), separators=(",", ":"), allow_nan=False)
     return Markup('<script type="application/json" id="{}">{}</script>').format(id, json)
+
+
+def packed(id: str, value: Any) -> Markup:
+    """As ``data``, for what is large and plain already: with gzip, so read by ``avtt.unpacked``."""
+    json = dumps(value, separators=(",", ":"), allow_nan=False)
+    text = b64encode(gzip.compress(json.encode(), mtime=0)).decode("ascii")
+    return Markup('<script type="text/plain" id="{}">{}</script>').format(id, text)
 
 
 def shorten(text: str, most: int) -> str:

@@ -15,6 +15,7 @@ SAYS = {
     "EFR": "The score falls too far in",
     "violation rate": "Inconsistent in",
     "mean distance": "Grades are off by",
+    "mean loss": "Mean loss",
 }
 """What a loss means, by the name of the oracle's rates; else answers are wrong."""
 OPEN = 4
@@ -145,13 +146,14 @@ def next_steps(evidence: Evidence) -> list[Step]:
         text = "Nothing here is certified. For intervals that hold, audit to a half-width."
         command = "avtt audit SPEC.toml --half-width 0.05"
         steps.append(Step(text, command if mine else "Audit(space, model, half_width=0.05)"))
-    if evidence.failures:
+    if evidence.failures and not evidence.settings.oracle.tells_losses:
         text = "Take the failing images along as a dataset, to look at or to train on."
         command = "avtt export DIR --failures FOLDER"
         steps.append(Step(text, command if mine else "export_failures(journal, space, FOLDER)"))
     if not steps:
-        text = "Nothing is open, and nothing that was asked went wrong. Narrower intervals say "
-        text += "more: the same audit goes on to a smaller half-width."
+        right = "" if evidence.failures else ", and nothing that was asked went wrong"
+        text = f"Nothing is open{right}. Narrower intervals say more: the same audit goes on to a "
+        text += "smaller half-width."
         width = "avtt resume DIR --half-width WIDTH"
         python = "Audit(space, model, journal=..., half_width=...)"
         steps.append(Step(text, width if mine else python))

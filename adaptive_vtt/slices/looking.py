@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.plan import DISCOVER_BY
 from ..certify.population import masks_of, target_of
 from ..certify.targets import Target, member, size
+from ..engine.plan import DISCOVER_BY
 from ..journal import Journal
 from ..journal.facts import read_facts
 from ..journal.rows import CallRow, DrawRow

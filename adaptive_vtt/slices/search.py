@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betainc, betaincinv
 
 from ..certify.targets import Target
 from ..space import QuestionSpace
@@ -201,6 +200,8 @@ def _score(evidence: Evidence, rows: Bools, base: float) -> _Scores:
         squares[part] = (weights**2).sum(axis=1)
     count, rate = total**2 / squares, (rows @ (evidence.weight * evidence.loss)) / total
     failed = np.clip(rate * count, TINY, count)
+    from scipy.special import betainc
+
     return _Scores(images, count, rate, betainc(failed, count - failed + 1, base))
 
 
@@ -212,6 +213,8 @@ def _least_lift(count: Floats, rate: Floats, p: Floats, base: float) -> Floats:
         return np.zeros(len(p))
     level = FALSE * (1 + int(np.flatnonzero(passed)[-1])) / len(p)
     failed = np.clip(rate * count, TINY, count)
+    from scipy.special import betaincinv
+
     lower = betaincinv(failed, count - failed + 1, level)
     return np.where(p <= level, lower / base, 0.0)
 

@@ -1,6 +1,8 @@
 """SPEC.toml: what to audit, written down. Every field is described here, and only here."""
 
+import json
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,10 @@ from .datasets import DatasetSpec
 from .detectors import DetectorSpec
 from .judge import check_judge
 from .models import ModelSpec
-from .oracles import CorrectnessJudge, OracleSpec
+from .oracles import OracleSection, OracleSpec
 from .regions import RegionsSpec
 from .secrets import refuse_secrets
-from .section import Section
+from .section import Section, kinds_of
 from .sentences import sentence
 from .track import TrackSpec
 
@@ -36,6 +38,7 @@ __all__ = [
     "Spec",
     "StopSpec",
     "TrackSpec",
+    "description",
     "parse_spec",
     "read_spec",
 ]
@@ -49,7 +52,7 @@ class Spec(Section):
     regions: RegionsSpec | None = None
     detector: DetectorSpec | None = None
     space: SpaceSpec = SpaceSpec.model_validate({})
-    oracle: OracleSpec = CorrectnessJudge.model_validate({})
+    oracle: OracleSpec = OracleSection.model_validate({})
     audit: AuditSpec = AuditSpec.model_validate({})
     stop: StopSpec = StopSpec.model_validate({})
     certify: CertifySpec = CertifySpec.model_validate({})
@@ -91,6 +94,16 @@ DEMO = Spec.model_validate(
 )
 
 
+def description(place: str) -> str:
+    """What the field SECTION.FIELD is, and its default, in a sentence."""
+    section, name = place.split(".")
+    (kind,) = kinds_of(Spec.model_fields[section].annotation)
+    field = kind.model_fields[name]
+    told = f" (default: {json.dumps(field.default)})" if field.default else ""
+    words = f"{field.description}{told}."
+    return words[0].upper() + words[1:]
+
+
 def read_spec(path: Path) -> Spec:
     """The spec at ``path``; raises InputError naming file and field."""
     try:
@@ -123,9 +136,16 @@ def _mind(path: Path) -> str:
     return "; texts stand in quotes, those with \\ in single ones: 'C:\\images'"
 
 
-def parse_spec(table: dict[str, Any], where: str, *, to_run: bool = True) -> Spec:
+def parse_spec(
+    table: dict[str, Any],
+    where: str,
+    called: Mapping[str, str] | None = None,
+    *,
+    to_run: bool = True,
+) -> Spec:
     """A spec from a table as TOML or JSON gives it; raises InputError naming the field.
 
+    ``called``: SECTION.FIELD -> what messages call it, of fields that an option gave.
     ``to_run``: its model may be built and its text journaled, so that a key written out in it is
     an error, too; False reads what an older version journaled.
     """
@@ -138,7 +158,8 @@ def parse_spec(table: dict[str, Any], where: str, *, to_run: bool = True) -> Spe
     try:
         spec = Spec.model_validate(table)
     except ValidationError as error:
-        raise sentence(error, where, Spec) from None
+        raise sentence(error, where, Spec, table, called) from None
     if to_run and spec.certify.half_width is not None:
-        check_half_width(spec.certify.half_width, f"{where}: certify.half_width")
+        place = (called or {}).get("certify.half_width", f"{where}: certify.half_width")
+        check_half_width(spec.certify.half_width, place)
     return spec

@@ -133,9 +133,11 @@ class AuditSpec(Section):
         description="what predicts losses where targets are certified: a name (see 'avtt list "
         "surrogates'), 'file.py:name' or 'package.module:name' (default: question-gp)",
     )
-    budget: int | None = Field(None, description="at most so many calls, ever", ge=1)
+    budget: int | None = Field(None, description="a limit: calls of the model, at most, ever", ge=1)
     max_cost: float | None = Field(
-        None, description="at most so much money, in the unit of the model's prices", gt=0
+        None,
+        description="a limit: money, at most, in the unit of the model's prices",
+        gt=0,
     )
     fail_on_error: float | None = Field(
         None,
@@ -199,7 +201,7 @@ class StopSpec(Section):
     seconds: float | None = Field(None, description="a limit: seconds of audit", gt=0)
     gate: list[str] | None = Field(
         None,
-        description="rules such as 'overall <= 0.1' ('avtt gate'): stop once all are decided",
+        description="a goal: rules such as 'overall <= 0.1' ('avtt gate') are all decided",
         min_length=1,
     )
 
@@ -233,12 +235,16 @@ class CertifySpec(Section):
 
     half_width: float | None = Field(
         None,
-        description="stop when every target is known to this, either way; below 0.5",
+        description="a goal: every target's rate is known to plus or minus this share, below 0.5; "
+        "0.05 is 5 percentage points",
         gt=0,
         lt=1,
     )
     at_most: float | None = Field(
-        None, description="stop when every target is surely above, or at most, this", gt=0, lt=1
+        None,
+        description="a goal: of every target's rate it is sure whether it lies above this share",
+        gt=0,
+        lt=1,
     )
     confidence: float = Field(
         0.95,
@@ -270,7 +276,7 @@ class CertifySpec(Section):
     discover: int = Field(
         0,
         description="look for up to so many slices, groups in which failures concentrate, and "
-        "certify each from then on (--discover)",
+        "certify each from then on",
         ge=0,
     )
     discover_by: list[str] = Field(

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 from ..audit import Audit
 from ..engine.lease import Lease
 from ..engine.sent_batches import give_up as give_up_batch
-from ..errors import InputError
+from ..errors import InputError, unknown
 from ..gate import asked_later
 from ..journal import Journal, SQLiteJournal, closed_on_error, read_journal
 from ..journal.facts import Facts, read_facts
@@ -41,6 +41,18 @@ class NewLimits(TypedDict, total=False):
     discover: int | None
     questions: int | None
     seconds: float | None
+
+
+def new_limits(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The limits in the tables of a SPEC.toml. Raises InputError for any other field."""
+    found: dict[str, Any] = {}
+    for section, fields in table.items():
+        for name, value in fields.items() if isinstance(fields, dict) else [("", None)]:
+            if _SECTIONS.get(name) != section:
+                known = [f"{place}.{limit}" for limit, place in _SECTIONS.items()]
+                raise unknown("limit", f"{section}.{name}".rstrip("."), known, "--set")
+            found[name] = value
+    return found
 
 
 def resume(

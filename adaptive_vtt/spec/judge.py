@@ -96,7 +96,7 @@ def check_judge(table: dict[str, Any], where: str, *, to_run: bool) -> None:
     try:
         JudgeSpec.model_validate(judge)
     except ValidationError as error:
-        raise sentence(error, where, JudgeSpec) from None
+        raise sentence(error, where, JudgeSpec, judge) from None
 
 
 def _model(spec: JudgeSpec, base: Path, dataset: Dataset) -> ModelUnderTest:

@@ -15,9 +15,8 @@ from ..engine.settings import same_audit
 from ..errors import JournalError
 from ..journal.facts import Facts
 from ..space import QuestionSpace
-from . import ModelSpec, Spec, parse_spec
-from .code import contents, refuse_code
-from .models import PythonSection, SubprocessSection
+from . import Spec, parse_spec
+from .code import contents
 
 _COMPARED = ("strategy", "seed", "candidates", "form", "history")
 
@@ -46,36 +45,21 @@ def spec_of(facts: Facts, where: str, otherwise: str, *, to_run: bool = True) ->
         )
     if facts.spec is None:
         raise JournalError(f"{where}: was not begun by 'avtt audit'; {otherwise}")
-    table = {name: dict(section) for name, section in facts.spec.items() if section}
-    if "seed" not in table["model"]:  # of a version in which models followed the audit's seed
-        table["model"]["seed"] = table["audit"]["seed"]
-    if table["dataset"].get("kind") != "table":  # of one in which every kind had this field
-        table["dataset"].pop("id_column", None)
-    return parse_spec(table, where, to_run=to_run), Path(facts.base)
+    return parse_spec(facts.spec, where, to_run=to_run), Path(facts.base)
 
 
 def check_program(facts: Facts, spec: Spec, where: str, *, judge: bool = True) -> None:
     """Raises JournalError where the journal's spec is not the one the audit was begun with.
 
     ``facts``: the journal's; ``spec``: its spec, parsed. ``judge``: whether its oracle and what
-    chooses questions will be run, too; else they may have changed. Journals from before the
-    digest must name the model as their spec does.
+    chooses questions will be run, too; else they may have changed.
     """
-    if facts.program is not None:
-        if facts.program != _digest(facts.spec, facts.base):
-            raise JournalError(
-                f"{where}: its spec was altered after the audit began, and nothing of it was run; "
-                "restore the journal, or begin a new audit with another --out"
-            )
-        _check_parts(facts, spec, where, () if judge else ("oracle.", "audit."))
-        return
-    refuse_code(spec, where, "begin a new audit with another --out")
-    named, names = facts.settings.model, _names(spec.model)
-    if names and named not in names:
+    if facts.program != _digest(facts.spec, facts.base):
         raise JournalError(
-            f"{where}: was begun with model {named!r}, and its spec names {names[-1]!r}, which was "
-            "not run; resume it from Python with adaptive_vtt.Audit(..., journal=...)"
+            f"{where}: its spec was altered after the audit began, and nothing of it was run; "
+            "restore the journal, or begin a new audit with another --out"
         )
+    _check_parts(facts, spec, where, () if judge else ("oracle.", "audit."))
 
 
 def check_before_code(facts: Facts, spec: Spec, space: QuestionSpace) -> None:
@@ -96,18 +80,6 @@ def _check_parts(facts: Facts, spec: Spec, where: str, apart: tuple[str, ...]) -
                 f"{begun.get(field) or 'nothing'}, got {content or 'nothing'}; restore it, or "
                 "begin a new audit with another --out"
             )
-
-
-def _names(model: ModelSpec) -> list[str]:
-    """What a model that is code may be called in a journal; none for one that is data."""
-    if isinstance(model, PythonSection):
-        found = [model.name, model.target]
-    elif isinstance(model, SubprocessSection) and model.command:
-        words = model.command.split() if isinstance(model.command, str) else model.command
-        found = [model.name, Path(words[0]).name]
-    else:
-        found = []
-    return [name for name in found if name]
 
 
 def _digest(spec: Mapping[str, Any] | None, base: str) -> str:

@@ -1,17 +1,16 @@
 """What is wrong with a SPEC.toml, in one sentence."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from ..errors import InputError, unknown
-from .section import PLUG_IN, Section, kind_name, kinds_of
+from .section import Kinds, Section, classes_in, kind_name, kinds_of
 from .workers import NOT_HERE
 
-COMMAND_LINE = "command line"
-"""The place of what was given by options."""
 PERCENT = 100
 _PLAINLY = {"a valid boolean": "true or false", "valid list": "list", "valid tuple": "list"}
 _SIDES = ("bool", "int", "float", "str")
@@ -21,12 +20,20 @@ _MAY_HOLD_KEYS = ("url", "key", "headers", "options", "request", "command")
 """Fields of [model] whose values no message repeats."""
 
 
-def sentence(error: ValidationError, where: str, spec: type[Section]) -> InputError:
+def sentence(
+    error: ValidationError,
+    where: str,
+    spec: type[Section],
+    table: Mapping[str, Any],
+    called: Mapping[str, str] | None = None,
+) -> InputError:
     """The first thing wrong, with the field and, for names, the nearest one; what is missing
-    comes last. ``spec``: the class that was validated."""
+    comes last. ``spec``: the class that was validated, ``table``: what it was to hold; ``called``:
+    what options gave fields."""
     first = min(error.errors(), key=lambda each: each["type"] == "missing")
-    path, kind = _without_kind([str(part) for part in first["loc"]], spec)
-    field = _place(path, where)
+    path = [str(part) for part in first["loc"]]
+    kind = _kind(path[0], spec, table)
+    field = ".".join(part for part in path if not _is_side(part))
     found = _wrong_name(first, path, kind, where, spec)
     if found is not None:
         return found
@@ -40,8 +47,9 @@ def sentence(error: ValidationError, where: str, spec: type[Section]) -> InputEr
     got = f"{first['input']!r}{_remedy(first)}"
     if path[:1] == ["model"] and path[1:2] and path[1] in _MAY_HOLD_KEYS:
         got = f"{type(first['input']).__name__}, not repeated as it may hold a key"
-    place = field if field.startswith("--") else f"{where}: {field}"
-    return InputError(f"{place}: expected {expected}, got {got}")
+    return InputError(
+        f"{(called or {}).get(field, f'{where}: {field}')}: expected {expected}, got {got}"
+    )
 
 
 def _missing(path: list[str], kind: str | None, spec: type[Section]) -> str:
@@ -59,21 +67,13 @@ def _field(path: list[str], kind: str | None, spec: type[Section]) -> FieldInfo 
     """The field of a section that a path leads to, or into; None where it is not found."""
     if len(path) < 2 or path[0] not in spec.model_fields:
         return None
-    kinds = [each for each in _kinds(spec, path[0]) if kind_name(each) == kind]
-    return kinds[0].model_fields.get(path[1]) if kinds else None
+    return _class(spec, path[0], kind).model_fields.get(path[1])
 
 
 def _is_side(part: str) -> bool:
     """Whether a part of a place is pydantic's name for one side of a union, such as "a boolean or
     a word"."""
     return part in _SIDES or part.startswith(("constrained-", "list[", "literal["))
-
-
-def _place(path: list[str], where: str) -> str:
-    """A field as it is written: in SPEC.toml by its section, on the command line as an option."""
-    if where == COMMAND_LINE and len(path) == 2:
-        return "--" + path[1].replace("_", "-")
-    return ".".join(part for part in path if not _is_side(part))
 
 
 def _held(wrong: Any, field: FieldInfo | None) -> str:
@@ -137,7 +137,7 @@ def _wrong_name(
             s for s in spec.model_fields if any(name in k.model_fields for k in _kinds(spec, s))
         ]
         return InputError(f"{error}; it stands in [{others[0]}]") if others else error
-    if first["type"] == "union_tag_invalid":
+    if first["type"] == "unknown_kind":
         kinds = [tag for each in _kinds(spec, path[0]) if (tag := kind_name(each))]
         error = unknown("value", str(first["ctx"]["tag"]), kinds, f"{where}: {field}.kind")
         return InputError(f"{error}; 'avtt list {field}s' describes them")
@@ -147,11 +147,16 @@ def _wrong_name(
     return None
 
 
-def _without_kind(path: list[str], spec: type[Section]) -> tuple[list[str], str | None]:
-    """A place as the user wrote it, and the kind of its section, which pydantic puts in."""
-    if len(path) > 1 and path[0] in spec.model_fields and len(_kinds(spec, path[0])) > 1:
-        return [path[0], *path[2:]], path[1]
-    return path, None
+def _kind(section: str, spec: type[Section], table: Mapping[str, Any]) -> str | None:
+    """The kind that a section names, or has by default; None where it comes in no kinds."""
+    if section not in spec.model_fields:
+        return None
+    given = table.get(section)
+    for each in classes_in(spec.model_fields[section].annotation):
+        if issubclass(each, Kinds):
+            named = given.get("kind") if isinstance(given, dict) else getattr(given, "kind", None)
+            return str(named or each.default)
+    return None
 
 
 def _kinds(spec: type[Section], section: str) -> list[type[Section]]:
@@ -162,7 +167,10 @@ def _fields(spec: type[Section], path: list[str], kind: str | None) -> list[str]
     """The fields that there are at a place."""
     if not path:
         return list(spec.model_fields)
-    kinds = _kinds(spec, path[0])
-    wanted = None if kind == PLUG_IN else kind
-    chosen = next((each for each in kinds if kind_name(each) == wanted), kinds[0])
-    return list(chosen.model_fields)
+    return list(_class(spec, path[0], kind).model_fields)
+
+
+def _class(spec: type[Section], section: str, kind: str | None) -> type[Section]:
+    """The class of a section's kind; that of other people's code where none is built in."""
+    kinds = _kinds(spec, section)
+    return next((each for each in kinds if kind_name(each) == kind), kinds[-1])

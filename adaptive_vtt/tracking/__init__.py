@@ -17,5 +17,5 @@ from .protocol import Backend, Name
 if TYPE_CHECKING:
     from .following import Follower, tracked
 
-__getattr__ = lazily(__name__, {"Follower": "following", "tracked": "following"})
+__getattr__, __dir__ = lazily(__name__, {"following": "Follower tracked"})
 __all__ = ["Backend", "Follower", "Name", "backend", "tracked"]

@@ -84,7 +84,7 @@ class Follower:
     def _log(self, step: Progress) -> None:
         if self._trouble is None:
             audit = self._audit
-            told = figures(step.state, step.cost, audit.intervals(), audit.certify.compare)
+            told = figures(step.state, step.cost, audit.interval_rows(), audit.certify.compare)
             self._steps.put(partial(self._to.log, step.state.calls, told))
 
     def _work(self) -> None:

@@ -24,7 +24,7 @@ _CELL = "padding:2px 12px 2px 0;text-align:{};border:0;background:none;font-size
 @dataclass(frozen=True)
 class Bar:
     """A share in [0, 1] with its interval (NaN: none), and what is told beside it; ``done``:
-    whether it is as precise as it was to be."""
+    whether it is as precise as it was to be. ``signed``: a difference, in [-1, 1]."""
 
     name: str
     estimate: float
@@ -32,17 +32,19 @@ class Bar:
     upper: float
     done: bool
     told: str = ""
+    signed: bool = False
 
     @property
     def words(self) -> str:
-        """The share and its interval in per cent, rounded outwards."""
+        """The share and its interval in per cent (a difference in points), rounded outwards."""
         if math.isnan(self.estimate):
             return "not asked yet"
-        share = f"{100 * self.estimate:.1f} %"
+        sign = "+" if self.signed else ""
+        share = f"{100 * self.estimate:{sign}.1f} {'points' if self.signed else '%'}"
         if math.isnan(self.lower):
             return share
         low, high = outward(self.lower, self.upper)
-        return f"{share} ({100 * low:.1f} to {100 * high:.1f})"
+        return f"{share} ({100 * low:{sign}.1f} to {100 * high:{sign}.1f})"
 
 
 def bars(title: str, told: str, rows: Sequence[Bar], notes: Sequence[str]) -> str:
@@ -80,10 +82,20 @@ def figure(title: str, rows: Sequence[Bar]) -> dict[str, Any]:
         "template": "plotly_white",
         "title": {"text": shown(title), "font": {"size": 14}},
         "height": 130 + 26 * len(rows),
-        "xaxis": {"title": {"text": "error (%)"}, "range": [0, 100]},
+        "xaxis": _difference(rows) if any(b.signed for b in rows) else _ERROR,
         "yaxis": {"automargin": True},
     }
     return {"data": [trace], "layout": layout}
+
+
+_ERROR = {"title": {"text": "error (%)"}, "range": [0, 100]}
+
+
+def _difference(rows: Sequence[Bar]) -> dict[str, Any]:
+    ends = [abs(v) for bar in rows for v in (bar.estimate, bar.lower, bar.upper) if v == v]
+    most = 105 * max([0.01, *ends])
+    title = {"text": "difference of error rates (points)"}
+    return {"title": title, "range": [-most, most], "zeroline": True, "zerolinecolor": "#8a94a0"}
 
 
 def _reach(distance: float) -> float:
@@ -101,17 +113,21 @@ def _row(bar: Bar) -> str:
 def _drawn(bar: Bar) -> str:
     colour, middle = DONE if bar.done else OPEN, HEIGHT / 2
     parts = [_line(0, WIDTH, middle, "currentColor", 0.2, 1)]
+    if bar.signed:
+        parts.append(_line(WIDTH / 2, WIDTH / 2, middle, "currentColor", 0.6, HEIGHT))
     if not math.isnan(bar.lower):
-        parts.append(_line(_at(bar.lower), _at(bar.upper), middle, colour, 0.55, 8))
+        ends = _at(bar.lower, bar.signed), _at(bar.upper, bar.signed)
+        parts.append(_line(*ends, middle, colour, 0.55, 8))
     if not math.isnan(bar.estimate):
-        place = _at(bar.estimate)
+        place = _at(bar.estimate, bar.signed)
         parts.append(f'<circle cx="{place:.1f}" cy="{middle:g}" r="4.5" fill="{colour}"/>')
     size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
     alt = escape(f"{bar.name}: {bar.words}", quote=True)
     return f'<svg {size} role="img" aria-label="{alt}" style="{_SVG}">{"".join(parts)}</svg>'
 
 
-def _at(share: float) -> float:
+def _at(share: float, signed: bool) -> float:
+    share = (share + 1) / 2 if signed else share
     return 5 + min(max(share, 0.0), 1.0) * (WIDTH - 10)
 
 

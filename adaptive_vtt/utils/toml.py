@@ -1,6 +1,7 @@
 """TOML of which every value can be used: no deeper, and no larger, than a specification needs."""
 
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 MOST_DEEP = 50
@@ -25,6 +26,15 @@ def toml_of(text: str) -> dict[str, Any]:
     if level:
         raise tomllib.TOMLDecodeError(_too_deep())
     return found
+
+
+def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """``table`` with the values of ``changes`` in place of its own, table by table."""
+    return {**table, **{name: _merged(table.get(name), new) for name, new in changes.items()}}
+
+
+def _merged(old: Any, new: Any) -> Any:
+    return merged(old or {}, new) if isinstance(new, dict) and isinstance(old, dict | None) else new
 
 
 def _within(value: Any) -> list[Any]:

@@ -8,11 +8,15 @@ be equal. Overlapping ones decide nothing, and a difference of estimates has no 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from ..report.plots import COLOURS
 from ..runs import Rate, Rates
+from ..utils.plotly_text import shown
 from ..utils.rounding import outward
 
+DRAWN = 40
+"""Targets that the figure shows, at most; the table has them all."""
 Verdict = Literal["lower", "higher", "open", "void"]
 
 
@@ -81,6 +85,32 @@ def compare(a: Rates, b: Rates) -> Comparison:
         len(a.rows) + len(b.rows) - 2 * len(pairs),
         tuple(_unlike(a, b)),
     )
+
+
+def figure(found: Comparison, names: tuple[str, str]) -> dict[str, Any]:
+    """Both intervals of the first ``DRAWN`` targets, A's above B's, as Plotly takes it."""
+    pairs = found.pairs[:DRAWN]
+    data = []
+    for name, colour, symbol, side, off in (
+        (names[0], COLOURS["accent"], "circle", "a", 0.16),
+        (names[1], COLOURS["third"], "diamond", "b", -0.16),
+    ):
+        rates: list[Rate] = [getattr(pair, side) for pair in pairs]
+        bar = {"type": "data", "symmetric": False, "color": colour, "thickness": 3, "width": 0}
+        bar["array"] = [100 * (rate.upper - rate.estimate) for rate in rates]
+        bar["arrayminus"] = [100 * (rate.estimate - rate.lower) for rate in rates]
+        said = zip(pairs, rates, strict=True)
+        trace = {"type": "scatter", "mode": "markers", "name": f"{side.upper()}: {shown(name)}"}
+        trace |= {"x": [100 * rate.estimate for rate in rates], "error_x": bar}
+        trace |= {"y": [off - k for k in range(len(pairs))]}
+        trace |= {"marker": {"color": colour, "symbol": symbol, "size": 9}}
+        trace["text"] = [f"{shown(p.name)}<br>{shown(name)}: {r.span}" for p, r in said]
+        data.append({**trace, "hovertemplate": "%{text}<extra></extra>"})
+    places = [-k for k in range(len(pairs))]
+    y = {"tickvals": places, "ticktext": [shown(pair.name) for pair in pairs], "zeroline": False}
+    y |= {"range": [0.6 - len(pairs), 0.6], "showgrid": False}
+    x = {"title": {"text": "error"}, "ticksuffix": " %", "rangemode": "tozero"}
+    return {"data": data, "layout": {"xaxis": x, "yaxis": y, "height": 110 + 40 * len(pairs)}}
 
 
 def together(runs: Sequence[Rates]) -> float:

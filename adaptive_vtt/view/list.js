@@ -20,11 +20,16 @@ function swap(html) {
   const names = new Set(ticked());
   const here = document.activeElement && document.activeElement.id;
   const scrolled = [...live.querySelectorAll(".scroll")].map((box) => box.scrollLeft);
+  const figure = live.querySelector(".plot");
   live.innerHTML = html;
+  const place = live.querySelector(".plot");
+  if (place && !figure) location.reload(); // the first one: its scripts look for it once
+  if (place && figure) place.replaceWith(figure);
   for (const box of live.querySelectorAll("input")) box.checked = names.has(box.value);
   [...live.querySelectorAll(".scroll")].forEach((box, k) => { box.scrollLeft = scrolled[k] || 0; });
   if (here && document.getElementById(here)) document.getElementById(here).focus({ preventScroll: true });
   choose();
+  document.dispatchEvent(new Event("changed"));
 }
 
 async function follow() {

@@ -7,11 +7,15 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment
+from markupsafe import Markup
 
+from ..report.plotly_library import installed
+from ..report.plots import frame
+from ..report.section import data
 from ..runs import Rates, Run
 from ..utils.html_templates import templates_of
 from .building import Report
-from .comparison import Comparison, together
+from .comparison import Comparison, figure, together
 from .latest import Latest
 
 HERE = Path(__file__).parent
@@ -19,6 +23,9 @@ FILES = {
     "page.css": HERE.parent / "report" / "page.css",
     "view.css": HERE / "view.css",
     "list.js": HERE / "list.js",
+    "page.js": HERE.parent / "report" / "page.js",
+    "plots.js": HERE.parent / "report" / "plots.js",
+    "plotly.min.js": installed(),
     "run.js": HERE / "run.js",
 }
 """What the pages load, by name."""
@@ -71,10 +78,21 @@ def compare_page(
     ``among``: the intervals of all runs from which the two were chosen."""
     certifying = [rates for rates in among if rates.rows]
     chosen = {"count": len(certifying), "sure": together(certifying)}
-    top = max((max(p.a.upper, p.b.upper) for p in found.pairs), default=0.0) if found else 0.0
+    drawn = found is not None and bool(found.pairs)
     return _fill(
-        "compare.html", a=a, b=b, found=found, chosen=chosen, top=top or 1.0, failure=failure
+        "compare.html",
+        a=a,
+        b=b,
+        found=found,
+        chosen=chosen,
+        failure=failure,
+        chart=_chart(found, (a.name, b.name)) if found is not None and drawn else None,
     )
+
+
+def _chart(found: Comparison, names: tuple[str, str]) -> Markup:
+    place = frame("pairs-chart", "Intervals of both runs", [], [])
+    return place + data("pairs-chart-data", {"": figure(found, names)})
 
 
 def trouble(sentence: str) -> str:

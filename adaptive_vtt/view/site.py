@@ -19,6 +19,10 @@ OURS = (
     "img-src data:; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
 """What our own pages may load, and who may frame them."""
+DRAWING = OURS.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace(
+    "img-src data:", "img-src data: blob:"
+)
+"""The same of pages with figures, which Plotly styles as it draws them."""
 MOST_FIELDS = 100
 """Fields of an address's query, at most."""
 FRAMED = "frame-ancestors 'self'"
@@ -84,7 +88,8 @@ class Site:
         found = compare(first, second) if first and second else None
         everyone = [self.watch.rates(run).value for run in self.watch.runs()]
         among = [rates for rates in everyone if rates is not None]
-        return _page(pages.compare_page(a, b, found, among, one.failure or other.failure))
+        page = pages.compare_page(a, b, found, among, one.failure or other.failure)
+        return _page(page, policy=DRAWING)
 
     def _run(self, name: str, rest: list[str]) -> Reply:
         run = self.watch.run(name)
@@ -103,8 +108,8 @@ class Site:
         return _missing(name)
 
 
-def _page(text: str, status: int = 200) -> Reply:
-    return Reply(text.encode(), status=status)
+def _page(text: str, status: int = 200, policy: str = OURS) -> Reply:
+    return Reply(text.encode(), status=status, policy=policy)
 
 
 def _missing(what: str) -> Reply:

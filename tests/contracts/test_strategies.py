@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from adaptive_vtt import QuestionSpace, strategies
-from adaptive_vtt.certify.plan import Certify
 from adaptive_vtt.datasets import from_table, scenes
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.candidates import Pool
+from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import ReducedCaptions
@@ -97,7 +97,7 @@ def situations(draw: st.DrawFn) -> tuple[Belief, Pool]:
 def all_knowing(space: QuestionSpace, answers: Literal["one", "all"]) -> Belief:
     """A belief with everything a strategy may ask for."""
     certify = Certify(0.1, None, 0.95, ("overall", "concepts"), None, "loss")
-    proxies = Proxies(space, 0, {}, None)
+    proxies = Proxies(space, {}, None)
     return fresh_belief(certify, space, answers, seed=0, device="cpu", proxies=proxies)
 
 
@@ -121,7 +121,7 @@ def contents(belief: Belief, candidates: Candidates) -> list[Tensor]:
 
 def check_weights(strategy: Strategy, candidates: Candidates, belief: Belief) -> Tensor:
     belief.look_at(candidates)  # as the engine does before every draw
-    weights = strategy.weights(candidates, belief)
+    weights = torch.as_tensor(strategy.weights(candidates, belief))
     assert weights.shape == (len(candidates),)
     assert torch.isfinite(weights).all()
     assert (weights >= 0).all()
@@ -147,12 +147,12 @@ def test_weights_depend_on_the_arguments_alone_and_change_neither(
     candidates = pool.candidates(0)
     asked, known = columns(candidates).clone(), contents(belief, candidates)
     torch.manual_seed(1)
-    first = strategies.get(name).weights(candidates, belief).clone()
+    first = torch.as_tensor(strategies.get(name).weights(candidates, belief)).clone()
     assert torch.equal(columns(candidates), asked)
     for before, after in zip(known, contents(belief, candidates), strict=True):
         assert torch.equal(before, after)
     torch.manual_seed(2)
-    assert torch.equal(strategies.get(name).weights(candidates, belief), first)
+    assert torch.equal(torch.as_tensor(strategies.get(name).weights(candidates, belief)), first)
 
 
 def test_unknown_strategy_names_the_nearest() -> None:

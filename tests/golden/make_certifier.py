@@ -18,13 +18,13 @@ import pandas as pd
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.journal.facts import BetFacts
 from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.types import Bets
 
 TARGETS = ["overall", "concepts", "relations", "group:site", "mine"]
 FILTER = {"mine": {"relation": ["gaussian_noise"], "severity": [2], "truth": [1]}}
 DRAWS = 150
-BETS = BetFacts(cap=0.9, eagerness=1.2, prior=8.0, most_skew=3.0)
+BETS = Bets(cap=0.9, eagerness=1.2, prior=8.0, most_skew=3.0)
 """As journals up to schema 4 tell: they are to be verified as long as they can be read."""
 WATCHED = (0, 1, 10, 149)
 """Draws after which every figure is written down."""

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.certify.plan import Certify
 from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.candidates import Pool
+from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.surrogates import AnswerGP, AnswerPoints
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -48,14 +48,14 @@ def test_predicted_losses_and_stakes_come_to_the_same(answers: CallMode) -> None
     found = []
     for device in BOTH:
         belief = fresh_belief(
-            certify, space(), answers, seed=0, device=device, proxies=Proxies(space(), 0, {})
+            certify, space(), answers, seed=0, device=device, proxies=Proxies(space(), {})
         )
         _learn(belief, 60)
         candidates = Pool(space(), seed=0, limit=400, answers=answers).candidates(0)
         belief.look_at(candidates)
         assert belief.predictions is not None
         assert belief.predictions.device.type == "cpu"  # where candidates are
-        found.append((belief.predictions, belief.stakes_by_target(candidates)))
+        found.append((belief.predictions, torch.from_numpy(belief.stakes_by_target(candidates))))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-2)
 

@@ -1,11 +1,9 @@
 """A model of whatever may stand for one."""
 
-import pandas as pd
-
 from ...errors import InputError
+from ...utils.lazy import is_table
 from ..base import ModelSource, ModelUnderTest
 from .loading import as_model, load
-from .recorded import Recorded
 
 
 def model_of(source: ModelSource) -> ModelUnderTest:
@@ -17,7 +15,9 @@ def model_of(source: ModelSource) -> ModelUnderTest:
     """
     if isinstance(source, str):
         return load(source)
-    if isinstance(source, pd.DataFrame):
+    if is_table(source):
+        from .recorded import Recorded
+
         return Recorded(source)
     if isinstance(source, type):
         made = f"{source.__name__}(...)"

@@ -23,15 +23,18 @@ if TYPE_CHECKING:
     from .strategies import StrategyContract
     from .surrogates import SurrogateContract
 
-_HOMES = {
-    "DatasetContract": "datasets",
-    "JournalContract": "journals",
-    "ModelContract": "models",
-    "OracleContract": "oracles",
-    "RelationContract": "relations",
-    "StrategyContract": "strategies",
-    "SurrogateContract": "surrogates",
-}
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "datasets": "DatasetContract",
+        "journals": "JournalContract",
+        "models": "ModelContract",
+        "oracles": "OracleContract",
+        "relations": "RelationContract",
+        "strategies": "StrategyContract",
+        "surrogates": "SurrogateContract",
+    },
+)
 
 __all__ = [
     "DatasetContract",
@@ -42,6 +45,3 @@ __all__ = [
     "StrategyContract",
     "SurrogateContract",
 ]
-
-
-__getattr__ = lazily(__name__, _HOMES)

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...certify.plan import Certify
 from ...engine.assembly import fresh_belief
 from ...engine.belief import Belief, Learnt
 from ...engine.candidates import Pool
+from ...engine.plan import Certify
 from ...engine.proxies import Proxies
 from ...space import QuestionSpace
 from ...strategies import Strategy
@@ -71,7 +71,7 @@ class StrategyContract:
 
     def _weights(self, candidates: Candidates, belief: Belief) -> Tensor:
         belief.look_at(candidates)  # as the engine does before every draw
-        weights = self.make().weights(candidates, belief)
+        weights = torch.as_tensor(self.make().weights(candidates, belief))
         assert weights.shape == (len(candidates),)
         assert torch.isfinite(weights).all()
         assert (weights >= 0).all()
@@ -86,7 +86,7 @@ class StrategyContract:
                 space = self.space()
                 memory = space.oracle.memory(space)
                 certify = Certify(0.1, None, 0.95, self.targets, None, "loss")
-                proxies = Proxies(space, 0, {}, memory=memory)
+                proxies = Proxies(space, {}, memory=memory)
                 belief = fresh_belief(
                     certify, space, answers, seed=0, device="cpu", memory=memory, proxies=proxies
                 )

@@ -1,0 +1,122 @@
+"""What targets are cut out of."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..types import Bools, ConceptsAre, Indices, Truths
+
+
+class Members(Protocol):
+    """S samples x C concepts: how many there are, who they are, and what groups they form.
+
+    Samples of the same row of ``profile`` have the same truths, and belong to the same groups.
+    """
+
+    def __len__(self) -> int:
+        """S."""
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """C x 2: how many samples lack, and how many have, each concept."""
+
+    @property
+    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+        """Rows of truths r x C, UNKNOWN where nobody knows, and how many samples have each (r,)."""
+
+    def profile_row(self, samples: Indices) -> Indices:
+        """The row of each sample (n,)."""
+
+    def truth(self, samples: Indices, concepts: Indices) -> Truths:
+        """0, 1 or UNKNOWN for each pair; the two arrays broadcast."""
+
+    def members(self, concept: int, side: int, ranks: Indices) -> Indices:
+        """The samples of these ranks among those whose truth of ``concept`` is ``side``."""
+
+    def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
+        """A group's name by profile row (r,); raises InputError for a column that is not there."""
+
+
+class Judged(Protocol):
+    """What the losses are of; see ``OracleDefaults``."""
+
+    @property
+    def rates(self) -> Mapping[str, int]:
+        """What the mean losses of a concept are called, and which truth each is about."""
+
+    @property
+    def concepts_are(self) -> ConceptsAre:
+        """What concepts are taken to be."""
+
+
+class Named(Protocol):
+    """A relation, as far as targets know it."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+
+class Variant(Protocol):
+    """A way in which every sample is asked about."""
+
+    @property
+    def relation(self) -> Named:
+        """What was done to the sample."""
+
+    @property
+    def severity(self) -> int:
+        """How strongly."""
+
+
+class Population(Protocol):
+    """N questions, each (sample, variant, concept) with a truth, known by one number.
+
+    S samples x V variants x C concepts, less those whose truth is unknown, and those that do not
+    apply. Nothing here lists them. ``space.QuestionSpace`` is one, ``pool.Pool`` another.
+    """
+
+    concepts: tuple[str, ...]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names of targets that it has: see ``targets.named_targets``."""
+
+    @property
+    def dataset(self) -> Members:
+        """The samples."""
+
+    @property
+    def oracle(self) -> Judged:
+        """What judges them."""
+
+    @property
+    def variants(self) -> Sequence[Variant]:
+        """The V variants."""
+
+    @property
+    def applicable(self) -> Bools:
+        """V x C: whether a variant's questions about a concept are among the N."""
+
+    @property
+    def size(self) -> int:
+        """N."""
+
+    @property
+    def images(self) -> int:
+        """How many (sample, variant) pairs have a question."""
+
+    def parts(self, questions: npt.ArrayLike) -> tuple[Indices, Indices, Indices]:
+        """Sample, variant and concept of each question (n,)."""
+
+    def number(self, sample: Indices, variant: Indices, concept: Indices) -> Indices:
+        """Question numbers of three broadcast index arrays."""
+
+    def count_images(
+        self, wanted: Bools, copies: Indices, variants: Bools | slice = slice(None)
+    ) -> int:
+        """How many (sample, variant) pairs have a question among those wanted: ``wanted`` r x C
+        marks truths of profile rows, ``copies`` (r,) says how many samples have each row,
+        ``variants`` (V,) which variants count."""

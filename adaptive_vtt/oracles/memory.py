@@ -1,1 +1,0 @@
-"""What an oracle's details teach an audit beyond the loss: for predictions and strategies."""

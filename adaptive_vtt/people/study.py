@@ -1,0 +1,200 @@
+"""A reader study: people answer what the model was asked, and know as little of the truth.
+
+They are shown the audit's questions in the order of its draws. What a question was drawn by, its
+law, was fixed by the model's earlier answers and drawn by the audit's key, neither of which knows
+anything of the reader. So a draw is random given all that comes before it, for the reader as for
+the model, and the draws so far certify the reader's own error rate at every moment: whoever
+stops anywhere has a valid interval. What comes after a question that was left out cannot count,
+since it is no longer what the draws were made of; "cannot tell" is an answer, and counts as one
+that was not given.
+
+It holds for who has not seen what the audit found, and while one reads alike from the first
+picture to the last: someone who remembers a source image, tires or learns is not one reader.
+"""
+
+import hashlib
+import json
+from collections.abc import Container, Iterator, Sequence
+from string import ascii_uppercase
+
+from ..engine.earlier_answers import key_of_call
+from ..engine.judge import Judge
+from ..engine.source_calls import asks_of
+from ..errors import InputError
+from ..journal import Journal
+from ..journal.facts import Facts, read_facts
+from ..journal.halves import key_of
+from ..models.base import ModelDefaults
+from ..space import QuestionSpace
+from ..types import Answer, Ask, Prompt, Unanswered, Value
+from .answers import Answers
+from .cards import UNSURE, YES, Asked, Card, Key, yes_or_no
+
+CLASS = "class"
+"""The one question about a picture that is of exactly one class."""
+CANNOT_TELL = Unanswered("the reader cannot tell")
+NOT_ASKED = Unanswered("not asked")
+
+
+class Study:
+    """The questions of the audit in ``journal``, over its ``space``, to be put to people.
+
+    Raises InputError where people's answers could not be judged against the truth: masks,
+    captions, and whatever is compared with an answer about the source image.
+    """
+
+    def __init__(self, journal: Journal, space: QuestionSpace) -> None:
+        self.journal, self.space = journal, space
+        self.facts = read_facts(journal.facts())
+        _check(self.facts, space)
+        self._judge = Judge(space, self.facts.settings.answers)
+        calls = journal.calls()
+        self.draws = list(_answered(journal, {call.call for call in calls}))
+        self._cards: dict[int, Card] = {}  # kept: to make one, its image is made
+        self._in_words = any(row.said is not None for call in calls for row in call.answers)
+
+    def cards(self, count: int | None = None) -> Iterator[Card]:
+        """The first ``count`` questions (None: all), in the order in which they were drawn.
+        Raises InputError for a count below 1."""
+        if count is not None and count < 1:
+            raise InputError(f"--sample: expected 1 or more questions, got {count}")
+        for question, call in self.draws[:count]:
+            if call not in self._cards:
+                self._cards[call] = self._card(question, call)
+            yield self._cards[call]
+
+    def known(self) -> dict[Key, Asked]:
+        """Every question of all cards, for which no picture is made."""
+        return {(call, one.id): one for _, call in self.draws for one in self._asked(call)}
+
+    def answer(self, card: Card, own: Answers) -> Answer | None:
+        """What a reader answered to a card, as a model would have; None where anything is left."""
+        given = [own.get(key) for key in card.all]
+        said = {one.question: one.answer for one in given if one is not None}
+        if len(said) < len(card.asked):
+            return None
+        concepts = self._sent(card.number)
+        if [one.id for one in card.asked] == [CLASS]:
+            return Answer(tuple(_class_value(name, said[CLASS]) for name in concepts))
+        asked = {one.id: one for one in card.asked}
+        return Answer(
+            tuple(_value(asked[c], said[c]) if c in asked else NOT_ASKED for c in concepts)
+        )
+
+    def losses(self, card: Card, answer: Answer) -> list[float]:
+        """What an answer lost, for each question that counts."""
+        rows = self._judge.row(card.number, answer, 0.0).answers
+        self._judge.forget(card.number)
+        return [row.loss for row in rows if row.loss is not None and not row.excluded]
+
+    def sample_of(self, call: int) -> int:
+        """The source image that a call is about."""
+        numbering, one = self.space.numbering, self.facts.settings.answers == "one"
+        return numbering.image_parts(numbering.image_of(call) if one else call)[0]
+
+    def _sent(self, call: int) -> tuple[str, ...]:
+        """The concepts of a call, as the model was asked about them."""
+        if self.facts.settings.answers == "all":
+            return tuple(self.space.asked)
+        return (self.space.asked[self.space.asked_by[call % len(self.space.concepts)]],)
+
+    def _card(self, question: int, call: int) -> Card:
+        prompt = self._judge.prompt(call)
+        self._judge.forget(call)
+        return Card(call, question, call, ("picture",), self._asked(call), prompt.words)
+
+    def _asked(self, call: int) -> tuple[Asked, ...]:
+        concepts = self._sent(call)
+        if self.space.oracle.concepts_are == "classes":
+            choices = {name: name for name in concepts}
+            return (Asked(CLASS, "Which of these does the picture show?", choices),)
+        last = len(self.space.concepts)
+        counted = {
+            self.space.asked[self.space.asked_by[q % last]]
+            for q in self._judge.questions_of(call).tolist()
+        }
+        sample, dataset = self.sample_of(call), self.space.dataset
+        words = asks_of(dataset.sample_id(sample), dataset.asks(sample), concepts)
+        asks: Sequence[Ask | None] = words or [None] * len(concepts)
+        return tuple(
+            self._put(concept, ask)
+            for concept, ask in zip(concepts, asks, strict=True)
+            if concept in counted
+        )
+
+    def _put(self, concept: str, ask: Ask | None) -> Asked:
+        if ask is None:
+            return yes_or_no(concept, f"Does the picture show this: {concept}?")
+        if ask.options:
+            lettered = zip(ascii_uppercase, ask.options, strict=False)
+            return Asked(concept, ask.text, dict(lettered))
+        return Asked(concept, ask.text, {}) if self._in_words else yes_or_no(concept, ask.text)
+
+
+class Person(ModelDefaults):
+    """A reader as a model: ``cards`` with the answers of a ``study``, in their order."""
+
+    needs_image = False
+    takes_words = True
+
+    def __init__(self, name: str, study: Study, answered: Sequence[tuple[Card, Answer]]) -> None:
+        self.name = f"reader {name}"
+        self.answers = study.facts.settings.answers
+        self._said = {
+            key_of_call(study.space, self.answers, card.number): answer for card, answer in answered
+        }
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [self._said.get(_key(prompt), Unanswered("not read")) for prompt in prompts]
+
+    def content(self) -> str:
+        """Other answers are another reader."""
+        text = json.dumps({key: repr(said.values) for key, said in self._said.items()})
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def before_the_gap(
+    study: Study, cards: Sequence[Card], own: Answers
+) -> tuple[list[tuple[Card, Answer]], int]:
+    """The cards that certify, those before the first that was left out, with the reader's
+    answers; and how many were answered in all."""
+    answers = [study.answer(card, own) for card in cards]
+    found = []
+    for card, answer in zip(cards, answers, strict=True):
+        if answer is None:
+            break
+        found.append((card, answer))
+    return found, sum(answer is not None for answer in answers)
+
+
+def _key(prompt: Prompt) -> str:
+    return key_of(prompt.sample_id, prompt.relation, prompt.severity, prompt.concepts)
+
+
+def _class_value(concept: str, said: str) -> Value:
+    return CANNOT_TELL if said == UNSURE else float(said == concept)
+
+
+def _value(asked: Asked, said: str) -> Value:
+    if said == UNSURE:
+        return CANNOT_TELL
+    return float(said == YES) if YES in asked.choices else said
+
+
+def _answered(journal: Journal, calls: Container[int]) -> Iterator[tuple[int, int]]:
+    """Question and call of every draw, up to the first that the model did not answer."""
+    for draw in journal.draws(laws=False):
+        if draw.call not in calls:
+            return
+        yield draw.question, draw.call
+
+
+def _check(facts: Facts, space: QuestionSpace) -> None:
+    if facts.certificate is not None and facts.certificate.versus is not None:
+        raise InputError("--questions: expected an audit of one model, got a comparison of two")
+    if space.oracle.judges_masks or space.oracle.needs_source:
+        judged = "masks" if space.oracle.judges_masks else "answers by those about the source image"
+        raise InputError(
+            "--questions: expected an oracle that judges answers by the truth alone, got one that "
+            f"judges {judged}, which people cannot give on a page"
+        )

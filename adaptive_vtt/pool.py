@@ -1,0 +1,132 @@
+"""A plain pool: n items of anything, of each of which somebody finds out what was lost on it."""
+
+import hashlib
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .datasets.held_truths import HeldTruths
+from .errors import InputError, unknown
+from .oracles import Told
+from .space import QuestionSpace
+from .types import Indices, Sample, Truths
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME, CONCEPT = "pool", "item"
+MOST_ITEMS = 100_000_000
+
+
+class Pool(QuestionSpace):
+    """Items 0 ... n - 1, each with a loss in [0, 1] that is told: texts, tables, robots, anything.
+
+    ``Audit(pool, half_width=...)`` says which to look at (``call.item``) and certifies the mean
+    loss of all n, and of groups. It is a space with one question about every item.
+
+    ``features``: n x d finite numbers, by which losses are foreseen: items that are near each other
+    are taken to fare alike. ``groups``: n rows, whose columns say what an item belongs to; targets
+    ``group:COLUMN`` are the mean losses of each of its values. Without features nothing needs
+    torch. Raises InputError for another number of rows, and for numbers or groups that are missing.
+    """
+
+    kinds = ("overall", "group:COLUMN")
+
+    def __init__(
+        self,
+        n: int,
+        features: npt.ArrayLike | None = None,
+        groups: "pd.DataFrame | None" = None,
+    ) -> None:
+        super().__init__(Items(n, features, groups), oracle=Told())
+
+    def __repr__(self) -> str:
+        columns = self.dataset.metadata_columns
+        return f"Pool({self.size} items{', groups ' if columns else ''}{', '.join(columns)})"
+
+
+class Items(HeldTruths):
+    """The items of a pool as samples: no image, no truth but that nothing is to be lost."""
+
+    name = NAME
+    concepts = (CONCEPT,)
+    has_images = False
+
+    def __init__(
+        self, n: int, features: npt.ArrayLike | None, groups: "pd.DataFrame | None"
+    ) -> None:
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 < n <= MOST_ITEMS:
+            raise InputError(f"pool: expected n, a whole number from 1 to {MOST_ITEMS}, got {n!r}")
+        super().__init__(np.zeros((int(n), 1), np.int8))
+        self.features = None if features is None else _numbers(features, int(n))
+        self._rows: Indices = np.zeros(int(n), np.int64)
+        self._values: dict[str, npt.NDArray[np.object_]] = {}  # by row of the profile
+        if groups is not None:
+            self._group(groups)
+
+    def _group(self, groups: "pd.DataFrame") -> None:
+        """Items with the same groups share a row of the profile."""
+        import pandas as pd
+
+        table = pd.DataFrame(groups).rename(columns=str).reset_index(drop=True)
+        if len(table) != len(self) or not len(table.columns) or not table.columns.is_unique:
+            raise InputError(
+                f"pool: groups: expected a table of {len(self)} rows, one per item, and columns "
+                f"whose names differ, got {len(table)} rows and columns {list(table.columns)}"
+            )
+        if table.isna().to_numpy().any():
+            row, column = map(int, np.argwhere(table.isna().to_numpy())[0])
+            raise InputError(
+                f"pool: groups: expected a value in every row, got none in column "
+                f"{table.columns[column]!r}, row {row}; call it something, such as 'unknown'"
+            )
+        self._rows = (
+            table.groupby(list(table.columns), sort=False).ngroup().to_numpy().astype(np.int64)
+        )
+        _, first = np.unique(self._rows, return_index=True)
+        self._values = {c: table[c].iloc[first].to_numpy(object) for c in table.columns}
+
+    @property
+    def metadata_columns(self) -> tuple[str, ...]:
+        return tuple(self._values)
+
+    @property
+    def profile(self) -> tuple[Truths, npt.NDArray[np.int64]]:
+        copies = np.bincount(self._rows)
+        return np.zeros((len(copies), 1), np.int8), copies
+
+    def profile_row(self, samples: Indices) -> Indices:
+        return self._rows[samples]
+
+    def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
+        if column not in self._values:
+            raise unknown("column of groups", column, self.metadata_columns, "pool")
+        return self._values[column]
+
+    def sample_id(self, index: int) -> str:
+        return str(index)
+
+    def sample(self, index: int) -> Sample:
+        row = self._rows[index]
+        groups: dict[str, Any] = {c: values[row] for c, values in self._values.items()}
+        return Sample(str(index), None, {CONCEPT: 0}, groups)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        digest = hashlib.blake2b(repr((NAME, len(self))).encode(), digest_size=12)
+        told = [(c, values.tolist()) for c, values in self._values.items()]
+        digest.update(repr(told).encode() + self._rows.tobytes() if told else b"")
+        return digest.hexdigest()
+
+
+def _numbers(features: npt.ArrayLike, n: int) -> npt.NDArray[np.float64]:
+    table = np.asarray(features, np.float64)
+    if table.ndim != 2 or len(table) != n:
+        shape = " x ".join(map(str, table.shape))
+        raise InputError(f"pool: features: expected {n} rows of d numbers, got shape {shape}")
+    if not np.isfinite(table).all():
+        row = int(np.argwhere(~np.isfinite(table))[0, 0])
+        raise InputError(f"pool: features: expected finite numbers, got others in row {row}")
+    return table

@@ -1,0 +1,376 @@
+"""A plain pool: items that are no images, asked and told by hand, certified like any other."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from audits import content
+from command_line import run as command
+from dying import killed, needs_fork
+
+import adaptive_vtt as avtt
+from adaptive_vtt import Audit, Pool, QuestionSpace
+from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.datasets import Dataset
+from adaptive_vtt.errors import InputError, JournalError, ModelError, OrderError
+from adaptive_vtt.journal import SQLiteJournal
+from adaptive_vtt.oracles import Oracle, Told
+from adaptive_vtt.report import render
+from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.testing.contracts import DatasetContract, OracleContract
+from adaptive_vtt.types import Answer, Floats, Unanswered
+
+ROOT = Path(__file__).parent.parent
+
+
+def told(audit: Audit, losses: Floats, most: int = 10**9, batch: int = 1) -> list[int]:
+    """Asks and tells until the audit ends, or ``most`` items were told; gives those."""
+    items: list[int] = []
+    while len(items) < most and (calls := audit.ask(batch)):
+        for call in reversed(calls):
+            audit.tell(call, losses[call.item])
+            items.append(call.item)
+    return items
+
+
+def two_sites(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
+    """A tenth of the items are of the site that fails six times as often; losses are anything in
+    [0, 1], often an end."""
+    rng = np.random.default_rng(seed)
+    small = rng.random(n) < 0.1
+    losses = np.where(rng.random(n) < np.where(small, 0.6, 0.1), 1.0, 0.0)
+    losses = np.where(rng.random(n) < 0.5, losses, rng.random(n) * losses)
+    return pd.DataFrame({"site": np.where(small, "Basel", "Bern")}), losses
+
+
+def truths(groups: pd.DataFrame, losses: Floats) -> dict[str, float]:
+    by_site = {f"site {s}: error": losses[groups["site"] == s].mean() for s in ("Basel", "Bern")}
+    return {"overall error": losses.mean(), **by_site}
+
+
+TARGETS = ["overall", "group:site"]
+
+
+class TestItems(DatasetContract):
+    def make(self) -> Dataset:
+        groups = pd.DataFrame({"site": ["b", "a", "b"], "year": [1, 1, 2]})
+        return Pool(3, features=np.eye(3), groups=groups).dataset
+
+
+class TestTold(OracleContract):
+    def make(self) -> Oracle:
+        return Told()
+
+
+# -- asked and told by hand ----------------------------------------------------------------
+
+
+def test_the_mean_loss_is_certified_and_verified() -> None:
+    losses = two_sites(2000, 0)[1]
+    audit = Audit(Pool(2000), half_width=0.1, seed=0)
+    items = told(audit, losses)
+    assert len(set(items)) == len(items) < 400
+    (row,) = audit.intervals().to_dict("records")
+    assert row["target"] == "overall error"
+    assert row["certified"] is True
+    assert row["lower"] <= losses.mean() <= row["upper"]
+    assert row["upper"] - row["lower"] <= 0.2 + 1e-9
+    (interval,) = verify(audit.journal)
+    assert (interval.lower, interval.upper) == pytest.approx((row["lower"], row["upper"]))
+
+
+def test_groups_are_targets_and_their_sizes_are_exact() -> None:
+    groups, losses = two_sites(1500, 1)
+    audit = Audit(Pool(1500, groups=groups), targets=TARGETS, half_width=0.15, seed=1)
+    told(audit, losses, batch=4)
+    table = audit.intervals().set_index("target")
+    sizes = groups["site"].value_counts()
+    assert table["certified"].all()
+    assert table["size"].to_dict() == {
+        "overall error": 1500,
+        "site Basel: error": sizes["Basel"],
+        "site Bern: error": sizes["Bern"],
+    }
+    assert [i.target for i in verify(audit.journal)] == [*table.index]
+
+
+def test_everything_asked_is_known_exactly() -> None:
+    losses = two_sites(40, 2)[1]
+    audit = Audit(Pool(40), half_width=0.01, seed=2)
+    items = told(audit, losses, batch=7)
+    table = audit.intervals()
+    assert table["lower"][0] <= losses.mean() <= table["upper"][0]
+    assert len(items) <= 40
+    assert audit.stopped is not None
+
+
+def test_the_order_in_which_answers_come_changes_nothing() -> None:
+    losses = two_sites(300, 3)[1]
+    one, other = (Audit(Pool(300), half_width=0.2, seed=3, budget=20) for _ in range(2))
+    told(one, losses, batch=5)
+    while calls := other.ask(5):
+        for call in calls:
+            other.tell(call.number, losses[call.item])
+    assert one.interval_rows() == other.interval_rows()
+
+
+def test_an_item_nobody_could_look_at_counts_as_lost() -> None:
+    audit = Audit(Pool(50), half_width=0.1, seed=0)
+    (call,) = audit.ask()
+    audit.tell(call, Unanswered("the recording is broken"))
+    (failure,) = audit.result().failures().to_dict("records")
+    assert failure["loss"] == 1
+    assert failure["unanswered"] == "the recording is broken"
+
+
+def test_features_and_cheap_guesses_foretell_losses() -> None:
+    rng = np.random.default_rng(4)
+    features = rng.normal(size=(400, 2))
+    losses = (features[:, 0] > 0.8).astype(float)
+    by_features = Audit(Pool(400, features=features), half_width=0.2, seed=4, budget=30)
+    told(by_features, losses)
+    guessed = Audit(Pool(400), half_width=0.2, seed=4, budget=30, proxies={"cheap": losses})
+    told(guessed, losses)
+    for audit in (by_features, guessed):
+        candidates = audit._selector.pool.candidates(99)
+        found = audit.belief.foreseen(candidates)
+        items = candidates.question.numpy()
+        assert found[losses[items] == 1].mean() > 2 * found[losses[items] == 0].mean()
+        verify(audit.journal)
+
+
+def test_the_group_in_which_losses_concentrate_is_found_and_certified() -> None:
+    rng = np.random.default_rng(0)
+    site = rng.choice([*"abcde"], 800)
+    losses = (rng.random(800) < np.where(site == "c", 0.9, 0.1)).astype(float)
+    pool = Pool(800, groups=pd.DataFrame({"site": site}))
+    audit = Audit(pool, half_width=0.1, discover=1, seed=1)
+    told(audit, losses, batch=4)
+    table = audit.intervals().set_index("target").loc["slice site c"]
+    assert table["lower"] <= losses[site == "c"].mean() <= table["upper"]
+
+
+def test_items_are_asked_again_where_drift_is_looked_for() -> None:
+    audit = Audit(Pool(60), half_width=0.3, canaries=2, seed=0)
+    items = told(audit, np.linspace(0, 1, 60))
+    assert len(items) == len(set(items)) + 2
+    repeated = audit.result().canaries
+    assert repeated is not None
+    assert (repeated.calls, repeated.differ) == (2, 0)
+
+
+# -- without torch -------------------------------------------------------------------------
+
+ALONE = """
+import json, sys
+import numpy as np
+from adaptive_vtt import Audit, Pool
+from adaptive_vtt.certify.verify import verify
+import adaptive_vtt.gate
+losses = np.arange(60) % 5 == 0
+with Audit(Pool(60), half_width=0.3, journal=sys.argv[1], seed=0) as audit:
+    while calls := audit.ask():
+        for call in calls:
+            audit.tell(call, losses[call.item])
+    verify(audit.journal)
+    audit.result()
+print(json.dumps([n for n in ("torch", "gpytorch", "cv2", "scipy") if n in sys.modules]))
+"""
+
+
+def test_without_features_nothing_needs_torch(tmp_path: Path) -> None:
+    line = [sys.executable, "-c", ALONE, str(tmp_path / "journal.db")]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == []
+
+
+# -- journal, resume, verify, report, gate -------------------------------------------------
+
+
+@needs_fork
+@pytest.mark.parametrize("at", [25, 60, 130])
+def test_killed_it_goes_on_with_the_same_draws(at: int, tmp_path: Path) -> None:
+    losses = two_sites(200, 5)[1]
+    options: dict[str, Any] = {"half_width": 0.25, "seed": 5, "budget": 16}
+    undisturbed = Audit(Pool(200), **options)
+    told(undisturbed, losses)
+
+    def run(_: Callable[[], None]) -> None:
+        told(Audit(Pool(200), journal=tmp_path / "journal.db", **options), losses)
+
+    assert killed(run, at) is not None
+    with Audit(Pool(200), journal=tmp_path / "journal.db", **options) as audit:
+        before = {row.question for row in audit.journal.calls() for row in row.answers}
+        assert not before & {*told(audit, losses)}
+        assert content(audit.journal)[0] == content(undisturbed.journal)[0]
+        verify(audit.journal)
+
+
+def test_another_pool_does_not_go_on_with_its_journal(tmp_path: Path) -> None:
+    with Audit(Pool(50), half_width=0.2, journal=tmp_path / "journal.db") as audit:
+        told(audit, np.zeros(50), 3)
+    with pytest.raises(JournalError, match="another space: 'pool' with 50 questions, not 'pool'"):
+        Audit(Pool(51), half_width=0.2, journal=tmp_path / "journal.db")
+
+
+def test_the_commands_read_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    groups, losses = two_sites(600, 6)
+    pool = Pool(600, groups=groups)
+    journal = tmp_path / "journal.db"
+    with Audit(pool, targets=TARGETS, half_width=0.15, journal=journal, seed=6) as audit:
+        told(audit, losses)
+        audit.result().save(tmp_path)
+    assert command("verify", str(tmp_path)) == 0
+    assert "every draw follows" in capsys.readouterr().out
+    assert command("gate", str(tmp_path), "--rule", "overall <= 60 %") == 0
+    assert command("gate", str(tmp_path), "--rule", "group:site <= 5 %") == 1
+    assert command("report", str(tmp_path)) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "there are no images, concepts" in page
+    assert "Is item present" not in page
+    assert "Mean loss" in page
+
+
+def test_a_report_is_made_before_anything_is_known() -> None:
+    audit = Audit(Pool(10), half_width=0.2)
+    assert "Nothing is known yet" in render(audit.journal)
+    audit = Audit(Pool(10), strategy="random", budget=3, seed=0)
+    told(audit, np.ones(10))
+    assert "A plain pool" in render(audit.journal)
+
+
+# -- what cannot be ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n": 0}, r"pool: expected n, a whole number from 1 to \d+, got 0"),
+        ({"n": 2.5}, "got 2.5"),
+        ({"n": 3, "features": np.ones((2, 2))}, "expected 3 rows of d numbers, got shape 2 x 2"),
+        ({"n": 2, "features": [[1], [np.nan]]}, "expected finite numbers, got others in row 1"),
+        ({"n": 2, "groups": pd.DataFrame({"a": [1]})}, "a table of 2 rows.*got 1 rows"),
+        ({"n": 2, "groups": pd.DataFrame({"a": [1, None]})}, "got none in column 'a', row 1"),
+    ],
+)
+def test_a_pool_that_cannot_be_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Pool(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"targets": ["concepts"]}, "unknown target 'concepts'.*group:COLUMN"),
+        ({"targets": ["group:site"]}, "unknown column of groups 'site'"),
+        ({"proxies": {"cheap": np.ones(3)}}, r"proxy 'cheap': expected an array of shape \(5, 1"),
+        ({"model": lambda images: images}, "expected a pool alone, which is told by hand"),
+    ],
+)
+def test_what_a_pool_has_not_is_said(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Audit(Pool(5), half_width=0.2, **options)
+
+
+def test_a_strategy_that_goes_by_answers_says_so() -> None:
+    audit = Audit(Pool(5), strategy="uncertainty", budget=2)
+    with pytest.raises(InputError, match=r"expected answers of a model.*'certify' or 'random'"):
+        audit.ask()
+
+
+@pytest.mark.parametrize("loss", [1.5, -0.1, float("nan"), "much", None, [0.1, 0.2]])
+def test_a_loss_that_is_none_is_refused_and_asked_for_again(loss: Any) -> None:
+    audit = Audit(Pool(5), half_width=0.2, seed=0)
+    (call,) = audit.ask()
+    with pytest.raises(
+        ModelError, match=f"tell: expected a loss between 0 and 1 for item {call.item}"
+    ):
+        audit.tell(call, loss)
+    audit.tell(call, 1)
+
+
+def test_tell_guards_its_order() -> None:
+    audit = Audit(Pool(5), half_width=0.2, seed=0)
+    with pytest.raises(OrderError, match=r"tell: call 3 is not waiting.*never asked"):
+        audit.tell(3, 0.5)
+    (call,) = audit.ask()
+    audit.tell(call, 0.5)
+    with pytest.raises(OrderError, match="answered already"):
+        audit.tell(call, 0.5)
+    with pytest.raises(OrderError, match=r"tell: expected a call that ask\(\) gave, got 'first'"):
+        audit.tell("first", 0.5)  # type: ignore[arg-type]
+
+
+def test_it_cannot_run_without_a_model() -> None:
+    with pytest.raises(InputError, match=r"got one that is told by hand: ask\(\) for calls"):
+        Audit(Pool(5), half_width=0.2).run()
+
+
+# -- a space of images without a model -----------------------------------------------------
+
+
+def test_a_space_is_told_by_hand_as_a_model_would_answer() -> None:
+    space = QuestionSpace(tiny_dataset(8, 2), ["identity", "rotation"])
+    options: dict[str, Any] = {"half_width": 0.3, "targets": ["overall"], "seed": 0, "budget": 6}
+    by_hand, by_name = Audit(space, **options), Audit(space, **options)
+    while calls := by_hand.ask():
+        by_hand.tell(calls[0], {"c1": 0.9, "c0": 0.2})
+    while calls := by_name.ask():
+        by_name.tell(calls[0], Answer((0.2, 0.9)))
+    assert by_hand.interval_rows() == by_name.interval_rows()
+    assert len(by_hand.journal.calls()) == 6
+    audit = Audit(space, **options)
+    (call,) = audit.ask()
+    assert call.image is not None
+    with pytest.raises(InputError, match="expected one about an item of a pool, got one about"):
+        _ = call.item
+    with pytest.raises(ModelError, match=r"a number for each of 'c0', 'c1' for call \d+, got some"):
+        audit.tell(call, {"c0": 1.0})
+
+
+# -- coverage ------------------------------------------------------------------------------
+
+
+def missed(seed: int, confidence: float) -> bool:
+    """Whether any interval of a short audit misses its truth, after any of its answers."""
+    groups, losses = two_sites(2000, seed)
+    pool = Pool(2000, groups=groups)
+    audit = Audit(
+        pool, targets=TARGETS, half_width=0.2, confidence=confidence, seed=seed, budget=25
+    )
+    by_name, sequences = truths(groups, losses), audit.belief.certifying.sequences
+    truth = np.array([by_name[name] for name in audit.targets])
+    while calls := audit.ask():
+        audit.tell(calls[0], losses[calls[0].item])
+        if (sequences.lower > truth + 1e-9).any() or (sequences.upper < truth - 1e-9).any():
+            return True
+    return False
+
+
+@pytest.mark.parametrize("audits", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_intervals_hold_as_often_as_is_said(audits: int) -> None:
+    """With probability 80 % all hold at every moment; bets miss less often than they may."""
+    wrong = sum(missed(seed, 0.8) for seed in range(audits))
+    assert wrong <= 0.2 * audits
+
+
+def test_names_are_public() -> None:
+    assert avtt.Pool is Pool
+    assert repr(Pool(3)) == "Pool(3 items)"
+    assert repr(Pool(2, groups=pd.DataFrame({"a": [1, 2]}))) == "Pool(2 items, groups a)"
+
+
+def test_a_journal_of_a_pool_is_read_by_who_has_no_pool(tmp_path: Path) -> None:
+    with Audit(Pool(30), half_width=0.3, journal=tmp_path / "journal.db", seed=0) as audit:
+        told(audit, np.zeros(30))
+        rows = audit.interval_rows()
+    with closing(SQLiteJournal(tmp_path / "journal.db")) as journal:
+        assert [i.upper for i in verify(journal)] == [r["upper"] for r in rows or []]
