@@ -29,9 +29,13 @@ from .certificates import TAUGHT, Task, run
 from .digits import TEST, explained
 from .self_taught import benches
 
-MODULES: tuple[ModuleType, ...] = (units, certifier, loss_mean, self_taught)
-PLACES = {name: module for module in MODULES for name in vars(module) if name.isupper()}
-
+PLACES: dict[str, ModuleType] = {
+    **dict.fromkeys(("ROOM", "FADE"), units),
+    "RANGE": certifier,
+    **dict.fromkeys(("TOLD", "CAUTION"), loss_mean),
+    **dict.fromkeys(("TEAMS", "HIDDEN", "STEPS"), self_taught),
+}
+"""The constants that may be changed, and where they stand."""
 ANSWERS = (10, 20, 40, 70, 120, 200)
 """After so many answers it is worked out what is explained."""
 

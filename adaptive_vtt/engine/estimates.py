@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 FARTHEST = 1.5
 """Standard errors of P by which predictions may move an estimate, at most."""
 DOUBT = 1.0
-"""Squared error of a mean of predictions over that of as many uniform residuals: predictions are
-fitted to the answers, whose residuals therefore look better than those of other questions."""
+"""Squared error of a mean of predictions over that of as many uniform residuals. Above 1 it would
+allow for residuals that look good as predictions are fitted to them; 2 made estimates worse."""
 CREDIT = 10.0
 """Answers that the variance f (1 - f), which predictions imply, counts as among the residuals."""
 TINY = 1e-300
