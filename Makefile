@@ -91,6 +91,7 @@ bench: $(VENV)/.ready skipped test-slow
 	$(BIN)/python -m adaptive_vtt.experiments.cohort --journals --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.versus --out bench
 	$(BIN)/python -m adaptive_vtt.experiments.versus_replay --out bench
+	$(BIN)/python -m adaptive_vtt.experiments.constants ROOM=1.25,FADE=.95 TOLD=0,CAUTION=10,TEAMS=1
 	$(BIN)/python -m adaptive_vtt.experiments.caption_tables $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_tables.json
 	$(BIN)/python -m adaptive_vtt.experiments.caption_detectors $(if $(DETECTOR),--detector $(DETECTOR)) --json bench/caption_detectors.json
 	$(BIN)/python -m adaptive_vtt.experiments.caption_audits --json bench/caption_audits.json

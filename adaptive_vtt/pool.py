@@ -61,7 +61,7 @@ class Items(HeldTruths):
             raise InputError(f"pool: expected n, a whole number from 1 to {MOST_ITEMS}, got {n!r}")
         super().__init__(np.zeros((int(n), 1), np.int8))
         self.features = None if features is None else _numbers(features, int(n))
-        self._rows = np.zeros(int(n), np.int64)
+        self._rows: Indices = np.zeros(int(n), np.int64)
         self._values: dict[str, npt.NDArray[np.object_]] = {}  # by row of the profile
         if groups is not None:
             self._group(groups)
@@ -82,7 +82,9 @@ class Items(HeldTruths):
                 f"pool: groups: expected a value in every row, got none in column "
                 f"{table.columns[column]!r}, row {row}; call it something, such as 'unknown'"
             )
-        self._rows = table.groupby(list(table.columns), sort=False).ngroup().to_numpy(np.int64)
+        self._rows = (
+            table.groupby(list(table.columns), sort=False).ngroup().to_numpy().astype(np.int64)
+        )
         _, first = np.unique(self._rows, return_index=True)
         self._values = {c: table[c].iloc[first].to_numpy(object) for c in table.columns}
 

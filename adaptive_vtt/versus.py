@@ -103,8 +103,9 @@ class Verdict:
     def _bar(self, row: Mapping[Hashable, Any]) -> Bar:
         a, b = self.names
         told = f"{SAID[row['decision']].format(a=a, b=b)}; {row['questions']} questions"
-        ends = (float(row[name]) for name in ("delta", "lower", "upper"))
-        return Bar(str(row["target"]), *ends, row["decision"] != "open", told, signed=True)
+        delta, low, high = (float(row[name]) for name in ("delta", "lower", "upper"))
+        done = row["decision"] != "open"
+        return Bar(str(row["target"]), delta, low, high, done, told, signed=True)
 
     @property
     def _stage(self) -> str:

@@ -20,9 +20,9 @@ from adaptive_vtt.datasets.synthetic.scenes import scenes
 from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS
-from adaptive_vtt.report.reic_published import table
 from adaptive_vtt.types import Heard, Image, Sample
 
+from .reic_beside import table
 from .reic_scheme import Captioner, Reduction, Selection, judge, listen, locate
 
 SIZE = (480, 640)

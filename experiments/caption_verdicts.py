@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from adaptive_vtt.datasets.base import Dataset
-from adaptive_vtt.labelling.agreement import scores
 from adaptive_vtt.models.demo.template_captioner import TemplateCaptioner, Told
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
+from adaptive_vtt.people.agreement import scores
 from adaptive_vtt.relations.reduction import visible_shares
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.types import Image

@@ -27,7 +27,7 @@ from adaptive_vtt.datasets.vqa.taxonomy import TASKS
 from adaptive_vtt.engine.belief import Belief, Learnt
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.oracles import MultipleChoice
-from adaptive_vtt.report.endobench_published import accuracies
+from adaptive_vtt.report.endobench_beside import accuracies
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
 from adaptive_vtt.types import UNKNOWN

@@ -6,6 +6,9 @@ A cheap model without images is asked N times, in two kinds of audit: ``demo`` (
 Then the journal is resumed without asking anything, verified, and reported, each in a process
 of its own. Times are seconds of the processor. Memory is what the resident set grew per 1,000
 calls over the second half: in an audit of 20,000, the question GP is at its limit by then.
+
+``--whole QUESTIONS`` asks every question of a space instead, and prints what a call takes in each
+tenth of the audit, and at its very end.
 """
 
 import argparse
@@ -57,10 +60,12 @@ class Cheap:
         return Answer(tuple((0.3 + 0.4 * wrong).tolist()), cost=0.001)
 
 
-def audit_of(kind: str, journal: Path, calls: int) -> Audit:
-    """An audit of so many calls in ``journal``, begun or gone on with."""
+def audit_of(kind: str, journal: Path, calls: int | None, questions: int = 0) -> Audit:
+    """An audit of so many calls in ``journal``, begun or gone on with; None: of all ``questions``
+    or some less."""
     all_at_once = kind in ("demo", "plain")
     concepts, samples = (10, 5_000) if all_at_once else (1, 10_000)
+    samples = questions // (31 * concepts) or samples
     truths = (np.random.default_rng(0).random((TILE, concepts)) < 0.4).astype(np.int8)
     relations = [Blank("identity", (0,)), *(Blank(f"r{i}", (1, 2, 3, 4, 5)) for i in range(6))]
     sides = [f"concept:c{i}" for i in range(4)] if all_at_once else []
@@ -91,6 +96,16 @@ def run(kind: str, journal: Path, calls: int) -> dict[str, float]:
     half = len(sizes) // 2
     grown = (sizes[-1] - sizes[half]) / (len(sizes) - half) * 1000
     return {"ms per call": 1000 * seconds / calls, "MB per 1,000 calls": grown}
+
+
+def whole(kind: str, questions: int, folder: Path) -> dict[str, float]:
+    """ms per call in each tenth of an audit that asks everything, and in the last 200 calls."""
+    began: list[float] = []
+    with audit_of(kind, folder / f"{kind}-{questions}.db", None, questions) as audit:
+        audit.run(lambda _: began.append(time.process_time()))
+    took = 1000 * np.diff(began)
+    tenths = {f"tenth {k + 1}": t.mean() for k, t in enumerate(np.array_split(took, 10))}
+    return {"calls": len(began), **tenths, "last 200": took[-200:].mean()}
 
 
 def _resume(kind: str, journal: Path, calls: int) -> None:
@@ -153,6 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="a few calls, to see that it runs")
     parser.add_argument("--calls", type=int, nargs="*", help="lengths of the audits")
     parser.add_argument("--kinds", nargs="*", default=["demo", "digits", "plain"])
+    parser.add_argument("--whole", type=int, nargs="*", default=[], help="sizes of spaces")
     parser.add_argument("--keep", type=Path, help="a folder where journals stay, and are taken up")
     options = parser.parse_args(arguments)
     rows = []
@@ -160,7 +176,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         for kind in options.kinds:
-            for calls in options.calls or (QUICK if options.quick else CALLS):
+            for questions in options.whole:
+                row = {"audit": kind, "questions": questions}
+                rows.append(row | _apart(whole, kind, questions, folder))
+            lengths = options.calls or (QUICK if options.quick else CALLS)
+            for calls in () if options.whole else lengths:
                 rows.append(measure(kind, calls, folder))
                 print(
                     {k: v if isinstance(v, str) else round(v, 2) for k, v in rows[-1].items()},

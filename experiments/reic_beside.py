@@ -1,10 +1,12 @@
 """REIC's tables on drawn scenes beside the paper's."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import pandas as pd
 
-from adaptive_vtt.report.reic_published import table
+from adaptive_vtt.errors import unknown
+from adaptive_vtt.report.beside import published_tables
 
 SHOWN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "I": (("level", "relation"), ("precision", "recall", "F1")),
@@ -15,6 +17,21 @@ SHOWN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "VI": (("error",), ("crop", "stretch", "rotate")),
 }
 """Table -> the columns that say what a row is about, and the figures of the paper's shown."""
+
+
+NUMBERS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")
+
+
+@cache
+def table(number: str) -> pd.DataFrame:
+    """A table of the paper, a row per figure or group of figures; relations by our names.
+
+    Kept: never write to it. Raises InputError for a number that is none of NUMBERS.
+    """
+    if number not in NUMBERS:
+        raise unknown("table", number, NUMBERS, "REIC's published tables")
+    found = published_tables("reic")[number]
+    return pd.DataFrame(found["rows"], columns=found["columns"])
 
 
 def beside(number: str, ours: pd.DataFrame) -> pd.DataFrame:

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.augment import Augment
 from adaptive_vtt.datasets.base import Dataset
+from adaptive_vtt.errors import unknown
 from adaptive_vtt.experiments import phantom_classifier, phantom_unet
 from adaptive_vtt.experiments.phantom_classifier import Classifier
 from adaptive_vtt.experiments.phantom_unet import UNet, load, pixels
@@ -45,13 +46,8 @@ from adaptive_vtt.experiments.train_phantom import (
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
 from adaptive_vtt.relations import RelationDefaults, resolve
-from adaptive_vtt.report.medtest_published import (
-    CLASSIFIERS,
-    FAMILY,
-    ORIGINAL,
-    retrained_classification,
-    retrained_segmentation,
-)
+from adaptive_vtt.report.beside import published_tables
+from adaptive_vtt.report.medtest_beside import CLASSIFIERS, FAMILY, ORIGINAL, OURS
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
@@ -284,6 +280,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
         frame = frame.join(published(name))
         print(f"\n{name}\n{frame.to_string()}\n", flush=True)
         write_text(options.out / f"retraining-{name}.csv", frame.to_csv(index_label="relation"))
+
+
+def retrained_segmentation(model: str) -> pd.DataFrame:
+    """Tables 19 to 21: mean Dice and IoU of PraNet, SANet or SSFormer before and after training
+    on perturbed images, too; one row per relation and "Original"."""
+    table = published_tables("medtest")["segmentation_retraining"]
+    if model not in table["scores"]:
+        raise unknown("model", model, table["scores"], "published retraining")
+    name, columns = "", []
+    for column in table["columns"]:  # "CVC-300 Dice before", "after", ...
+        name = column.removesuffix(" before") if column.endswith(" before") else name
+        columns.append((name, "before" if column.endswith(" before") else "after"))
+    rows = pd.DataFrame.from_dict(table["scores"][model], orient="index")
+    rows.columns = pd.MultiIndex.from_tuples(columns)
+    return rows.drop(index="Average").rename(index=OURS)
+
+
+def retrained_classification() -> pd.DataFrame:
+    """Tables 22 and 23: accuracy of both classifiers before and after; rows as above."""
+    tables = published_tables("medtest")["classification_retraining"]["accuracy_before_after"]
+    parts = {
+        model: pd.DataFrame.from_dict(tables[model], orient="index", columns=["before", "after"])
+        for model in CLASSIFIERS
+    }
+    return pd.concat(parts, axis=1).drop(index="Average").rename(index=OURS)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ class ByStakes:
         if not (stakes > 0).any():  # all that is open lies outside these candidates
             return {"need": np.ones(len(candidates))}
         price = np.sqrt(belief.costs(candidates))[unit]
-        share = by_question / np.maximum(stakes, np.finfo(stakes.dtype).tiny)[unit]
+        share = by_question / np.maximum(stakes, np.finfo(np.float64).tiny)[unit]
         need = np.sqrt(stakes)[unit] * share / price
         if not self.curiosity or belief.space.oracle.tells_losses:
             return {"need": need}

@@ -5,7 +5,8 @@ Gaussian priors of a and b tie together what belongs together (severities of a r
 sides of a concept); x are the logits of what cheaper models would lose. Effects start at 0
 (F = .5) and move as far as the answers carry them. The variances of a, b and beta are
 estimated along with them by expectation-maximisation (MacKay, Neural Computation 4, 1992),
-so that proxies which tell nothing, or relations which do not differ, are shrunk to nothing.
+so that proxies which tell nothing, or relations which do not differ, are shrunk to nothing. Before
+any answer beta is ``TOLD`` in all: what a cheaper model gets wrong is likelier to be got wrong.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,10 @@ SCALES = (1.0, 1.0, 0.25)
 ROUNDS = 5
 """Rounds of expectation-maximisation per fit; the next fit goes on from there."""
 
-CAUTION = 10.0
+TOLD = 0.6
+"""What the weights of the proxies' logits come to together, before any answer."""
+
+CAUTION = 4.0
 """Number of pseudo-answers that draw F to .5: without them early estimates are too sure."""
 
 
@@ -134,7 +138,8 @@ class LossMean:
         self._count = 0
         self._offset = torch.zeros((), **of)
         cells = self._variants + self._sides
-        self._effects = torch.cat([torch.zeros(cells, **of), self._known[0]])
+        self._centre = torch.cat([torch.zeros(cells, **of), self._known[0]])  # prior mean
+        self._effects = self._centre
         self._weight = torch.ones(self._sides, **of)
         self._inverse = torch.eye(len(self._effects), **of)
 
@@ -154,7 +159,9 @@ class LossMean:
         self._weight = torch.bincount(judged.side, minlength=self._sides).double()
         new = judged.features.shape[1] - len(self.beta)
         if new:
-            self._effects = torch.cat([self._effects, self._effects.new_zeros(new)])
+            told = self._effects.new_full((new,), TOLD / new)
+            self._effects = torch.cat([self._effects, told])
+            self._centre = torch.cat([self._centre, told])
             self._blocks.append(torch.eye(new, dtype=torch.float64, device=self.device))
         for _ in range(ROUNDS):
             self._inverse = self._newton(judged)
@@ -164,10 +171,10 @@ class LossMean:
 
     def _rescale(self, inverse: Tensor) -> None:
         """Expectation-maximisation of the effects' variances."""
-        start = 0
+        start, away = 0, self._effects - self._centre
         for number, block in enumerate(self._blocks):
             stop = start + len(block)
-            effects = self._effects[start:stop]
+            effects = away[start:stop]
             second = effects @ block @ effects + (block * inverse[start:stop, start:stop]).sum()
             scale = (float(second) + self._guesses[number]) / (len(block) + 1)
             self._scales[number] = min(max(scale, 1e-3), 4.0)
@@ -231,19 +238,17 @@ class LossMean:
         """Goes to the mode; returns the inverse Hessian there."""
         variant, side = judged.variant, judged.side
         features = torch.cat([torch.ones_like(judged.loss)[:, None], judged.features], 1)
-        mean, variance = self._known
+        variance = self._known[1]
         parts = [block / scale for block, scale in zip(self._blocks, self._scales, strict=False)]
         block_diagonal: Any = torch.block_diag
         precision = block_diagonal(*parts[:2], (1 / variance).diag(), *parts[2:])
-        centre = torch.zeros_like(self._effects)
-        centre[self._variants + self._sides :][: len(mean)] = mean
         for _ in range(8):
             rate = torch.sigmoid(self._logits(variant, side, judged.features))
             slope = self._collect(variant, side, judged.loss - rate, features)
             hessian = precision + self._curvature(variant, side, rate * (1 - rate), features)
             factor = torch.linalg.cholesky(hessian)
             step = torch.cholesky_solve(
-                (slope - precision @ (self._effects - centre))[:, None], factor
+                (slope - precision @ (self._effects - self._centre))[:, None], factor
             )
             # a logit never has to move by more than this at once
             self._effects = self._effects + step[:, 0].clamp(-2, 2)

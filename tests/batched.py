@@ -90,7 +90,7 @@ class Client(BatchEndpoint):
             "bound": Usage(1, 1),
             "retries": Retries(times=2, timeout=5.0),
             "batch_size": 8,
-            "polling": Polling(1.0),
+            "polling": Polling(1.0, longest=120.0),
             "sleep": self._pass,
             "now": lambda: self.slept,
             **options,

@@ -89,7 +89,7 @@ class Browser:
     def mouse(self, *path: tuple[float, float], press: bool = True, hold: bool = False) -> None:
         """Goes along ``path``, points of the window, and clicks at its end where ``press``; with
         the button down all the way where ``hold``."""
-        down = {"button": "left", "clickCount": 1}
+        down: dict[str, Any] = {"button": "left", "clickCount": 1}
         for k, (x, y) in enumerate(path):
             self._mouse("mouseMoved", x, y, **(down if hold and k else {}))
             if press and k == (0 if hold else len(path) - 1):
@@ -100,8 +100,16 @@ class Browser:
     def _mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
         self._ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
-    def screenshot(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self._ask("Page.captureScreenshot")["data"]))
+    def screenshot(self, path: Path, of: str | None = None) -> None:
+        """The window, or the first element that the selector ``of`` finds, which lies in it."""
+        part: dict[str, Any] = {}
+        if of is not None:
+            box = f"document.querySelector({json.dumps(of)}).getBoundingClientRect()"
+            corner = "b.left + scrollX, b.top + scrollY"
+            found = self.value(f"((b) => [{corner}, b.width, b.height])({box})")
+            part = {"clip": dict(zip(("x", "y", "width", "height"), found, strict=True))}
+            part["clip"]["scale"] = 1
+        path.write_bytes(base64.b64decode(self._ask("Page.captureScreenshot", **part)["data"]))
 
     def _ask(self, method: str, **given: Any) -> Any:
         self._number += 1

@@ -11,7 +11,8 @@ from adaptive_vtt import QuestionSpace
 from adaptive_vtt.engine.settings import describe_space
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.rows import AnswerRow, CallRow, DrawRow
-from adaptive_vtt.labelling import Item, Label, items
+from adaptive_vtt.people.answers import Given
+from adaptive_vtt.people.captions import Item, items
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.utils.image_codec import png
 
@@ -100,8 +101,8 @@ def folder(tmp_path: Path, space: QuestionSpace) -> Path:
     return tmp_path
 
 
-def said(item: Item, inspector: str, type: str, minutes: int = 0) -> Label:
-    return Label(item.question, item.object, inspector, type, NOON + timedelta(minutes=minutes))
+def said(item: Item, inspector: str, type: str, minutes: int = 0) -> Given:
+    return Given(item.question, item.object, inspector, type, NOON + timedelta(minutes=minutes))
 
 
 def plain_item(question: int, name: str, reported: bool) -> Item:

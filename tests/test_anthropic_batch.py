@@ -14,7 +14,7 @@ from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal.facts import BatchFacts
 from adaptive_vtt.models import AnthropicBatch, Polling, Prices, Retries
 from adaptive_vtt.models.network.sent_batches import Unkept
-from adaptive_vtt.spec.network_models import AnthropicBatchSection
+from adaptive_vtt.spec.model_section import ModelSection
 from adaptive_vtt.types import Answer, Unanswered
 
 NOW = 2_000_000_000
@@ -171,16 +171,17 @@ def test_requests_go_to_the_address_that_was_given_and_keys_are_never_shown():
 
 
 def test_a_spec_says_all_of_it():
-    section = AnthropicBatchSection(
-        kind="anthropic-batch",
-        model="claude",
-        template="few-shot",
-        yes_from="words",
-        price_input=8.0,
-        price_output=16.0,
-        max_input_tokens=100,
-        max_tokens=10,
-    )
+    given = {
+        "kind": "anthropic-batch",
+        "model": "claude",
+        "template": "few-shot",
+        "yes_from": "words",
+        "price_input": 8.0,
+        "price_output": 16.0,
+        "max_input_tokens": 100,
+        "max_tokens": 10,
+    }
+    section = ModelSection.model_validate(given)
     model: Any = section.build(None, None, captions=False)  # type: ignore[arg-type]
     assert (model.host, model.batch, model.hard_answers) == ("api.anthropic.com", 64, True)
     assert model.template.name == "few-shot"

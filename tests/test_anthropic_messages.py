@@ -14,7 +14,7 @@ from test_openai_chat import ASK, ONE, TWO
 from adaptive_vtt.demo_server import MODEL, Behaviour, DemoBrain
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import AnthropicMessages, Prices, Prompt, Retries
-from adaptive_vtt.spec.network_models import AnthropicSection
+from adaptive_vtt.spec.model_section import ModelSection
 from adaptive_vtt.testing import demo_server
 from adaptive_vtt.types import Answer, Unanswered
 
@@ -167,17 +167,18 @@ def test_the_demo_server_is_audited_as_by_its_brain_and_bills_what_is_booked():
 
 
 def test_a_spec_says_all_of_it():
-    section = AnthropicSection(
-        kind="anthropic",
-        model="claude",
-        in_flight=3,
-        yes_from="words",
-        price_input=8.0,
-        price_output=16.0,
-        max_input_tokens=100,
-        max_tokens=10,
-        options={"temperature": 0},
-    )
+    given = {
+        "kind": "anthropic",
+        "model": "claude",
+        "in_flight": 3,
+        "yes_from": "words",
+        "price_input": 8.0,
+        "price_output": 16.0,
+        "max_input_tokens": 100,
+        "max_tokens": 10,
+        "options": {"temperature": 0},
+    }
+    section = ModelSection.model_validate(given)
     model: Any = section.build(None, None, captions=False)  # type: ignore[arg-type]
     assert (model.host, model.in_flight, model.hard_answers) == ("api.anthropic.com", 3, True)
     assert model.most_cost == pytest.approx(6 * (8 * 100 + 16 * 10) / 1e6)

@@ -101,7 +101,7 @@ def test_why_each_question_was_asked(journal: Journal, told: dict[str, Any]) -> 
     assert heads[-3:] == [believed.REASONS[name] for name in believed.PARTS]
     for gap in gaps:
         for line in gap:
-            assert sum(line[4][-3:]) == pytest.approx(1, abs=2e-4)
+            assert sum(line[2][-3:]) == pytest.approx(1, abs=2e-4)
 
 
 @pytest.mark.parametrize("name", KINDS)

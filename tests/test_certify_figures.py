@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from golden.make_certifier import CASES, FILTER, TARGETS, given, played
+from twins import crossed
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import Sequences, named_targets
@@ -105,8 +106,7 @@ SCRIPTED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SCRIPTED)
-@pytest.mark.parametrize("compares", [False, True])
+@pytest.mark.parametrize(("name", "compares"), crossed([*SCRIPTED], [False, True]))
 def test_what_the_engine_certifies_is_verified(name: str, compares: bool) -> None:
     model, options = SCRIPTED[name]
     space = QuestionSpace(

@@ -14,7 +14,7 @@ from adaptive_vtt.datasets.vqa.taxonomy import (
 )
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.oracles import MultipleChoice
-from adaptive_vtt.report.endobench_published import compare
+from adaptive_vtt.report.endobench_beside import compare
 from adaptive_vtt.testing import ScriptedModel
 
 

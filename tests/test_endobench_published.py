@@ -22,8 +22,14 @@ from adaptive_vtt.datasets.vqa.taxonomy import (
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.report import render
 from adaptive_vtt.report.beside import published_tables
-from adaptive_vtt.report.endobench_physicians import baseline, clopper_pearson
-from adaptive_vtt.report.endobench_published import accuracies, column_of, compare, counts
+from adaptive_vtt.report.endobench_beside import (
+    accuracies,
+    baseline,
+    clopper_pearson,
+    column_of,
+    compare,
+    counts,
+)
 from adaptive_vtt.report.section import percent
 from adaptive_vtt.testing import ScriptedModel
 

@@ -86,26 +86,22 @@ targets = st.lists(st.tuples(numbers, spread, numbers, spread), min_size=1, max_
 
 
 @given(targets)
-def test_predictions_move_an_estimate_by_at_most_its_own_standard_error(rows: list[Any]) -> None:
+def test_predictions_move_an_estimate_by_at_most_one_and_a_half_standard_errors(
+    rows: list[Any],
+) -> None:
     guess = Guesses(*np.array(rows).T)
-    assert (np.abs(guess.combined() - guess.draws) <= np.sqrt(guess.variance) + 1e-9).all()
+    moved = np.abs(guess.combined() - guess.draws)
+    assert (moved <= 1.5 * np.sqrt(guess.variance) + 1e-9).all()
 
 
-@given(numbers, spread, spread, st.floats(-0.9, 0.9))
-def test_guesses_that_agree_are_weighed_by_their_precision(
+@given(numbers, spread, spread, st.floats(-1.4, 1.4))
+def test_guesses_are_weighed_by_their_precision(
     draws: float, variance: float, error: float, away: float
 ) -> None:
     predictions = draws + away * np.sqrt(variance)
     found = Guesses(*np.array([[draws], [variance], [predictions], [error]])).combined()
     expected = (draws / variance + predictions / error) / (1 / variance + 1 / error)
     assert found == pytest.approx([expected])
-
-
-def test_what_all_predictions_have_in_common_above_the_draws_is_taken_off() -> None:
-    draws = np.linspace(0.1, 0.5, 9)
-    precise = np.array([1e-8] + [1e-3] * 8)  # of the first target the draws know nearly all
-    guess = Guesses(draws, precise, draws + 0.2, np.full(9, 1e-9))
-    assert guess.combined() == pytest.approx(draws, abs=1e-3)
 
 
 def test_a_target_without_draws_or_predictions_has_no_combined_estimate_and_spoils_no_other() -> (

@@ -10,9 +10,18 @@ import pandas as pd
 import pytest
 import torch
 
+from adaptive_vtt.certify import units
 from adaptive_vtt.datasets import fashion
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.experiments import ablation, crossover, figure3, figure4, trained_figures
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments import (
+    ablation,
+    constants,
+    crossover,
+    figure3,
+    figure4,
+    trained_figures,
+)
 from adaptive_vtt.experiments.certificates import RegressionMean
 from adaptive_vtt.experiments.figure4 import CLASSIFIER, MODELS, answers_of, ask, questions_needed
 from adaptive_vtt.experiments.label_sets import (
@@ -228,6 +237,21 @@ def test_crossover_names_the_fewest_candidates_at_which_the_gpu_is_faster() -> N
     table = pd.DataFrame(rows, columns=["candidates", "device", "ms per draw"])
     assert crossover.crossover(table) == "CUDA is faster from 99 candidates on"
     assert crossover.crossover(table[:2]) == "the CPU is faster"
+
+
+# -- constants -----------------------------------------------------------------------------
+
+
+def test_constants_are_changed_for_one_row_and_are_as_they_were_after_it() -> None:
+    before = units.ROOM, units.FADE
+    with constants.changed({"ROOM": 2, "FADE": 0.5}):
+        assert [units.ROOM, units.FADE] == [2.0, 0.5]
+    assert before == (units.ROOM, units.FADE)
+
+
+def test_an_unknown_constant_is_told_of_by_name() -> None:
+    with pytest.raises(InputError, match=r"expected one of ROOM, .*, got 'ROOMS'"):
+        constants.main(["ROOMS=2", "--seeds", "0"])
 
 
 # -- ablation ------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from audits import content, finished, same_targets
 from batched import Client, Provider
 from dying import needs_fork
 from source_spaces import space as source_space
+from twins import crossed
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
@@ -86,8 +87,7 @@ def batches() -> dict[str, Any]:
 KINDS = [plain, sources, canaries, concurrent, batches]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("calls", [1, 7])
+@pytest.mark.parametrize(("kind", "calls"), crossed(KINDS, [1, 7]))
 def test_an_audit_that_pauses_comes_to_the_end_of_one_that_does_not(
     kind: Callable[[], dict[str, Any]], calls: int
 ) -> None:

@@ -35,7 +35,7 @@ from adaptive_vtt.errors import AvttError, InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.answer_json import from_json, to_json
 from adaptive_vtt.journal.rows import AnswerRow, CallRow, DrawRow, SourceRow
-from adaptive_vtt.labelling.labels import Label, read_labels, to_csv
+from adaptive_vtt.people.answers import Given, read_file, to_csv
 from adaptive_vtt.utils.files import why_unread
 from adaptive_vtt.utils.image_codec import png
 from adaptive_vtt.utils.tables import MOST_COLUMNS, check_width, csv_text, inert, original, restored
@@ -202,11 +202,11 @@ def test_tables_come_back_as_they_were() -> None:
 
 def test_labels_of_an_object_called_like_a_formula(tmp_path: Path) -> None:
     time_ = pd.Timestamp("2024-05-31T12:00:00Z").to_pydatetime()
-    label = Label(3, '=HYPERLINK("http://example.org")', "ann", "1.1", time_)
+    label = Given(3, '=HYPERLINK("http://example.org")', "ann", "1.1", time_)
     (tmp_path / "ann.csv").write_text(to_csv([label]))
     cells = next(csv.reader(io.StringIO(to_csv([label]).splitlines()[1])))
     assert cells[1].startswith("'=")
-    assert read_labels(tmp_path / "ann.csv") == [label]
+    assert read_file(tmp_path / "ann.csv") == [label]
 
 
 # -- arrays that are not what they say --------------------------------------------------------

@@ -10,13 +10,18 @@ import pytest
 from labelled_audit import CASES, NOON, fill, folder, found, journal, said, space
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.cli.label_desk import label as command
+from adaptive_vtt.cli.label_desk import Wanted, label
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
-from adaptive_vtt.labelling import NONE, Item, Label, keep
-from adaptive_vtt.labelling.labels import to_csv
+from adaptive_vtt.people.answers import Given, keep, to_csv
+from adaptive_vtt.people.captions import Item
+from adaptive_vtt.people.cards import NONE
 
 __all__ = ["folder", "found", "journal", "space"]  # fixtures
+
+
+def command(folder: Path, **options: Any) -> None:
+    label(folder, Wanted(**options))
 
 
 def test_a_downloaded_file_is_taken_and_summed_up(
@@ -25,7 +30,7 @@ def test_a_downloaded_file_is_taken_and_summed_up(
     file = folder / "download.csv"
     file.write_text(to_csv([said(found[0], "ann", "2.2"), said(found[4], "ann", NONE)]))
     command(folder, take=file)
-    assert "took 2 new of 2 labels by ann" in capsys.readouterr().out
+    assert "took 2 new of 2 answers by ann" in capsys.readouterr().out
     older = said(found[0], "ann", "1.1", minutes=-5)
     file.write_text(to_csv([older, said(found[4], "ann", "3", minutes=5)]))
     command(folder, take=file)
@@ -41,27 +46,27 @@ def test_a_downloaded_file_is_taken_and_summed_up(
 
 
 def test_labels_of_another_audit_are_refused(folder: Path, found: list[Item]) -> None:
-    stranger = Label(3, "zebra", "ann", "3", NOON)
+    stranger = Given(3, "zebra", "ann", "3", NOON)
     (folder / "x.csv").write_text(to_csv([stranger]))
-    with pytest.raises(InputError, match=r"x\.csv: question 3 .* has no object 'zebra'"):
+    with pytest.raises(InputError, match=r"x\.csv: card 3 .* has no question 'zebra'"):
         command(folder, take=folder / "x.csv")
     assert not (folder / "labels").exists()
     keep(folder / "labels", [stranger])
-    with pytest.raises(InputError, match=r"ann\.csv: question 3 .* has no object 'zebra'"):
+    with pytest.raises(InputError, match=r"ann\.csv: card 3 .* has no question 'zebra'"):
         command(folder, summary=True)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "--inspector: expected the name of whoever labels"),
-        ({"inspector": "a/b"}, "--inspector: expected a name"),
+        ({}, "--reader: expected the name of whoever reads"),
+        ({"reader": "a/b"}, "--reader: expected a name"),
         ({"html": True, "summary": True}, "one of --html, --take and --summary, got several"),
-        ({"inspector": "ann", "as_json": True}, "--json: goes with --summary"),
-        ({"inspector": "ann", "sample": 1, "everything": True}, "--sample or --all, got both"),
-        ({"inspector": "ann", "summary": True}, "expected no --inspector, --sample or --all"),
-        ({"inspector": "ann"}, "expected a terminal to label on, got none"),
-        ({"inspector": "ann", "sample": -2}, "expected 0 or more follow-ups, got -2"),
+        ({"reader": "ann", "as_json": True}, "--json: goes with --summary"),
+        ({"reader": "ann", "sample": 1, "everything": True}, "--sample or --all, got both"),
+        ({"reader": "ann", "summary": True}, "expected no --reader, --sample or --all"),
+        ({"reader": "ann"}, "expected a terminal to label on, got none"),
+        ({"reader": "ann", "sample": -2}, "expected 0 or more follow-ups, got -2"),
     ],
 )
 def test_mistakes_are_one_sentence(
@@ -75,6 +80,6 @@ def test_mistakes_are_one_sentence(
 def test_nothing_to_label(tmp_path: Path, space: QuestionSpace) -> None:
     fill(SQLiteJournal(tmp_path / "journal.db"), space, [CASES[1]]).close()
     with pytest.raises(InputError, match="nothing to label: no violation was found"):
-        command(tmp_path, inspector="ann")
+        command(tmp_path, reader="ann")
     with pytest.raises(JournalError, match="does not exist"):
         command(tmp_path / "none", summary=True)

@@ -11,23 +11,18 @@ from hypothesis import strategies as st
 from labelled_audit import found, journal, plain_item, said, space
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.labelling import (
-    NONE,
-    Item,
-    Label,
-    fleiss_kappa,
-    majority,
-    scores,
-    summarise,
-    to_label,
-)
+from adaptive_vtt.people.agreement import fleiss_kappa, majority, scores
+from adaptive_vtt.people.answers import Answers
+from adaptive_vtt.people.caption_figures import summarise
+from adaptive_vtt.people.captions import Item, to_label
+from adaptive_vtt.people.cards import NONE
 
 __all__ = ["found", "journal", "space"]  # fixtures
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def all_say(found: list[Item], types: dict[str, list[str]]) -> dict[str, dict[Any, Label]]:
+def all_say(found: list[Item], types: dict[str, list[str]]) -> dict[str, Answers]:
     """Inspector -> labels, of the types each gives to the items in order ("" for none)."""
     return {
         name: {i.key: said(i, name, t) for i, t in zip(found, given_types, strict=True) if t}

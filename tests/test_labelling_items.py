@@ -11,7 +11,8 @@ from labelled_audit import details, entry, fill, folder, found, journal, plain_i
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
-from adaptive_vtt.labelling import NONE, Item, items, to_label
+from adaptive_vtt.people.captions import Item, items, to_label
+from adaptive_vtt.people.cards import NONE
 
 __all__ = ["folder", "found", "journal", "space"]  # fixtures
 

@@ -46,8 +46,7 @@ ROOMS = (
     # 6: what is made of an audit
     "augment",
     "export",
-    "labelling",
-    "readers",
+    "people",
     "benchmark",
     "demo_server",
     "testing",

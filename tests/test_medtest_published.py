@@ -10,15 +10,14 @@ from report_kinds import masks
 
 from adaptive_vtt.datasets.vqa.medvqa_questions import NAMES
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.retraining import retrained_classification, retrained_segmentation
 from adaptive_vtt.oracles import overlap
 from adaptive_vtt.report import render
-from adaptive_vtt.report.medtest_published import (
+from adaptive_vtt.report.medtest_beside import (
     answers,
     classification,
     error_finding_rates,
     rates,
-    retrained_classification,
-    retrained_segmentation,
 )
 from adaptive_vtt.report.section import percent
 from adaptive_vtt.types import TargetId

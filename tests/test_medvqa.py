@@ -13,11 +13,11 @@ import adaptive_vtt as avtt
 from adaptive_vtt.datasets.formats.medvqa import from_medvqa
 from adaptive_vtt.datasets.vqa.medvqa_questions import NAMES, QUESTIONS, recognised
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.medtest_tables import by_relation, instrument_readings, summary
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.oracles import ContainsTruth, Outcome
 from adaptive_vtt.oracles.contains_truth import Accept, changed
 from adaptive_vtt.relations import FollowUp, get
-from adaptive_vtt.report.medtest_tables import by_relation, instrument_readings, summary
 from adaptive_vtt.space import Question
 
 # As MEDVQA-GI words them, typos and all, in MedTest's order.

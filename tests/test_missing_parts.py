@@ -10,9 +10,8 @@ import pytest
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Belief
-from adaptive_vtt.errors import InputError, OrderError
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.export.inspect_task import inspect_task
-from adaptive_vtt.labelling.session import Session
 from adaptive_vtt.models import InspectModel
 from adaptive_vtt.models.local.hugging_face_tasks import transformers_model
 from adaptive_vtt.relations.medtest.scene import Scene, cheapest
@@ -60,12 +59,6 @@ def test_an_image_that_is_there_is_given() -> None:
     image = np.zeros((2, 3, 3), np.uint8)
     assert Sample("a", image, {}).require_image() is image
     assert FollowUp(image).require_image() is image
-
-
-def test_a_label_after_the_last_object_is_refused() -> None:
-    session = Session([], "ann", {}, lambda label: None)
-    with pytest.raises(OrderError, match="expected an object left to label"):
-        session.answer("none")
 
 
 def test_the_first_free_thing_ends_the_search() -> None:

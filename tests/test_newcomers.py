@@ -299,8 +299,9 @@ def test_a_field_that_does_not_fit_is_told_what_to_write(
 
 
 def test_options_are_named_as_they_are_written() -> None:
+    called = {"certify.half_width": "--half-width"}
     with pytest.raises(InputError, match=r"^--half-width: expected less than 1, got 5"):
-        parse_spec({**WHOLE, "certify": {"half_width": 5.0}}, "command line")
+        parse_spec({**WHOLE, "certify": {"half_width": 5.0}}, "command line", called)
 
 
 def test_logits_of_classes_go_through_a_softmax(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def test_a_map_has_a_cell_per_value_and_darker_ones_for_more() -> None:
 
 
 def test_dots_stand_at_their_values_and_error_bars_reach_as_far_as_they_say() -> None:
-    trace = {"type": "scatter", "mode": "markers", "x": [0, 1, 2], "y": [0.0, 1.0, None]}
+    trace: dict[str, Any] = {"type": "scatter", "mode": "markers"}
+    trace |= {"x": [0, 1, 2], "y": [0.0, 1.0, None]}
     trace["error_y"] = {"array": [0.5, 0.5, 0.5], "arrayminus": [0.0, 0.5, 0.5]}
     layout = {"yaxis": {"range": [0, 2]}, "xaxis": {"range": [0, 2]}}
     low, high = drawn({"data": [trace], "layout": layout}, "circle")

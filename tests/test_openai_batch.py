@@ -14,7 +14,7 @@ from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal.facts import BatchFacts
 from adaptive_vtt.models import OpenAIBatch, Polling, Prices, Retries
 from adaptive_vtt.models.network.sent_batches import Unkept
-from adaptive_vtt.spec.network_models import OpenAIBatchSection
+from adaptive_vtt.spec.model_section import ModelSection
 from adaptive_vtt.types import Answer, Unanswered
 
 YES = completion("Yes", logprobs={"content": [token("Yes", Yes=0.8, No=0.2)]})
@@ -280,18 +280,19 @@ def test_what_is_set_for_each_exchange_is_no_part_of_a_request():
 
 
 def test_a_spec_says_all_of_it():
-    section = OpenAIBatchSection(
-        kind="openai-batch",
-        model="m",
-        url="http://127.0.0.1:1/v1",
-        batch_size=16,
-        batch_factor=0.25,
-        poll_seconds=2.0,
-        price_input=8.0,
-        price_output=16.0,
-        max_input_tokens=100,
-        max_tokens=10,
-    )
+    given = {
+        "kind": "openai-batch",
+        "model": "m",
+        "url": "http://127.0.0.1:1/v1",
+        "batch_size": 16,
+        "batch_factor": 0.25,
+        "poll_seconds": 2.0,
+        "price_input": 8.0,
+        "price_output": 16.0,
+        "max_input_tokens": 100,
+        "max_tokens": 10,
+    }
+    section = ModelSection.model_validate(given)
     model: Any = section.build(None, None, captions=False)  # type: ignore[arg-type]
     assert (model.batch, model.polling) == (16, Polling(2.0, longest=48.0))
     assert (model.retries.times, model.retries.timeout) == (2, 600.0)

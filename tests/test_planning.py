@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twins import slowly
 
 from adaptive_vtt import Audit, Certify, QuestionSpace
 from adaptive_vtt.benchmark.rehearsal import rehearse
@@ -134,7 +135,7 @@ def test_least_likely_and_most_come_in_this_order(
     assert together.at_most == max(row.at_most for row in rows)
 
 
-@pytest.mark.parametrize("loss", [0.1, 0.3])
+@pytest.mark.parametrize("loss", [0.1, *slowly(0.3)])
 def test_what_is_likely_is_what_a_rehearsal_takes_within_a_third(loss: float) -> None:
     space = QuestionSpace(tiny_dataset(400, 2), ["identity", "rotation", "gaussian_noise"])
     options: dict[str, Any] = {"half_width": 0.12, "targets": ["overall", "relations"]}

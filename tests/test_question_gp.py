@@ -336,6 +336,14 @@ def test_a_proxy_that_is_always_wrong_is_as_good() -> None:
     assert explained(lambda s, v, c, t: 1 - truth_of(s, v)[:, None]) > 0.8
 
 
+def test_what_a_proxy_gets_wrong_is_expected_to_be_got_wrong_before_answers_say_so() -> None:
+    """Three answers that tell nothing of the proxy: it is believed all the same, a little."""
+    gp = model(1, proxies=lambda s, v, c, t: torch.where(s % 2 == 0, 0.9, 0.1)[:, None])
+    gp.observe(asked([0, 1, 2], [0, 0, 0], loss=0.5))
+    mean = gp.posterior(asked([10, 11], [0, 0])).mean
+    assert mean[0] > mean[1] + 0.1
+
+
 @pytest.mark.parametrize("level", [0.0, 0.5, 1.0])
 def test_constant_proxies_do_no_harm(level: float) -> None:
     alone = explained(None)

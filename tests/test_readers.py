@@ -24,9 +24,8 @@ from adaptive_vtt.engine.census import all_losses, means
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import Journal, MemoryJournal, read_journal
 from adaptive_vtt.journal.facts import read_facts
-from adaptive_vtt.labelling.item_pictures import Picture, Pictures
 from adaptive_vtt.oracles import Consistency, MultipleChoice, TopClass
-from adaptive_vtt.readers.answers import (
+from adaptive_vtt.people.answers import (
     Answers,
     Given,
     check_known,
@@ -35,12 +34,13 @@ from adaptive_vtt.readers.answers import (
     read_file,
     read_folder,
 )
-from adaptive_vtt.readers.cards import Asked, Card, known, yes_or_no
-from adaptive_vtt.readers.certified import SEVERAL, audited, compared, read_by_all
-from adaptive_vtt.readers.page import Desk, write_page
-from adaptive_vtt.readers.realism import QUESTIONS, REALISTIC, SAME, deck, pairs, summarise
-from adaptive_vtt.readers.study import CLASS, Person, Study, before_the_gap
-from adaptive_vtt.readers.terminal import keys, run
+from adaptive_vtt.people.cards import Asked, Card, known, yes_or_no
+from adaptive_vtt.people.certified import SEVERAL, audited, compared, read_by_all
+from adaptive_vtt.people.page import Desk, write_page
+from adaptive_vtt.people.pictures import Picture, Pictures
+from adaptive_vtt.people.realism import QUESTIONS, REALISTIC, SAME, deck, pairs, summarise
+from adaptive_vtt.people.study import CLASS, Person, Study, before_the_gap
+from adaptive_vtt.people.terminal import keys, run
 from adaptive_vtt.report import page
 from adaptive_vtt.report.people import REALISM, people
 from adaptive_vtt.report.people import write as write_beside
@@ -229,10 +229,17 @@ def test_the_page_holds_everything_and_gives_nothing_away(tmp_path: Path):
     assert text is not None
     content = json.loads(text[1])
     assert content["cards"][0]["asked"] == [
-        {"id": "task", "text": NASTY, "choices": [["A", "polyp"], ["B", "ulcer"]]}
+        {
+            "id": "task",
+            "text": NASTY,
+            "choices": [["A", "polyp"], ["B", "ulcer"]],
+            "unsure": True,
+            "suggested": None,
+        }
     ]
     assert content["answers"] == [[7, "task", "B", NOON.isoformat()]]
-    assert set(content["cards"][0]) == {"number", "titles", "words", "pictures", "asked"}
+    told = {name: value for name, value in content["cards"][0].items() if value}
+    assert set(told) == {"number", "titles", "pictures", "asked", "size"}
 
 
 def test_the_terminal_asks_what_is_left_and_saves_each_answer(tmp_path: Path):

@@ -15,16 +15,16 @@ from command_line import run
 from rich.console import Console
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.cli.reader_desk import Wanted, read
+from adaptive_vtt.cli.label_desk import Wanted, label
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import read_journal
-from adaptive_vtt.readers import realism
-from adaptive_vtt.readers.answers import MOST_WORDS, Given, keep, later, read_own, to_csv
-from adaptive_vtt.readers.cards import Asked, Card, yes_or_no
-from adaptive_vtt.readers.page import Desk, write_page
-from adaptive_vtt.readers.terminal import keys
-from adaptive_vtt.readers.terminal import run as run_on_terminal
+from adaptive_vtt.people import realism
+from adaptive_vtt.people.answers import MOST_WORDS, Given, keep, later, read_own, to_csv
+from adaptive_vtt.people.cards import Asked, Card, yes_or_no
+from adaptive_vtt.people.page import Desk, write_page
+from adaptive_vtt.people.terminal import keys
+from adaptive_vtt.people.terminal import run as run_on_terminal
 from adaptive_vtt.report.people import Cell, Realism
 from adaptive_vtt.report.realism import rows
 
@@ -49,14 +49,6 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def audited(begun: Path, tmp_path: Path) -> Path:
     """A copy of that folder for one test, whose readers nobody else meets."""
     return Path(copytree(begun, tmp_path / "begun")) / "run"
-
-
-def wanted(**options: Any) -> Wanted:
-    plain = {
-        "reader": None, "sample": None, "everything": False, "html": False, "take": None,
-        "summary": False, "as_json": False,
-    }  # fmt: skip
-    return Wanted(**{**plain, **options})
 
 
 def content(page: Path) -> Any:
@@ -170,16 +162,16 @@ def test_mistakes_are_one_sentence(
 ):
     monkeypatch.setattr("sys.stdin", io.StringIO())
     with pytest.raises(InputError, match=re.escape(message)):
-        read(audited, wanted(**options), realism="r" in kinds, questions="q" in kinds)
+        label(audited, Wanted(**options), realism="r" in kinds, questions="q" in kinds)
 
 
 def test_nobody_has_answered_yet(audited: Path, tmp_path: Path):
     (tmp_path / "journal.db").write_bytes((audited / "journal.db").read_bytes())
     for kind in ("realism", "questions"):
         with pytest.raises(InputError, match="expected answers of readers, got none; --html"):
-            read(
+            label(
                 tmp_path,
-                wanted(summary=True),
+                Wanted(summary=True),
                 realism=kind == "realism",
                 questions=kind == "questions",
             )

@@ -9,10 +9,10 @@ import pytest
 from report_kinds import captions
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.experiments.reic_beside import SHOWN, beside
-from adaptive_vtt.labelling.agreement import scores
+from adaptive_vtt.experiments.reic_beside import NUMBERS, SHOWN, beside, table
+from adaptive_vtt.people.agreement import scores
 from adaptive_vtt.report import reic_beside, render
-from adaptive_vtt.report.reic_published import NUMBERS, table, violation_rates
+from adaptive_vtt.report.reic_beside import violation_rates
 from adaptive_vtt.report.section import percent
 from adaptive_vtt.types import TargetId
 

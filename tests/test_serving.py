@@ -1,5 +1,6 @@
 """The demo server: usual clients talk to it, and what it does wrong it does as configured."""
 
+import asyncio
 import base64
 import json
 import socket
@@ -284,7 +285,7 @@ def test_the_statistics_add_up_under_faults_of_every_kind() -> None:
 
 
 def test_an_answer_that_nobody_waits_for_is_billed_as_lost(brain: DemoBrain) -> None:
-    with demo_server(brain, Behaviour(latency=0.3)) as server:
+    with demo_server(brain, Behaviour(latency=1.0)) as server:
         connection = HTTPConnection("127.0.0.1", server.port, timeout=0.1)
         asked = {"model": MODEL, "messages": messages(frame(0), "polyp?")}
         connection.request("POST", "/v1/chat/completions", json.dumps(asked))
@@ -298,17 +299,28 @@ def test_an_answer_that_nobody_waits_for_is_billed_as_lost(brain: DemoBrain) -> 
         assert server.statistics.unseen_prompt_tokens > 0
 
 
-def test_64_connections_are_kept_open_and_served_at_once(brain: DemoBrain) -> None:
+def test_64_connections_are_kept_open_and_served_at_once(
+    brain: DemoBrain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer waits until the 64 of its round have been asked."""
+    pause, came = asyncio.sleep, [0]
+
+    async def with_the_others(_: float) -> None:
+        came[0] += 1
+        everyone = -(-came[0] // 64) * 64
+        while came[0] < everyone:
+            await pause(0.005)
+
     image = base64.b64encode(png(frame(0))).decode()
     body = json.dumps({"image": image, "concepts": ["polyp"]})
     expected = brain.probabilities(frame(0), ["polyp"])
     ready = threading.Barrier(64)
 
     def ask(server: DemoServer) -> set[int]:
-        connection = HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
         sockets = set()
         for _ in range(3):
-            ready.wait(10)
+            ready.wait(60)
             connection.request("POST", "/predict", body)
             assert json.loads(connection.getresponse().read())["scores"] == pytest.approx(expected)
             assert isinstance(connection.sock, socket.socket)  # None after "Connection: close"
@@ -316,7 +328,8 @@ def test_64_connections_are_kept_open_and_served_at_once(brain: DemoBrain) -> No
         connection.close()
         return sockets
 
-    with demo_server(brain, Behaviour(latency=0.4)) as server:
+    with demo_server(brain) as server:
+        monkeypatch.setattr(asyncio, "sleep", with_the_others)
         with ThreadPoolExecutor(64) as pool:
             used = [*pool.map(ask, [server] * 64)]
         assert all(len(ports) == 1 for ports in used)

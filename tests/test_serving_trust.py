@@ -40,10 +40,10 @@ def until_dropped(client: socket.socket) -> tuple[float, bytes]:
 
 def refuses(client: socket.socket, part: bytes, rest: float) -> bool:
     """Whether the server ends the connection while ``part`` is sent to it again and again."""
-    client.settimeout(5)
+    client.settimeout(60)
     began = time.monotonic()
     try:
-        while time.monotonic() < began + 10:
+        while time.monotonic() < began + 60:
             client.sendall(part)
             time.sleep(rest)
     except ConnectionError:
@@ -75,7 +75,7 @@ def test_half_open_clients_are_dropped(server: DemoServer, begun: bytes) -> None
         client.sendall(begun)
         seconds, said = until_dropped(client)
     assert said == b""
-    assert PATIENCE / 2 < seconds < PATIENCE + 5
+    assert PATIENCE / 2 < seconds < PATIENCE + 30
 
 
 def test_a_client_that_trickles_its_head_is_dropped(server: DemoServer) -> None:

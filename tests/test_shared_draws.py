@@ -5,8 +5,10 @@ with a probability of at most .05. Three misses or more in 6 audits have probabi
 more in 12 have .0002.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,12 +17,14 @@ import source_spaces
 import torch
 
 import adaptive_vtt as avtt
-from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt import Audit, Cohort, QuestionSpace
 from adaptive_vtt.engine import audit_key
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.prior import read_prior
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Recorded, TorchModel, Unanswered
+from adaptive_vtt.oracles import Correctness
+from adaptive_vtt.relations import LabelPreserving
 from adaptive_vtt.results import outcomes
 from adaptive_vtt.surrogates import Named, QuestionGP
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -270,6 +274,101 @@ def test_an_audit_cannot_be_its_own_prior(tmp_path):
     audited(losses, 3, calls=5, journal=path).close()
     with pytest.raises(InputError, match=r"key of this audit.* give another seed"):
         audited(losses, 3, calls=9, journal=path, prior_journal=path)
+
+
+# -- every door by which an earlier audit's losses come into another of the same seed ------------
+
+
+CERTIFIED: dict[str, Any] = {"half_width": 0.1, "targets": ["overall"], "seed": 3}
+
+
+def grouped(flags: Sequence[int]) -> QuestionSpace:
+    labels = pd.DataFrame({"c": np.ones(len(NAMES), int)}, index=NAMES)
+    flagged = pd.DataFrame({"flag": flags}, index=NAMES)
+    return QuestionSpace(avtt.datasets.from_table(None, labels, metadata=flagged))
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        lambda losses: {"proxies": {"p": (1 - losses)[:, None, None]}},
+        lambda losses: {"proxies": {"p": pd.DataFrame({"c": 1 - losses}, index=NAMES)}},
+        lambda losses: {"proxies": {"p": model(losses)}},
+        lambda losses: {"proxies": {"p": lambda images: np.zeros((len(images), 1))}},
+        lambda _: {"surrogate": Named("question-gp", partial(QuestionGP, first_fit=16))},
+        lambda losses: {"cohort": Cohort.from_table(cohort_of(losses))},
+        lambda losses: {"weights": {"overall": 1 + losses.mean()}},
+    ],
+    ids=["array", "table", "recorded", "function", "surrogate", "cohort", "weights"],
+)
+def test_where_an_earlier_audit_s_losses_enter_the_key_is_another(known, monkeypatch):
+    """Each time with what is told otherwise: content, or a part that nobody can tell."""
+    monkeypatch.setattr(audit_key, "fresh_seed", FRESH)
+    made = partial(Audit, pool(), model(losses_of(0)), **CERTIFIED)
+    keys = [made(**known(losses_of(repeat))).journal.facts()["key"] for repeat in (1, 2)]
+    assert len({*keys, made().journal.facts()["key"]}) == 3
+
+
+def cohort_of(losses: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame({"a": losses, "b": losses_of(8), "c": losses_of(9)}, index=NAMES)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"targets": ["overall", "group:flag"]},
+        {"targets": ["overall", "mine"], "where": {"mine": {"flag": [1]}}},
+        {"targets": ["overall"], "discover": 1},
+    ],
+)
+def test_metadata_that_choose_targets_or_slices_are_part_of_the_key(options):
+    def key(losses: np.ndarray, **options: Any) -> object:
+        space = grouped(losses.astype(int))
+        return Audit(space, model(losses_of(0)), **CERTIFIED | options).journal.facts()["key"]
+
+    assert key(losses_of(1), **options) != key(losses_of(2), **options)
+    assert key(losses_of(1)) == key(losses_of(2))  # where nothing is chosen by them
+
+
+def test_an_oracle_or_a_relation_of_one_s_own_draws_anew(space, monkeypatch):
+    monkeypatch.setattr(audit_key, "fresh_seed", FRESH)
+
+    class Mine(Correctness):
+        pass
+
+    class Darker(LabelPreserving):
+        name, severities = "darker", (1,)
+
+        def transform(self, image, severity, rng):
+            return image // 2
+
+    for own in (
+        QuestionSpace(space.dataset, ["identity"], oracle=Mine()),
+        QuestionSpace(space.dataset, ["identity", Darker()]),
+    ):
+        facts = [Audit(own, ScriptedModel(), seed=3).journal.facts() for _ in range(2)]
+        assert facts[0]["key"] != facts[1]["key"]
+    plain = [Audit(space, ScriptedModel(), seed=3).journal.facts()["key"] for _ in range(2)]
+    assert plain[0] == plain[1]
+
+
+def test_what_a_model_said_in_an_earlier_audit_is_part_of_a_comparison_s_key(tmp_path):
+    path, losses = tmp_path / "a.db", losses_of(0)
+    with Audit(pool(), model(losses), budget=20, journal=path, **CERTIFIED) as audit:
+        audit.run()
+        keys = {audit.journal.facts()["key"]}
+    b, options = model(losses_of(1)), {"seed": 3, "targets": ["overall"], "budget": 5}
+    for told in (
+        {},
+        *({"journal_a": path, "use": use} for use in ("condition", "replay", "proxy")),
+    ):
+        with avtt.Versus(pool(), model(losses), b, **options, **told) as versus:
+            keys.add(versus.audit.journal.facts()["key"])
+    recorded = pd.DataFrame({"sample": NAMES, "relation": "identity", "severity": 0})
+    for said in (losses, losses_of(2)):
+        with avtt.Versus(pool(), None, b, recorded_a=recorded.assign(c=1 - said), **options) as one:
+            keys.add(one.audit.journal.facts()["key"])
+    assert len(keys) == 7
 
 
 # -- the population -----------------------------------------------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from source_spaces import RELATIONS, space
+from twins import slowly
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
@@ -97,9 +98,7 @@ class Stopping(ScriptedModel):
         return super().ask(prompts)
 
 
-@pytest.mark.parametrize(
-    "last", [0, 2, 6, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 3, 11))]
-)
+@pytest.mark.parametrize("last", [0, 6, *slowly(1, 2, 3, 11)])
 def test_an_interrupted_audit_goes_on_and_pays_for_nothing_twice(tmp_path: Path, last: int) -> None:
     options = {"half_width": 0.2, "targets": ["overall", "relations"], "budget": 20}
     whole = Audit(space(), ScriptedModel(), **options)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from twins import crossed
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import Certifier, named_targets
@@ -235,8 +236,9 @@ def steps(names: list[str], seed: int) -> tuple[Any, ...]:
     return np.array(found), np.array(weights), kept
 
 
-@pytest.mark.parametrize("names", [["concepts"], EVERYTHING, ["relation-sides", "overall"]])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("names", "seed"), crossed([["concepts"], EVERYTHING, ["relation-sides", "overall"]], range(2))
+)
 def test_exact_with_strata_questions_left_out_unanswered_ones_and_a_batch(names, seed):
     """Against any mean m, what is played is on average the sum of (L - m) over what counts."""
     values, weights, kept = steps(names, seed)

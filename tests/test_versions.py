@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twins import slowly
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.benchmark.rehearsal import rehearse
@@ -116,7 +117,7 @@ class Stopping(ScriptedModel):
 
 @pytest.mark.parametrize(
     "last",
-    [0, 8, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4, 6, 10, 12, 14, 16, 18))],
+    [0, 8, 20, *slowly(2, 4, 6, 10, 12, 14, 16, 18)],
 )
 def test_an_interrupted_audit_goes_on_and_pays_for_no_version_twice(
     tmp_path: Path, last: int

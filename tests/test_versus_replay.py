@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_versus import Skilled, both, delta, space
+from twins import slowly
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.comparison import Comparison
@@ -148,7 +149,7 @@ class Stopped(Skilled):
         return super().ask(prompts)
 
 
-@pytest.mark.parametrize("stop", [4, 13])
+@pytest.mark.parametrize("stop", [13, *slowly(4)])
 def test_an_interrupted_replay_draws_what_an_undisturbed_one_would(tmp_path: Path, stop: int):
     """Blocks of three: A was asked about all of one, B about none."""
     (a, b), options = both(), {"batch": 3, "seed": 1}

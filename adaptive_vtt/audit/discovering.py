@@ -101,7 +101,7 @@ class Discovery:
             if (masks := masks_of(target)) in known:
                 raise InputError(f"posthoc: {name!r} is a target already")
             known.append(masks)
-        space = certifier.space
+        space = self._parts.selector.space
         evidence = Evidence.of(space, self._learned(journal), journal.calls())
         drawn, since = self._drawn(), self._draws
         told = [

@@ -26,8 +26,8 @@ SEEN, BAD, CERTIFIED, GREY = "#0b5fad", "#b2420a", "#00725a", "#555f6b"
 SHOWN = {
     "predicted": "predicted loss",
     "sd": "sd of the predicted loss",
-    "asked": "questions asked",
     "raw": "raw rate of those asked",
+    "asked": "questions asked",
     "difference": "predicted minus raw",
 }
 """What a surface may be coloured by: columns, and what they are called."""
@@ -200,6 +200,7 @@ def _panel(
     mean = line(
         "predicted, 95 % band", "lines+markers", line={"color": SEEN}, marker={"color": SEEN}
     )
+    mean["showlegend"] = not number and moments.predicts
     mean["error_y"] = {**band, "color": "rgba(11, 95, 173, .2)"}
     dot = {"color": BAD, "symbol": "circle-open", "line": {"width": 1.5}}
     raw = line("raw rate, larger: more asked", "markers", marker=dot)

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from ..models.local.onnx import TYPES, session
 from ..models.local.tensors import InputShape, Preprocessing, fitted
 from ..types import Box, Image
 from ..utils.files import why_unread
+from ..utils.options import Option, at_base
 from .detector_outputs import Found, fastestdet, letterbox, roles, ssd, yolo
 
 Layout = Literal["auto", "yolo", "ssd", "fastestdet"]
@@ -41,13 +42,23 @@ class OnnxDetector:
 
     def __init__(
         self,
-        path: Path | str,
+        path: Annotated[Path | str, Option("the file", reads=at_base)],
         *,
-        labels: Sequence[str] | Path | str,
-        layout: Layout = "auto",
-        threshold: float = 0.5,
-        overlap: float = 0.45,
-        size: int | tuple[int, int] | None = None,
+        labels: Annotated[
+            Sequence[str] | Path | str,
+            Option("text file of class names, one per line", reads=at_base, type=str),
+        ],
+        layout: Annotated[Layout, Option("how the outputs are laid out")] = "auto",
+        threshold: Annotated[
+            float, Option("boxes less sure than this are left out", gt=0, le=1)
+        ] = 0.5,
+        overlap: Annotated[
+            float, Option("of boxes that overlap more one is kept", gt=0, le=1)
+        ] = 0.45,
+        size: Annotated[
+            int | tuple[int, int] | None,
+            Option("side of the input (default: the file's)", type=int),
+        ] = None,
         mean: Sequence[float] = (0.0,),
         std: Sequence[float] = (1.0,),
         providers: Sequence[str] | None = None,

@@ -8,12 +8,14 @@ inside than right outside, times the box's side, for a thing of many parts has o
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
 from ..types import Box, Image
+from ..utils.options import Option
 
 Floats = npt.NDArray[np.float32]
 
@@ -42,10 +44,10 @@ class Regions:
     relative to the first box's. Raises InputError for limits that leave nothing.
     """
 
-    most: int = 20
+    most: Annotated[int, Option("at most so many boxes", ge=1)] = 20
     smallest: float = 0.002
     largest: float = 0.5
-    overlap: float = 0.6
+    overlap: Annotated[float, Option("of boxes that overlap more one is kept", gt=0, le=1)] = 0.6
 
     def __post_init__(self) -> None:
         if self.most < 1:

@@ -25,8 +25,8 @@ from ..space import QuestionSpace
 from ..spec import Spec
 from ..spec.building import build_audit, build_model, build_space
 from ..spec.model_section import ModelSection
-from ..spec.models import PlugInSection, PythonSection, RecordedSection
-from ..spec.oracles import WordsJudge
+from ..spec.models import PlugInSection, PythonSection
+from ..spec.oracles import WordsSection
 from ..spec.space_and_model import unworked
 from ..strategies import get as get_strategy
 from ..utils.files import write_text
@@ -53,7 +53,7 @@ def compare(
 ) -> None:
     """Runs every strategy with every seed, then writes compare.json and compare.html."""
     _check_free(spec, base)
-    if isinstance(spec.oracle, WordsJudge) and spec.oracle.judge is not None:
+    if isinstance(spec.oracle, WordsSection) and spec.oracle.judge is not None:
         raise InputError(
             "compare: expected an oracle whose rule reads replies alone, got one with a judge "
             "model, which every audit of a comparison would ask anew; take [oracle.judge] out"
@@ -213,7 +213,7 @@ def _recorded(spec: Spec, base: Path, space: QuestionSpace, out: Path, quiet: bo
     write_text(out / ANSWERS, csv_text(answers))
     replay = spec.model.model_dump(include=set(ModelSection.model_fields) - {"kind"})
     answers_file = str((out / ANSWERS).resolve())
-    section = RecordedSection.model_validate({**replay, "answers": answers_file})
+    section = ModelSection.model_validate({**replay, "kind": "recorded", "answers": answers_file})
     return spec.model_copy(update={"model": section})
 
 

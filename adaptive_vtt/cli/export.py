@@ -131,7 +131,7 @@ def _opened(directory: Path, run_code: bool) -> Iterator[tuple["Journal", "Quest
     where = directory / JOURNAL
     with closing(read_journal(where)) as journal:
         facts = read_facts(journal.facts())
-        spec, base = spec_of(facts, str(where), OTHERWISE, to_run=False)
+        spec, base = spec_of(facts, str(where), OTHERWISE)
         if run_code:
             check_program(facts, spec, str(where))
         else:

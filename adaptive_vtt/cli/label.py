@@ -65,21 +65,8 @@ def label(
 
     Example: avtt label runs/first --realism --reader ann --html
     """
-    if realism or questions:
-        from .reader_desk import Wanted, read
-
-        wanted = Wanted(inspector, sample, everything, html, take, summary, as_json)
-        read(directory, wanted, realism=realism, questions=questions)
-        return
+    from .label_desk import Wanted
     from .label_desk import label as run_label
 
-    run_label(
-        directory,
-        inspector=inspector,
-        sample=sample,
-        everything=everything,
-        html=html,
-        take=take,
-        summary=summary,
-        as_json=as_json,
-    )
+    wanted = Wanted(inspector, sample, everything, html, take, summary, as_json)
+    run_label(directory, wanted, realism=realism, questions=questions)

@@ -75,7 +75,7 @@ def _told(
     certificate = facts.certificate
     if certificate is not None and certificate.versus is not None:
         raise JournalError(f"{where}: expected an audit of one model, got a comparison of two")
-    spec, base = spec_of(facts, where, OTHERWISE, to_run=False)
+    spec, base = spec_of(facts, where, OTHERWISE)
     if run_code:
         check_program(facts, spec, where)
     else:

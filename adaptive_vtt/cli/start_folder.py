@@ -1,8 +1,11 @@
 """``avtt init``: a folder that runs as it is, to be changed into one's own audit."""
 
 import json
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -15,13 +18,12 @@ from ..datasets.recognition import TABLES, Layout, recognised
 from ..datasets.scanning import ENDINGS
 from ..errors import InputError
 from ..spec import Spec
-from ..spec.section import Section, kind_name, kinds_of
+from ..spec.section import Section, kind_name, kinds_of, shown_default
 from ..types import Image
 from ..utils.files import write_bytes, write_text
 from ..utils.image_codec import png
 from ..utils.random_streams import generator
 from ..utils.tables import csv_text
-from .field_examples import example
 
 SAMPLES = 60
 FILES = {*TABLES, *ENDINGS, ".md", ".toml", ".py", ".txt", ".json", ".html", ".xlsx", ".zip"}
@@ -182,9 +184,22 @@ def _kind(
     return "".join(lines)
 
 
+@cache
+def _known_examples() -> dict[str, Any]:
+    text = files(__package__).joinpath("field_examples.toml").read_text(encoding="utf-8")
+    tables = tomllib.loads(text)
+    return {**tables["examples"], **tables["defaults"]}
+
+
+def example(section: str, kind: str | None, name: str) -> Any:
+    """The field's default, else a value it might have; None where neither is known."""
+    keys = (f"{section}.{kind}.{name}", f"{section}.{name}", name)
+    return next((_known_examples()[key] for key in keys if key in _known_examples()), None)
+
+
 def _field(name: str, field: FieldInfo, value: Any, instead: Any) -> str:
     """``instead``: what is shown of a field that is not set and has no default here."""
-    default = None if field.is_required() else field.get_default(call_default_factory=True)
+    default = None if field.is_required() else shown_default(field)
     given = next((v for v in (value, default, instead) if v is not None), None)
     shown = _toml(given, field.annotation)
     line = f"{name} = {shown}" if value is not None else f"# {name} = {shown}"

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from ..errors import InputError, unknown
 from ..utils.files import instead
 from ..utils.image_files import read_image
 from ..utils.inside import REMEDY, holds, inside
+from ..utils.options import Option, at_base
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 """File name endings of images, in the order in which a name without one is tried."""
@@ -22,6 +23,15 @@ _NO_NAMES = ("", ".", "..")
 
 Broken = Literal["refuse", "skip"]
 """A file that cannot be decoded: an error when it is met, or left out (and listed) at load."""
+BrokenOption = Annotated[
+    Broken, Option("files that cannot be decoded are an error when met, or left out and listed")
+]
+OutsideOption = Annotated[bool, Option("names of files, and links, may lead out of their folder")]
+FolderOption = Annotated[Path | str, Option("the folder", reads=at_base)]
+IMAGES = "folder of images within path (default: found by its usual name)"
+MASKS = "folder of masks within path (default: found by its usual name)"
+Classes = Literal["all", "own"]
+ClassesOption = Annotated[Classes, Option("ask an image about all classes, or about its own alone")]
 
 T = TypeVar("T")
 R = TypeVar("R")

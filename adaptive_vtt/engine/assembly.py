@@ -1,5 +1,6 @@
 """A fresh belief, put together from what an audit was asked for."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 QUESTION_GP = "question-gp"
 """The surrogate of losses, where none is named."""
 
+MOST_HASHED = 1_000_000
+"""Samples whose metadata the audit's key follows from, at most, evenly spread."""
 MOST_PIXELS = 500_000_000
 """Pixels of all follow-ups together, above which none is taught by default and the question GP
 does not look at them: rendering them takes some 0.1 s per million."""
@@ -206,6 +209,23 @@ def features_used(space: QuestionSpace) -> str:
 
     looks = len(space.dataset) <= MOST_IMAGES
     return "thumbnails" if looks else "truths"
+
+
+def metadata_used(certify: Certify, space: QuestionSpace) -> str | None:
+    """A hash of the metadata by which targets, or slices that are looked for, are chosen; None
+    where none are: they may be what an earlier audit found."""
+    fields = {field for filters in (certify.where or {}).values() for field in filters}
+    fields |= {name.removeprefix("group:") for name in certify.targets if "group:" in name}
+    dataset = space.dataset
+    used = [c for c in dataset.metadata_columns if c in fields or certify.discover]
+    if not used:
+        return None
+    samples = np.linspace(0, len(dataset) - 1, min(len(dataset), MOST_HASHED)).astype(np.int64)
+    rows = np.ascontiguousarray(dataset.profile_row(samples))
+    digest = hashlib.blake2b(rows.tobytes(), digest_size=8)
+    for column in used:
+        digest.update(repr((column, dataset.metadata_values(column).tolist())).encode())
+    return digest.hexdigest()
 
 
 def features_changed(space: QuestionSpace, facts: Facts) -> dict[str, bool]:

@@ -10,12 +10,13 @@ predictions. Two audits that share a random stream can break that without anybod
   mended questions are asked, and no failure is found however many are left.
 
 So every stream that decides candidates or draws is keyed by a hash of the seed and of all that
-the audit is made of: the settings, the space, the targets, the model with its version, every
-proxy with its content, the features that the dataset brings, and the prior journal, or those of a
-cohort, with its own key and everything it found. What code of the user's own follows from cannot be
-told: it may read a file that was fitted to an earlier audit's losses. So an audit with a strategy,
-a surrogate, an oracle's memory or a proxy of unknown content that is not this package's has fresh
-entropy in its key, too, journaled so that it goes on with the same draws. From this follows:
+the audit is made of: the settings, the space, the targets with their weights and the metadata by
+which they or slices are chosen, the model with its version, every proxy with its content, the
+features that the dataset brings, and the prior journal, or those of a cohort, with its own key and
+everything it found. What code of the user's own follows from cannot be told: it may read a file
+that was fitted to an earlier audit's losses. So an audit with a strategy, a surrogate, an oracle or
+a relation that is not this package's, or a proxy of unknown content, has fresh entropy in its key,
+too, journaled so that it goes on with the same draws. From this follows:
 
 1. An audit that uses a prior journal hashes that journal's content, so its draws are fresh
    given that content even where both audits have the same seed. Its key could equal the prior
@@ -41,6 +42,7 @@ from typing import Any
 from ..errors import InputError, JournalError
 from ..journal.facts import Facts, ReplayFacts
 from ..models.base import ModelUnderTest, adapted_model
+from ..utils.adapting import Completed
 
 SEED_BITS = 53
 """Fresh seeds are whole numbers that every reader of JSON keeps exact."""
@@ -69,9 +71,13 @@ def fresh_seed() -> int:
 
 
 def is_custom(part: object) -> bool:
-    """Whether a class, a function or an object of one is code from outside this package."""
+    """Whether a class, a function or an object of one is code from outside this package; of a
+    partial function, whether that or anything it is given is."""
     if isinstance(part, partial):
-        return is_custom(part.func)
+        given = (part.func, *part.args, *part.keywords.values())
+        return any(is_custom(each) for each in given if each is not None)
+    if isinstance(part, Completed):
+        return is_custom(part.plain)
     return str(getattr(part, "__module__", "")).partition(".")[0] != __name__.partition(".")[0]
 
 
@@ -118,9 +124,9 @@ class Origin:
         if facts is not None:
             entropy, features = facts.entropy, facts.features
         brought = features if features is not None and features.startswith(GIVEN) else None
-        told = {"entropy": entropy, "features": brought}
-        parts |= {name: value for name, value in told.items() if value is not None}
-        key = audit_key(**parts, version=version)
+        parts |= {"entropy": entropy, "features": brought}
+        told = {name: value for name, value in parts.items() if value is not None}
+        key = audit_key(**told, version=version)
         for prior in (*priors, None if replay is None else replay.key):
             _check_prior(prior, key, facts)
         _check_replay(replay, facts)

@@ -17,6 +17,7 @@ from .assembly import (
     carried,
     features_used,
     fresh_belief,
+    metadata_used,
     population,
     surrogate_in_journal,
     surrogate_is_custom,
@@ -165,16 +166,18 @@ def assembled(
         proxies=proxies.names,
         **({} if prices is None else {"prices": prices.facts}),
     )
+    code = (chosen.strategy, memory, space.oracle.original, *(v.relation for v in space.variants))
     origin = Origin.of(
         facts,
         model,
         proxies.prior_keys,
         None if sampling.replay is None else sampling.replay.facts,
         custom=surrogate_is_custom(certify)
-        or is_custom(chosen.strategy)
-        or (memory is not None and is_custom(memory))
+        or any(is_custom(part) for part in code if part is not None)
         or proxies.untold,
         features=features_used(space),
+        metadata=metadata_used(certify, space),
+        weights=certify.weights,
         settings=settings,
         space=space.fingerprint,
         plan=certify.meaning(),

@@ -7,18 +7,18 @@ Two guesses at a target's mean loss R:
     G    the losses seen, and for the unseen questions the mean of today's predictions, which
          know all answers and share them among targets, but may be biased
 
-What G lies above P on the average of all targets, but for chance, is taken off G: predictions
-that shun 0 and 1 are too high for every target of a good model. With V the estimated variance of
-P and E the estimated squared error of that G,
+With V the estimated variance of P and E the estimated squared error of G, each counts by its
+precision,
 
-    estimate = P + V / (V + E) (G - P),   E = max(DOUBT u^2 e^2 / n, (P - G)^2 - V)
+    estimate = P + V / (V + E) (G - P), but no further from P than FARTHEST sqrt(V),
+    E = DOUBT u^2 e^2 / n
 
 where u is the share of the target's questions that are unseen, n how many are seen, and e^2 the
 mean squared residual of the predictions made for them, weighed to be that of the whole target.
-(Where G looks at a part of the unseen questions only, E has the variance of that on top.) Where
-G is right, P - G is chance; what its square has over V shows a bias. So Green & Strawderman
-(JASA 86, 1991) combine an unbiased and a biased estimator. It follows that |estimate - P| <=
-sqrt(V): wrong predictions move an estimate by no more than its own standard error.
+(Where G looks at a part of the unseen questions only, E has the variance of that on top.) Residuals
+show no bias that all questions share; the bound keeps what it may do within P's own error. An E
+that grows with (P - G)^2 - V, as Green & Strawderman (JASA 86, 1991) have it, and a common shift
+taken off all targets' G were tried, and are no better (``experiments.estimates``).
 
 Nothing here enters draws, bets or intervals. It is worked out when it is read, never per draw.
 """
@@ -38,19 +38,20 @@ from .tensors import array, candidates_of
 if TYPE_CHECKING:
     from ..surrogates import LossSurrogate
 
-DOUBT = 2.0
+FARTHEST = 1.5
+"""Standard errors of P by which predictions may move an estimate, at most."""
+DOUBT = 1.0
 """Squared error of a mean of predictions over that of as many uniform residuals: predictions are
 fitted to the answers, whose residuals therefore look better than those of other questions."""
 CREDIT = 10.0
 """Answers that the variance f (1 - f), which predictions imply, counts as among the residuals."""
-LEAST_VARIANCE = 1e-12
 TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class Guesses:
-    """Of K targets: P and its variance V, G and its squared error but for what P - G tells of it;
-    (K,) each. NaN where a target has no P or no G."""
+    """Of K targets: P and its variance V, G and its squared error E; (K,) each. NaN where a target
+    has no P or no G."""
 
     draws: Floats
     variance: Floats
@@ -59,20 +60,10 @@ class Guesses:
 
     def combined(self) -> Floats:
         """(K,): P and G by precision; NaN where either is."""
-        away = self.predictions - self.draws
-        away = away - self._common(away)
-        error = np.maximum(self.error, away**2 - self.variance)
-        return self.draws + self.variance / np.maximum(self.variance + error, TINY) * away
-
-    def _common(self, away: Floats) -> float:
-        """The mean of G - P over targets, shrunk by what chance may have in it: as much as in the
-        most precise target, since targets share questions."""
-        known = ~np.isnan(away)
-        if not known.any():
-            return 0.0
-        variance = np.maximum(self.variance[known], LEAST_VARIANCE)
-        mean = float(np.average(away[known], weights=1 / variance))
-        return mean * max(0.0, 1 - float(variance.min()) / max(mean**2, TINY))
+        share = self.variance / np.maximum(self.variance + self.error, TINY)
+        farthest = FARTHEST * np.sqrt(self.variance)
+        moved = share * (self.predictions - self.draws)
+        return self.draws + np.clip(moved, -farthest, farthest)
 
 
 def interval_rows(selector: Selector, calls_per_draw: float = 1.0) -> list[dict[str, Any]] | None:

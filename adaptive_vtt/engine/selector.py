@@ -128,7 +128,7 @@ class Selector:
     def _mixture(self, candidates: Candidates) -> dict[str, Floats]:
         """The strategy's weights, as the sum of those that it is made of."""
         if isinstance(self.strategy, Mixed):
-            found = self.strategy.mixture(candidates, self.belief)
+            found: Mapping[str, Any] = self.strategy.mixture(candidates, self.belief)
         else:
             found = {"chosen": self.strategy.weights(candidates, self.belief)}
         return {n: array(part).astype(np.float64, copy=False) for n, part in found.items()}

@@ -1,7 +1,7 @@
 """What an oracle is."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,10 @@ from ..types import (
     Value,
     Version,
 )
+from ..utils.options import Option
 from .judge_models import JudgeModel, Query
+
+UnansweredLoss = Annotated[float, Option("loss of a question without answer", ge=0, le=1)]
 
 
 class Questions(Protocol):

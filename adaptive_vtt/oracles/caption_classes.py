@@ -9,14 +9,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 from ..captions.base import Reader, Same
 from ..captions.localising import rounded
 from ..errors import InputError
 from ..relations.base import RelationDefaults
 from ..types import Box, FollowUp, Outcome, Question, Sample, SourceAnswer
-from .caption_view import QUESTION
+from ..utils.options import Option
+from .base import UnansweredLoss
+from .caption_view import QUESTION, QuestionOption
 from .captioned import NOT_CAPTIONED, CaptionOracle, caption_of
 from .choice import scored
 
@@ -70,12 +72,14 @@ class CaptionClasses(CaptionOracle):
 
     def __init__(
         self,
-        classes: Sequence[str] = COCO,
+        classes: Annotated[
+            Sequence[str], Option("the names that count (default: the dataset's)")
+        ] = COCO,
         reader: Reader | None = None,
         same: Same | None = None,
         *,
-        question: str = QUESTION,
-        unanswered_loss: float = 1.0,
+        question: QuestionOption = QUESTION,
+        unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
         super().__init__(question, unanswered_loss)
         if same is not None and reader is None:

@@ -4,12 +4,15 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
+from typing import Annotated
 
 from ..datasets.base import Dataset
 from ..datasets.view import View
 from ..types import CAPTION, Ask, Sample
+from ..utils.options import Option
 
 QUESTION = "Describe the image in one sentence."
+QuestionOption = Annotated[str, Option("what to ask about every image", min_length=1)]
 
 
 class Captioned(View):

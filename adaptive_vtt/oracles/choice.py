@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 from ..errors import InputError
 from ..models.replies import NO_ANSWER
@@ -24,7 +24,8 @@ from ..types import (
     Unanswered,
     Value,
 )
-from .base import OracleDefaults
+from ..utils.options import Option
+from .base import OracleDefaults, UnansweredLoss
 from .choice_extraction import extract
 from .judge_models import EXACT, OPTION_MATCHING, JudgeModel, Query, Referee
 
@@ -48,7 +49,7 @@ class Choice:
 class MultipleChoice(OracleDefaults):
     """Loss 1 for a wrong letter, 0 for the right one; 1 - the mean loss is the accuracy.
 
-    ``faithful``: read replies as the public scoring code does. ``judge``: asked what a reply
+    ``judge``: asked what a reply
     meant that names no option, a ``JudgeModel``, whose money and answers the audit keeps, a
     ``Referee``, or a function (question, options, reply) -> letter or None. Refusals and replies
     without an option count as ``unanswered_loss``; the benchmark counts them as wrong. ``regime``
@@ -62,12 +63,14 @@ class MultipleChoice(OracleDefaults):
 
     def __init__(
         self,
-        faithful: bool = False,
+        faithful: Annotated[
+            bool, Option("read replies by EndoBench's own rule, quirks and all")
+        ] = False,
         judge: JudgeModel
         | Referee
         | Callable[[str, tuple[str, ...], str], str | None]
         | None = None,
-        unanswered_loss: float = 1.0,
+        unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
         self.faithful = faithful
         self.judge_by = judge if isinstance(judge, JudgeModel) else None

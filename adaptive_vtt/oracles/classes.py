@@ -6,7 +6,7 @@ from types import MappingProxyType
 from ..datasets.base import Dataset
 from ..datasets.view import View
 from ..types import UNKNOWN, Case, Outcome, Value
-from .base import OracleDefaults
+from .base import OracleDefaults, UnansweredLoss
 
 
 class _Likeliest(OracleDefaults):
@@ -14,7 +14,7 @@ class _Likeliest(OracleDefaults):
 
     whole_call = True
 
-    def __init__(self, unanswered_loss: float = 1.0) -> None:
+    def __init__(self, unanswered_loss: UnansweredLoss = 1.0) -> None:
         self.unanswered_loss = unanswered_loss
 
     def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:

@@ -1,13 +1,14 @@
 """Consistency: the follow-up's answer against the source image's. No label is needed."""
 
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 from ..datasets.base import Dataset
 from ..datasets.view import View
 from ..relations.base import RelationDefaults
 from ..types import FollowUp, Outcome, Question, Sample, SourceAnswer, Unanswered
-from .base import OracleDefaults
+from ..utils.options import Option
+from .base import OracleDefaults, UnansweredLoss
 
 VIOLATIONS = MappingProxyType({"violation rate": 1})
 
@@ -30,7 +31,11 @@ class Consistency(Agreement):
     was not answered is excluded.
     """
 
-    def __init__(self, threshold: float = 0.5, unanswered_loss: float = 1.0) -> None:
+    def __init__(
+        self,
+        threshold: Annotated[float, Option("Yes from this on", gt=0, le=1)] = 0.5,
+        unanswered_loss: UnansweredLoss = 1.0,
+    ) -> None:
         self.threshold = threshold
         self.unanswered_loss = unanswered_loss
 

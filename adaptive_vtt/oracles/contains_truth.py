@@ -7,7 +7,7 @@ an instrument, one more than before, and where the instrument is can no longer b
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ..datasets.vqa.medvqa_questions import (
     INSTRUMENT_COUNT,
@@ -21,7 +21,8 @@ from ..models.replies import NO_ANSWER, REFUSED, conclusion, refused
 from ..relations.base import RelationDefaults
 from ..relations.places import moves
 from ..types import Ask, Case, FollowUp, Outcome, Question, Sample, SourceAnswer, Value
-from .base import OracleDefaults
+from ..utils.options import Option
+from .base import OracleDefaults, UnansweredLoss
 from .choice import ERRORS, by_judge, in_words, scored, without_reading
 from .denials import without_denied
 from .judge_models import YES_NO, JudgeModel, Query
@@ -77,9 +78,9 @@ class ContainsTruth(OracleDefaults):
 
     def __init__(
         self,
-        strict: bool = True,
-        accept: Accept = "either",
-        unanswered_loss: float = 1.0,
+        strict: Annotated[bool, Option("whole words only")] = True,
+        accept: Annotated[Accept, Option("what is right where an instrument was added")] = "either",
+        unanswered_loss: UnansweredLoss = 1.0,
         judge: JudgeModel | None = None,
     ) -> None:
         if accept not in ACCEPT:

@@ -1,9 +1,10 @@
 """Right or wrong, against the known truth of a binary concept."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from ..types import Outcome, Question, Unanswered
-from .base import OracleDefaults
+from ..utils.options import Option
+from .base import OracleDefaults, UnansweredLoss
 
 
 class Correctness(OracleDefaults):
@@ -15,7 +16,11 @@ class Correctness(OracleDefaults):
 
     concepts_are = "labels"
 
-    def __init__(self, threshold: float = 0.5, unanswered_loss: float = 1.0) -> None:
+    def __init__(
+        self,
+        threshold: Annotated[float, Option("Yes from this on", gt=0, le=1)] = 0.5,
+        unanswered_loss: UnansweredLoss = 1.0,
+    ) -> None:
         self.threshold = threshold
         self.unanswered_loss = unanswered_loss
 

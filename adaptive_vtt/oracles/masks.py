@@ -5,7 +5,7 @@ Source: MedTest, chapter on segmentation; Dice and IoU as usual.
 
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from ..types import (
     Unanswered,
     Value,
 )
-from .base import OracleDefaults
+from ..utils.options import Option
+from .base import OracleDefaults, UnansweredLoss
 from .consistency import Agreement
 
 ROUNDING = 1e-9
@@ -34,6 +35,7 @@ METRICS = ("dice", "iou")
 DROP = " drop > "
 """Between a concept and a threshold in the names of what is asked."""
 Metric = Literal["dice", "iou"]
+MetricOption = Annotated[Metric, Option("overlap of masks")]
 
 
 def overlap(one: Mask, other: Mask, metric: Metric = "dice") -> float:
@@ -60,9 +62,12 @@ class MaskDrop(OracleDefaults):
 
     def __init__(
         self,
-        metric: Metric = "dice",
-        thresholds: Sequence[float] = (0.25, 0.5),
-        unanswered_loss: float = 1.0,
+        metric: MetricOption = "dice",
+        thresholds: Annotated[
+            Sequence[float],
+            Option("relative drops of the score above these are failures", min_length=1),
+        ] = (0.25, 0.5),
+        unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
         if metric not in METRICS:
             raise unknown("metric", metric, METRICS, "mask drop")
@@ -136,7 +141,10 @@ class MaskConsistency(Agreement):
     judges_masks = True
 
     def __init__(
-        self, metric: Metric = "dice", threshold: float = 0.75, unanswered_loss: float = 1.0
+        self,
+        metric: Metric = "dice",
+        threshold: Annotated[float, Option("least overlap", gt=0, le=1)] = 0.75,
+        unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
         if metric not in METRICS:
             raise unknown("metric", metric, METRICS, "mask consistency")

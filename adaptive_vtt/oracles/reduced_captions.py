@@ -7,7 +7,8 @@ follow-up still shows says whether its caption must name it, must not, or may.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -21,10 +22,11 @@ from ..relations.reduction import Crop, Rotate, Stretch, visible_shares
 from ..relations.reic_selection import T_DOWN, T_UP, statuses
 from ..types import Box, FollowUp, Heard, Image, Outcome, Question, Sample, Value, Version
 from ..utils.boxes import mask_of
+from ..utils.options import Option
 from ..utils.parts import describe_part
-from .base import Questions
+from .base import Questions, UnansweredLoss
 from .caption_rules import STATUS, Finding, check, comparable
-from .caption_view import QUESTION
+from .caption_view import QUESTION, QuestionOption
 from .captioned import NOT_CAPTIONED, CaptionOracle, caption_of, refusal
 from .choice import scored
 
@@ -58,6 +60,12 @@ class Expected:
     heard: tuple[str, ...] = ()
 
 
+def _lama(file: str, base: Path) -> Filler:
+    from ..captions.lama import LaMa
+
+    return LaMa(base / file)
+
+
 class ReducedCaptions(CaptionOracle):
     """Loss 1 where a follow-up's caption breaks one of REIC's three rules.
 
@@ -77,15 +85,37 @@ class ReducedCaptions(CaptionOracle):
         reader: Reader | None = None,
         same: Same | None = None,
         *,
-        detection: bool = True,
-        occlusion: bool = True,
-        most_boxes: int = MOST_BOXES,
-        hide_named: bool = False,
-        fill: Filler = inpainted,
-        down: float = T_DOWN,
-        up: float = T_UP,
-        question: str = QUESTION,
-        unanswered_loss: float = 1.0,
+        detection: Annotated[bool, Option("find objects by the names of boxes")] = True,
+        occlusion: Annotated[
+            bool,
+            Option(
+                "find objects no box is named after by hiding boxes and asking again, 3 calls per "
+                "box"
+            ),
+        ] = True,
+        most_boxes: Annotated[
+            int, Option("hide at most so many boxes of an image", ge=0)
+        ] = MOST_BOXES,
+        hide_named: Annotated[
+            bool, Option("hide boxes that match a name, too, as REIC does")
+        ] = False,
+        fill: Annotated[
+            Filler,
+            Option(
+                "LaMa as an ONNX file, to hide boxes (default: OpenCV's)",
+                name="inpainting",
+                reads=_lama,
+                type=str,
+            ),
+        ] = inpainted,
+        down: Annotated[
+            float, Option("up to this share in view an object is gone", ge=0, le=1)
+        ] = T_DOWN,
+        up: Annotated[
+            float, Option("from this share in view on it is still there", gt=0, le=1)
+        ] = T_UP,
+        question: QuestionOption = QUESTION,
+        unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
         from ..captions import language
 

@@ -73,10 +73,10 @@
     return share ? `${Math.round(100 * value)}\u202f%` : String(Number(value.toPrecision(3)));
   };
 
-  const row = ({ heads, shares }, [number, concept, change, sample, reasons, chance, verdict]) => {
+  const row = ({ heads, shares }, [number, asked, reasons, chance, verdict]) => {
     const line = make("tr");
     const question = make("td", "", "text");
-    question.append("Is ", make("b", concept), ` present in ${sample}${change ? ` after ${change}` : ""}?`);
+    question.append(asked[0], make("b", asked[1]), asked[2]);
     const cells = heads.map((_, k) => make("td", short(reasons[k], shares[k]), typeof reasons[k] === "string" ? "text" : ""));
     const came = make("td", "", "text");
     came.append(make("span", verdict, `verdict ${verdict}`));

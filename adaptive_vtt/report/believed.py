@@ -10,6 +10,7 @@ from ..beliefs import figures
 from ..beliefs.moments import Moments, unbound
 from ..beliefs.tables import Told
 from ..journal.rows import DrawRow
+from . import wording
 from .asked import chance, verdict_of
 from .evidence import Evidence
 from .plots import chart, frame
@@ -199,7 +200,7 @@ def _draws(evidence: Evidence, moments: list[int]) -> dict[str, Any]:
 
 
 def _draw(evidence: Evidence, row: DrawRow, names: list[str]) -> list[Any]:
-    """Number, concept, relation and severity, image, reasons, probability, verdict."""
+    """Number, question (before, in, and after what is bold), reasons, probability, verdict."""
     asked, why, certificate = evidence.asked(row.question), row.why, evidence.certificate
     told: dict[str, Any] = {name: why.get(name) for name in names}
     if certificate is not None and isinstance(told.get("target"), int):
@@ -209,6 +210,13 @@ def _draw(evidence: Evidence, row: DrawRow, names: list[str]) -> list[Any]:
             told[name] /= row.probability
     told = {name: _short(value) for name, value in told.items()}
     change = "" if asked.relation == "identity" else evidence.change(asked.relation, asked.severity)
-    known = verdict_of(evidence.answers.get(row.question))[0]
+    image = f"{row.sample} after {change}" if change else row.sample
+    answer = evidence.answers.get(row.question)
+    worded = None if answer is None else wording.asked(answer)
+    question = ["Is ", asked.concept, f" present in {image}?"]
+    if evidence.captioned:
+        question = ["", "", image]
+    elif worded is not None:
+        question = [f"“{worded['question']}” of {image}", "", ""]
     reasons = list(told.values())
-    return [row.draw + 1, asked.concept, change, row.sample, reasons, chance(row), known]
+    return [row.draw + 1, question, reasons, chance(row), verdict_of(answer)[0]]

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from .section import span
+from .section import Section, fragment, span
 from .target_status import Standing
 
 
@@ -32,3 +32,20 @@ def published_tables(name: str) -> dict[str, Any]:
     text = files(__package__).joinpath(f"data/{name}.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
+
+
+def table_of(
+    paper: str, rows: Iterable[Row], models: Iterable[str], source: str = "source"
+) -> Section:
+    """Rows beside the figures of a paper's ``models``, in the words of data/PAPER.json;
+    ``source``: which of them says where those are from."""
+    words = published_tables(paper)["words"]
+    html = fragment(
+        "published_beside.html",
+        rows=list(rows),
+        models=list(models),
+        intro=words["intro"],
+        label=words["label"],
+        source=words[source],
+    )
+    return Section(words["title"], words["anchor"], html)

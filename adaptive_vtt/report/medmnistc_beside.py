@@ -8,9 +8,9 @@ import numpy as np
 from ..certify.derived import ALL, Figure, figures
 from ..certify.formulas import Bounds, rising, stack
 from ..relations.medmnistc import CATEGORIES
-from .beside import Row, published_tables
+from .beside import Row, published_tables, table_of
 from .evidence import Evidence
-from .section import Section, fragment, span
+from .section import Section, span
 
 WHOLE, RELATIVE = "BE, all corruptions", "rBE, all corruptions"
 
@@ -33,8 +33,7 @@ def section(evidence: Evidence) -> Section | None:
         )
         for what, b in ours.items()
     ]
-    html = fragment("medmnistc_beside.html", rows=rows, models=table["models"])
-    return Section("Beside MedMNIST-C’s results", "medmnistc-published", html)
+    return table_of("medmnistc", rows, table["models"])
 
 
 def _ours(found: list[Figure]) -> dict[str, Bounds]:

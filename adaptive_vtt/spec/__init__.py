@@ -18,7 +18,7 @@ from .datasets import DatasetSpec
 from .detectors import DetectorSpec
 from .judge import check_judge
 from .models import ModelSpec
-from .oracles import CorrectnessJudge, OracleSpec
+from .oracles import OracleSection, OracleSpec
 from .regions import RegionsSpec
 from .secrets import refuse_secrets
 from .section import Section, kinds_of
@@ -52,7 +52,7 @@ class Spec(Section):
     regions: RegionsSpec | None = None
     detector: DetectorSpec | None = None
     space: SpaceSpec = SpaceSpec.model_validate({})
-    oracle: OracleSpec = CorrectnessJudge.model_validate({})
+    oracle: OracleSpec = OracleSection.model_validate({})
     audit: AuditSpec = AuditSpec.model_validate({})
     stop: StopSpec = StopSpec.model_validate({})
     certify: CertifySpec = CertifySpec.model_validate({})
@@ -136,30 +136,23 @@ def _mind(path: Path) -> str:
     return "; texts stand in quotes, those with \\ in single ones: 'C:\\images'"
 
 
-def parse_spec(
-    table: dict[str, Any],
-    where: str,
-    called: Mapping[str, str] | None = None,
-    *,
-    to_run: bool = True,
-) -> Spec:
-    """A spec from a table as TOML or JSON gives it; raises InputError naming the field.
+def parse_spec(table: dict[str, Any], where: str, called: Mapping[str, str] | None = None) -> Spec:
+    """A spec from a table as TOML or JSON gives it; raises InputError naming the field, also for a
+    key that is written out in it, as its text is journaled.
 
     ``called``: SECTION.FIELD -> what messages call it, of fields that an option gave.
-    ``to_run``: its model may be built and its text journaled, so that a key written out in it is
-    an error, too; False reads what an older version journaled.
     """
     model = table.get("model")
-    if to_run and isinstance(model, dict):
+    if isinstance(model, dict):
         refuse_secrets(model, where)
     oracle = table.get("oracle")
     if isinstance(oracle, dict):
-        check_judge(oracle, where, to_run=to_run)
+        check_judge(oracle, where)
     try:
         spec = Spec.model_validate(table)
     except ValidationError as error:
-        raise sentence(error, where, Spec, called) from None
-    if to_run and spec.certify.half_width is not None:
+        raise sentence(error, where, Spec, table, called) from None
+    if spec.certify.half_width is not None:
         place = (called or {}).get("certify.half_width", f"{where}: certify.half_width")
         check_half_width(spec.certify.half_width, place)
     return spec

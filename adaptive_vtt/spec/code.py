@@ -16,7 +16,7 @@ from ..utils.loading import file_of, is_target
 from ..utils.registry import Registry
 from . import Spec
 from .models import PlugInSection, PythonSection
-from .oracles import CaptionClassesJudge, CaptionsJudge, WordsJudge, is_tagger
+from .oracles import CaptionOracleSection, WordsSection, is_tagger
 
 JUDGE = "oracle.judge.model"
 """The field that holds a judge."""
@@ -41,11 +41,11 @@ def code_parts(spec: Spec) -> dict[str, str]:
     if spec.audit.surrogate is not None:
         named.append(("audit.surrogate", SURROGATES, spec.audit.surrogate))
     found = {field: name for field, registry, name in named if registry.is_code(name)}
-    if isinstance(spec.oracle, CaptionsJudge | CaptionClassesJudge):
+    if isinstance(spec.oracle, CaptionOracleSection):
         tagger = spec.oracle.tagger
         if tagger is not None and is_tagger(tagger):
             found["oracle.tagger"] = tagger
-    if isinstance(spec.oracle, WordsJudge) and spec.oracle.judge is not None:
+    if isinstance(spec.oracle, WordsSection) and spec.oracle.judge is not None:
         model = spec.oracle.judge.model
         name = model.target if isinstance(model, PythonSection) else model.kind
         if isinstance(model, PythonSection | PlugInSection):

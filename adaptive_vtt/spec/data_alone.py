@@ -31,5 +31,5 @@ def read_dataset(path: Path) -> Dataset:
     try:
         spec = _Alone.model_validate({k: v for k, v in table.items() if k == "dataset"})
     except ValidationError as error:
-        raise sentence(error, str(path), _Alone) from None
+        raise sentence(error, str(path), _Alone, table) from None
     return spec.dataset.build(path.parent)

@@ -161,7 +161,7 @@ def _parsed(section: type[Any], table: Any, where: str) -> Any:
         if first["type"] == "missing":
             missing = ".".join(map(str, first["loc"]))
             raise InputError(f"{where}: {missing}: expected the path of a SPEC.toml") from None
-        raise sentence(error, where, section) from None
+        raise sentence(error, where, section, {}) from None
 
 
 def _member(row: Any, where: str, folder: Path) -> FleetMember:

@@ -45,12 +45,12 @@ class NewLimits(TypedDict, total=False):
 
 def new_limits(table: Mapping[str, Any]) -> dict[str, Any]:
     """The limits in the tables of a SPEC.toml. Raises InputError for any other field."""
-    found = {}
+    found: dict[str, Any] = {}
     for section, fields in table.items():
-        for name, value in fields.items() if isinstance(fields, dict) else [(None, None)]:
+        for name, value in fields.items() if isinstance(fields, dict) else [("", None)]:
             if _SECTIONS.get(name) != section:
                 known = [f"{place}.{limit}" for limit, place in _SECTIONS.items()]
-                raise unknown("limit", f"{section}.{name}" if name else section, known, "--set")
+                raise unknown("limit", f"{section}.{name}".rstrip("."), known, "--set")
             found[name] = value
     return found
 

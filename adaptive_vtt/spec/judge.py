@@ -85,18 +85,18 @@ class JudgeSpec(Section):
         return str(next(filter(None, known)))
 
 
-def check_judge(table: dict[str, Any], where: str, *, to_run: bool) -> None:
+def check_judge(table: dict[str, Any], where: str) -> None:
     """Raises InputError, naming the field, for a judge in the [oracle] ``table`` that is none."""
     judge = table.get("judge")
     if not isinstance(judge, dict):
         return
     where = f"{where}: oracle.judge"
-    if to_run and isinstance(judge.get("model"), dict):
+    if isinstance(judge.get("model"), dict):
         refuse_secrets(judge["model"], where)
     try:
         JudgeSpec.model_validate(judge)
     except ValidationError as error:
-        raise sentence(error, where, JudgeSpec) from None
+        raise sentence(error, where, JudgeSpec, judge) from None
 
 
 def _model(spec: JudgeSpec, base: Path, dataset: Dataset) -> ModelUnderTest:

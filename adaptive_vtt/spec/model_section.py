@@ -1,14 +1,15 @@
-"""What the [model] sections of a SPEC.toml have in common."""
+"""The [model] section of a SPEC.toml: what all kinds have in common."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 from pydantic import Field
 
 from ..datasets import Dataset
-from ..models import ModelUnderTest
-from .section import Section
+from ..models import REGISTRY, ModelUnderTest
+from ..utils.options import arguments, parameters_of
+from .environment import Filled
+from .section import Kinds
 
 OUTPUT = (
     "what the numbers are; of logits a sigmoid is taken, or, where an oracle goes by the likeliest "
@@ -16,13 +17,12 @@ OUTPUT = (
 )
 
 
-class ModelSection(Section):
-    """What every kind has."""
+class ModelSection(Kinds):
+    """The model under test."""
 
-    costs_money: ClassVar[bool] = False
-    """Whether every call of such a model may cost money, whatever prices are given."""
+    registry = REGISTRY
+    default = "python"
 
-    kind: Any
     name: str | None = Field(None, description="what the report calls the model")
     version: str | None = Field(
         None,
@@ -33,35 +33,31 @@ class ModelSection(Section):
         0, description="simulated, captioner, calls over a network: same seed, same model"
     )
 
+    @property
+    def costs_money(self) -> bool:
+        """Whether every call of such a model may cost money, whatever prices are given."""
+        return "prices" in self._taken
+
+    @property
+    def _taken(self) -> set[str]:
+        """The parameters of what makes the model; none are known of other people's code."""
+        return set() if REGISTRY.is_code(self.kind) else parameters_of(REGISTRY.get(self.kind))
+
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
         """The model; relative paths start at ``base``. ``captions``: whether answers are."""
-        raise TypeError(f"{type(self).__name__} defines no build")
+        taken, made = self._taken, REGISTRY.get(self.kind)
+        with Filled(self.values() if "keys" in taken else {}) as (filled, keys):
+            options = arguments(made, {**self.values(), **filled}, base)
+            own: dict[str, Any] = {"seed": self.seed, "version": self.version, "keys": keys or None}
+            own |= {"directory": base, **self.named()}
+            context = {n: value for n, value in own.items() if n in taken and value is not None}
+            model: ModelUnderTest = made(**context, **options)
+        return model
 
     def file(self) -> str | None:
         """The file that holds the model, by which its version is told; None where none does."""
         return None
 
-    def own(self, *apart: str) -> dict[str, Any]:
-        """The fields that are set, without those that every kind has and those named."""
-        return self.given(*ModelSection.model_fields, *apart)
-
     def named(self) -> dict[str, Any]:
         """The name as an argument, where there is one."""
         return {} if self.name is None else {"name": self.name}
-
-
-class Tensors(Section):
-    output: str | None = Field(None, description="the output to read")
-    concepts: list[str] | None = Field(
-        None, description="what the output's columns are (dataset's order)"
-    )
-    activation: Literal["none", "sigmoid", "softmax"] | None = Field(
-        None, description="what makes P(yes) of the output (none)"
-    )
-    mean: list[float] | None = Field(None, description="of pixels in 0..1")
-    std: list[float] | None = Field(None, description="of pixels in 0..1")
-
-
-def renamed(given: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The fields as arguments of a class, which calls some of them otherwise."""
-    return {names.get(name, name): value for name, value in given.items()}

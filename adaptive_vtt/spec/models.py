@@ -1,36 +1,26 @@
 """The [model] section of a SPEC.toml: one class per kind, and what it builds."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field, SerializeAsAny
 
 from ..datasets import Dataset
+from ..datasets.base import adapted_dataset
 from ..errors import InputError
 from ..models import REGISTRY, ModelUnderTest, adapted_model
 from ..models.local.loading import as_model
 from ..models.local.python import Output
+from ..models.network.http_json import name_of_url
 from .environment import Filled
-from .model_section import OUTPUT, ModelSection, Tensors, renamed
-from .network_models import (
-    AnthropicBatchSection,
-    AnthropicSection,
-    HttpSection,
-    InspectSection,
-    OpenAIBatchSection,
-    OpenAISection,
-    OpenInferenceSection,
-)
-from .section import PLUG_IN, PlugIn, kind_of
-from .torch_model import TorchSection
-from .transformers_model import TransformersSection
+from .model_section import OUTPUT, ModelSection
+from .section import PlugIn
 from .workers import Worked
 
 
 class PythonSection(ModelSection, Worked):
     """A callable or torch module."""
 
-    kind: Literal["python"] = "python"
     target: str = Field(
         description="'file.py:name' or 'package.module:name', a callable from a list of H x W x C "
         "uint8 images to an array n x C of P(yes), or of masks n x C x H x W, or of n captions"
@@ -71,7 +61,6 @@ class PlugInSection(ModelSection, Worked, PlugIn):
 class RecordedSection(ModelSection):
     """A CSV of answers."""
 
-    kind: Literal["recorded"] = "recorded"
     answers: str = Field(
         description="CSV with sample, relation, severity, one column per concept; of captions a "
         "CSV or JSON with the column caption"
@@ -92,7 +81,6 @@ class RecordedSection(ModelSection):
 class SimulatedSection(ModelSection):
     """One of the paper's simulated models."""
 
-    kind: Literal["simulated"] = "simulated"
     target: str = Field(description="unbiased, biased or negatively-biased")
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
@@ -102,43 +90,27 @@ class SimulatedSection(ModelSection):
 class CaptionerSection(ModelSection):
     """A captioner that describes drawn scenes and errs at rates that are set."""
 
-    kind: Literal["captioner"] = "captioner"
-    omission: float | None = Field(None, description="share of things left out (0.1)", ge=0, le=1)
-    misclassification: float | None = Field(
-        None, description="share of things taken for others (0.05)", ge=0, le=1
-    )
-    fabrication: float | None = Field(
-        None, description="share of captions that add a thing (0.03)", ge=0, le=1
-    )
     sight: Literal["colours", "masks"] | None = Field(
         None, description="sees drawn scenes by colours (default), phantoms by masks"
     )
-    price_per_call: float | None = Field(None, description="price of a call", ge=0)
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
         """The captioner, over drawn scenes or, by their masks, over phantoms."""
-        options = self.own("sight", "price_per_call")
+        seen = {}
         if self.sight == "masks":
             from ..datasets.synthetic.registering import RegisteredSight
             from ..datasets.synthetic.scenery.vocabulary import ENDOSCOPY
 
-            options |= {"sight": RegisteredSight(dataset), "vocabulary": ENDOSCOPY}
-        price = self.price_per_call or 0.0
-        made = REGISTRY.get(self.kind)(price=price, seed=self.seed, **options)
+            seen = {"sight": RegisteredSight(dataset), "vocabulary": ENDOSCOPY}
+        made = self.made(base, seed=self.seed, **seen)
         made.name = self.name or made.name
-        return made
+        return adapted_model(made)
 
 
-class OnnxSection(ModelSection, Worked, Tensors):
+class OnnxSection(ModelSection, Worked):
     """A model in an ONNX file."""
 
-    kind: Literal["onnx"] = "onnx"
-    path: str = Field(description="the file")
-    batch_size: int | None = Field(None, description="images at a time (64)", ge=1)
-    providers: list[str] | None = Field(None, description="ONNX Runtime's, in order")
-
-    def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
-        return REGISTRY.get(self.kind)(path=base / self.path, **self.own("path"), **self.named())
+    path: str
 
     def file(self) -> str | None:
         return self.path
@@ -147,21 +119,23 @@ class OnnxSection(ModelSection, Worked, Tensors):
 class SubprocessSection(ModelSection, Worked):
     """A program that answers JSON lines."""
 
-    kind: Literal["subprocess"] = "subprocess"
-    command: str | list[str] = Field(description="the program to start")
-    per_call: Literal["one", "all"] | None = Field(
-        None, description="questions that one call answers (all)"
-    )
-    timeout: float | None = Field(None, description="seconds that an answer may take (60)", gt=0)
-    max_reply_bytes: int | None = Field(None, description="a longer line is malformed (8e6)", ge=1)
+    command: str | list[str]
 
-    takes_words: bool | None = Field(
-        None, description='whether the program goes by "words", where to look (false)'
-    )
+
+class LocalSection(ModelSection, Worked):
+    """A model that computes where it runs."""
+
+
+class TorchSection(LocalSection):
+    """A network of a torch library or of a folder, on this machine."""
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
-        given = renamed(self.own(), {"per_call": "answers"})
-        return REGISTRY.get(self.kind)(directory=base, **given, **self.named())
+        from ..models.local.torch_network import TorchNetwork
+
+        model = super().build(base, dataset, captions=captions)
+        assert isinstance(model, TorchNetwork)
+        model.check_concepts(adapted_dataset(dataset).asked[0])
+        return model
 
 
 def _agreed(section: PythonSection | PlugInSection, model: ModelUnderTest) -> ModelUnderTest:
@@ -178,23 +152,25 @@ def _agreed(section: PythonSection | PlugInSection, model: ModelUnderTest) -> Mo
     return model
 
 
-ModelSpec = Annotated[
-    Annotated[PythonSection, Tag("python")]
-    | Annotated[RecordedSection, Tag("recorded")]
-    | Annotated[SimulatedSection, Tag("simulated")]
-    | Annotated[OpenAISection, Tag("openai")]
-    | Annotated[OpenAIBatchSection, Tag("openai-batch")]
-    | Annotated[AnthropicSection, Tag("anthropic")]
-    | Annotated[AnthropicBatchSection, Tag("anthropic-batch")]
-    | Annotated[InspectSection, Tag("inspect")]
-    | Annotated[OpenInferenceSection, Tag("open-inference")]
-    | Annotated[HttpSection, Tag("http")]
-    | Annotated[OnnxSection, Tag("onnx")]
-    | Annotated[TransformersSection, Tag("transformers")]
-    | Annotated[TorchSection, Tag("torch")]
-    | Annotated[SubprocessSection, Tag("subprocess")]
-    | Annotated[CaptionerSection, Tag("captioner")]
-    | Annotated[PlugInSection, Tag(PLUG_IN)],
-    Discriminator(kind_of(REGISTRY, "python")),
-]
-"""The model under test."""
+class HttpSection(ModelSection):
+    """A server that takes and gives any JSON."""
+
+    url: str
+
+    def named(self) -> dict[str, Any]:
+        return {"name": self.name or name_of_url(self.url)}  # as written, before keys are in it
+
+
+ModelSection.special = {
+    "python": PythonSection,
+    "recorded": RecordedSection,
+    "simulated": SimulatedSection,
+    "http": HttpSection,
+    "onnx": OnnxSection,
+    "transformers": LocalSection,
+    "torch": TorchSection,
+    "subprocess": SubprocessSection,
+    "captioner": CaptionerSection,
+}
+ModelSection.plug_in = PlugInSection
+ModelSpec = SerializeAsAny[ModelSection]

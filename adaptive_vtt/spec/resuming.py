@@ -32,7 +32,7 @@ def notes_of(spec: Spec, base: str) -> dict[str, Any]:
     return {**notes, "parts": parts} if parts else notes
 
 
-def spec_of(facts: Facts, where: str, otherwise: str, *, to_run: bool = True) -> tuple[Spec, Path]:
+def spec_of(facts: Facts, where: str, otherwise: str) -> tuple[Spec, Path]:
     """The spec that a journal keeps, and the folder its paths start at; ``where``: for messages.
 
     Nothing that it names is imported. Raises InputError where it cannot be read, and
@@ -45,7 +45,7 @@ def spec_of(facts: Facts, where: str, otherwise: str, *, to_run: bool = True) ->
         )
     if facts.spec is None:
         raise JournalError(f"{where}: was not begun by 'avtt audit'; {otherwise}")
-    return parse_spec(facts.spec, where, to_run=to_run), Path(facts.base)
+    return parse_spec(facts.spec, where), Path(facts.base)
 
 
 def check_program(facts: Facts, spec: Spec, where: str, *, judge: bool = True) -> None:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from ..errors import InputError, unknown
-from .section import PLUG_IN, Section, kind_name, kinds_of
+from .section import Kinds, Section, classes_in, kind_name, kinds_of
 from .workers import NOT_HERE
 
 PERCENT = 100
@@ -24,12 +24,15 @@ def sentence(
     error: ValidationError,
     where: str,
     spec: type[Section],
+    table: Mapping[str, Any],
     called: Mapping[str, str] | None = None,
 ) -> InputError:
     """The first thing wrong, with the field and, for names, the nearest one; what is missing
-    comes last. ``spec``: the class that was validated; ``called``: what options gave fields."""
+    comes last. ``spec``: the class that was validated, ``table``: what it was to hold; ``called``:
+    what options gave fields."""
     first = min(error.errors(), key=lambda each: each["type"] == "missing")
-    path, kind = _without_kind([str(part) for part in first["loc"]], spec)
+    path = [str(part) for part in first["loc"]]
+    kind = _kind(path[0], spec, table)
     field = ".".join(part for part in path if not _is_side(part))
     found = _wrong_name(first, path, kind, where, spec)
     if found is not None:
@@ -64,8 +67,7 @@ def _field(path: list[str], kind: str | None, spec: type[Section]) -> FieldInfo 
     """The field of a section that a path leads to, or into; None where it is not found."""
     if len(path) < 2 or path[0] not in spec.model_fields:
         return None
-    kinds = [each for each in _kinds(spec, path[0]) if kind_name(each) == kind]
-    return kinds[0].model_fields.get(path[1]) if kinds else None
+    return _class(spec, path[0], kind).model_fields.get(path[1])
 
 
 def _is_side(part: str) -> bool:
@@ -135,7 +137,7 @@ def _wrong_name(
             s for s in spec.model_fields if any(name in k.model_fields for k in _kinds(spec, s))
         ]
         return InputError(f"{error}; it stands in [{others[0]}]") if others else error
-    if first["type"] == "union_tag_invalid":
+    if first["type"] == "unknown_kind":
         kinds = [tag for each in _kinds(spec, path[0]) if (tag := kind_name(each))]
         error = unknown("value", str(first["ctx"]["tag"]), kinds, f"{where}: {field}.kind")
         return InputError(f"{error}; 'avtt list {field}s' describes them")
@@ -145,11 +147,16 @@ def _wrong_name(
     return None
 
 
-def _without_kind(path: list[str], spec: type[Section]) -> tuple[list[str], str | None]:
-    """A place as the user wrote it, and the kind of its section, which pydantic puts in."""
-    if len(path) > 1 and path[0] in spec.model_fields and len(_kinds(spec, path[0])) > 1:
-        return [path[0], *path[2:]], path[1]
-    return path, None
+def _kind(section: str, spec: type[Section], table: Mapping[str, Any]) -> str | None:
+    """The kind that a section names, or has by default; None where it comes in no kinds."""
+    if section not in spec.model_fields:
+        return None
+    given = table.get(section)
+    for each in classes_in(spec.model_fields[section].annotation):
+        if issubclass(each, Kinds):
+            named = given.get("kind") if isinstance(given, dict) else getattr(given, "kind", None)
+            return str(named or each.default)
+    return None
 
 
 def _kinds(spec: type[Section], section: str) -> list[type[Section]]:
@@ -160,7 +167,10 @@ def _fields(spec: type[Section], path: list[str], kind: str | None) -> list[str]
     """The fields that there are at a place."""
     if not path:
         return list(spec.model_fields)
-    kinds = _kinds(spec, path[0])
-    wanted = None if kind == PLUG_IN else kind
-    chosen = next((each for each in kinds if kind_name(each) == wanted), kinds[0])
-    return list(chosen.model_fields)
+    return list(_class(spec, path[0], kind).model_fields)
+
+
+def _class(spec: type[Section], section: str, kind: str | None) -> type[Section]:
+    """The class of a section's kind; that of other people's code where none is built in."""
+    kinds = _kinds(spec, section)
+    return next((each for each in kinds if kind_name(each) == kind), kinds[-1])

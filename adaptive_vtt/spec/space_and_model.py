@@ -16,7 +16,7 @@ from ..utils.files import hash_file
 from . import Spec
 from .model_section import ModelSection
 from .models import PlugInSection, PythonSection
-from .oracles import CaptionClassesJudge, CaptionsJudge, OrdinalJudge, TopClassJudge
+from .oracles import CaptionOracleSection
 from .relations import build_relations, locates
 from .workers import Worked
 
@@ -43,7 +43,7 @@ def build_space(spec: Spec, base: Path) -> QuestionSpace:
 
 def _check_detector(spec: Spec) -> None:
     """Raises InputError for a detector where nothing depends on what is located in images."""
-    captions = isinstance(spec.oracle, CaptionsJudge | CaptionClassesJudge)
+    captions = isinstance(spec.oracle, CaptionOracleSection)
     relations = [name for name in spec.space.relations if RELATIONS.is_code(name) or locates(name)]
     if not (captions or relations or ORACLES.is_code(spec.oracle.kind)):
         raise InputError(
@@ -55,7 +55,7 @@ def _check_detector(spec: Spec) -> None:
 
 def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelUnderTest:
     """The model of a spec, with its version; relative paths start at ``base``."""
-    captions = isinstance(spec.oracle, CaptionsJudge | CaptionClassesJudge)
+    captions = isinstance(spec.oracle, CaptionOracleSection)
     section = _section(spec)
     worked = section.worked(base) if isinstance(section, Worked) else None
     model = adapted_model(worked or section.build(base, dataset, captions=captions))
@@ -77,7 +77,7 @@ def _section(spec: Spec) -> ModelSection:
     section = spec.model
     if not isinstance(section, PythonSection | PlugInSection) or section.output != "logits":
         return section
-    classes = isinstance(spec.oracle, TopClassJudge | OrdinalJudge)
+    classes = spec.oracle.kind in ("top-class", "ordinal")
     return section.model_copy(update={"output": "class-logits"}) if classes else section
 
 

@@ -120,8 +120,9 @@ def _dots(trace: Trace, colour: str, x: Place, y: Place) -> Iterator[str]:
             if above is None or value is None or a is None or b is None:
                 continue
             one, other = place(value - below), place(value + above)
-            ends = (one, b, other, b) if error == "error_x" else (a, one, a, other)
-            yield _line(*ends, str(bars.get("color", colour)), "")
+            ink = str(bars.get("color", colour))
+            flat = error == "error_x"
+            yield _line(one, b, other, b, ink) if flat else _line(a, one, a, other, ink)
     if "markers" in mode:
         yield from _circles(trace.get("marker") or {}, colour, points)
 
@@ -239,6 +240,6 @@ def _rect(x: float, y: float, width: float, height: float, fill: str) -> str:
     return f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{escape(fill)}"/>'
 
 
-def _line(a: Any, b: Any, c: Any, d: Any, colour: str, more: str) -> str:
+def _line(a: Any, b: Any, c: Any, d: Any, colour: str, more: str = "") -> str:
     ends = f'x1="{a:.1f}" y1="{b:.1f}" x2="{c:.1f}" y2="{d:.1f}"'
     return f'<line {ends} stroke="{escape(colour)}" {more}/>'

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from sys import modules
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
+    from typing_extensions import TypeIs
 
 
 def lazily(
@@ -29,7 +30,7 @@ def lazily(
     return imported, listed
 
 
-def is_table(value: object) -> "TypeGuard[pd.DataFrame]":
+def is_table(value: object) -> "TypeIs[pd.DataFrame]":
     """Whether it is a DataFrame. Loads no pandas: whoever has a DataFrame has loaded it."""
     pandas = modules.get("pandas")
     return pandas is not None and isinstance(value, pandas.DataFrame)

@@ -9,7 +9,7 @@ from plotly.graph_objects import Figure
 from .figure_svg import svg
 
 
-class NotebookFigure(Figure):
+class NotebookFigure(Figure):  # type: ignore[misc]  # plotly has no types
     """Notebooks that run Plotly show it; exported ones, and code hosts, a still picture of it.
 
     Where scripts run the picture goes once Plotly's figure has come.

@@ -100,7 +100,11 @@ def figure(found: Comparison, names: tuple[str, str]) -> dict[str, Any]:
         bar["array"] = [100 * (rate.upper - rate.estimate) for rate in rates]
         bar["arrayminus"] = [100 * (rate.estimate - rate.lower) for rate in rates]
         said = zip(pairs, rates, strict=True)
-        trace = {"type": "scatter", "mode": "markers", "name": f"{side.upper()}: {shown(name)}"}
+        trace: dict[str, Any] = {
+            "type": "scatter",
+            "mode": "markers",
+            "name": f"{side.upper()}: {shown(name)}",
+        }
         trace |= {"x": [100 * rate.estimate for rate in rates], "error_x": bar}
         trace |= {"y": [off - k for k in range(len(pairs))]}
         trace |= {"marker": {"color": colour, "symbol": symbol, "size": 9}}

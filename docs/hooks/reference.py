@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from adaptive_vtt.spec import Spec
 from adaptive_vtt.spec.fleet import FleetSpec, MemberSpec
 from adaptive_vtt.spec.judge import JudgeSpec
-from adaptive_vtt.spec.section import Section, kind_name, kinds_of
+from adaptive_vtt.spec.section import Section, kind_name, kinds_of, shown_default
 
 SPEC_HEAD = """# SPEC.toml
 
@@ -72,7 +72,7 @@ def _field(name: str, field: FieldInfo) -> str:
     if field.is_required():
         default = "needed"
     else:
-        value = field.get_default(call_default_factory=True)
+        value = shown_default(field)
         default = "" if value is None else f"`{_json(value)}`"
     return _row(f"`{name}`", _type(field.annotation), default, field.description or "")
 

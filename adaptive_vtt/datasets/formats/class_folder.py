@@ -11,38 +11,44 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError
-from ..scanning import Broken, Folder, choose, natural, unreadable
+from ..scanning import (
+    BrokenOption,
+    ClassesOption,
+    Folder,
+    FolderOption,
+    OutsideOption,
+    choose,
+    natural,
+    unreadable,
+)
 from ..table import TableDataset, from_table
-from .medmnist import Classes, one_per_class
+from .medmnist import one_per_class
 
 HYPER_KVASIR = "labeled-images"
 SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing"}
 
 
 def from_class_folders(
-    root: Path | str,
+    path: FolderOption,
     *,
-    classes: Classes = "all",
-    broken: Broken = "refuse",
-    allow_outside: bool = False,
+    classes: ClassesOption = "all",
+    broken: BrokenOption = "refuse",
+    allow_outside: OutsideOption = False,
 ) -> TableDataset:
-    """A dataset of all images under ``root``: the folder that holds an image is its class.
+    """A dataset of all images under ``path``: the folder that holds an image is its class.
 
     One concept per class, in the order of their names. With ``classes`` "all" every image is
     known to lack all classes but its own; with "own" only its own class is asked about, so that
     "overall" is the share of images whose class is missed. A class that stands in several
     places, say under train and test, is one class.
 
-    Sample ids are paths from ``root``. Metadata: ``class``, and the folders above it: ``tract``
-    and ``group`` for HyperKvasir (whose ``root`` may also be the folder above labeled-images),
+    Sample ids are paths from ``path``. Metadata: ``class``, and the folders above it: ``tract``
+    and ``group`` for HyperKvasir (whose ``path`` may also be the folder above labeled-images),
     ``split`` for train, val, test, else ``level 1``, ``level 2`` ... Other files, such as
     image-labels.csv, are left alone: the folders say the same.
-    ``broken``: "refuse" raises InputError when an image that cannot be decoded is met, "skip"
-    decodes all now and lists those left out as ``skipped``.
-    ``allow_outside``: links, of files and of folders, may lead out of ``root``.
     """
     choose("value of classes", classes, ("all", "own"), "class folders")
-    given = Path(root)
+    given = Path(path)
     top = given / HYPER_KVASIR if (given / HYPER_KVASIR).is_dir() else given
     files = _files(top, Folder(top, allow_outside))
     left_out = unreadable(files, broken, str(given))

@@ -12,13 +12,14 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from ...errors import InputError
 from ...types import Box
 from ...utils.files import why_unread
+from ...utils.options import Option, at_base
 from ..boxed import BoxedDataset, Picture, from_pictures, show, within
-from ..scanning import Broken, Folder, choose, unreadable
+from ..scanning import BrokenOption, Folder, OutsideOption, choose, unreadable
 from .coco_masks import Outlines
 from .image_rows import Reading
 
@@ -26,27 +27,23 @@ PARTS = ("images", "categories", "annotations")
 
 
 def from_coco(
-    instances: Path | str,
-    images: Path | str,
+    labels: Annotated[Path | str, Option("the instances JSON", reads=at_base)],
+    images: Annotated[Path | str, Option("folder of images", reads=at_base)],
     *,
-    crowds: bool = False,
-    outlines: bool = False,
-    broken: Broken = "refuse",
-    allow_outside: bool = False,
+    crowds: Annotated[bool, Option("take boxes around groups, too")] = False,
+    outlines: Annotated[bool, Option("keep objects' outlines, to cut out or remove them")] = False,
+    broken: BrokenOption = "refuse",
+    allow_outside: OutsideOption = False,
 ) -> BoxedDataset:
     """A dataset from an ``instances_*.json`` and the folder of its images.
 
     Samples are all images, named by their COCO id; concepts are the categories that are
     annotated at least once, in the order of the file; boxes are the annotations.
-    ``crowds``: also boxes around groups (iscrowd); without, a group has no box, but its class
-    counts as present. ``outlines``: keep them as masks, decoded when a sample's masks are; without,
-    they are dropped while the file is read, which saves most of its memory.
-    ``broken``: "refuse" raises InputError for an annotation or image file that cannot be used
-    (an image that cannot be decoded, when it is met); "skip" decodes all images now, and lists
-    what was left out as ``skipped``. ``allow_outside``: a file_name may lead out of ``images``, by
-    "..", from the root, or by a link. Errors name file, image or annotation id, and field.
+    Without ``crowds`` a group has no box, but its class counts as present. ``outlines`` are masks,
+    decoded when a sample's masks are; without, they are dropped while the file is read, which
+    saves most of its memory. Errors name file, image or annotation id, and field.
     """
-    path, folder = Path(instances), Folder(Path(images), allow_outside)
+    path, folder = Path(labels), Folder(Path(images), allow_outside)
     choose("value of broken", broken, ("refuse", "skip"), "COCO")
     reading = Reading(broken == "skip")
     content = _content(path, outlines)

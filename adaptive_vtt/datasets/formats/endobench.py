@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,8 @@ import pandas as pd
 
 from ...errors import InputError, unknown
 from ...types import UNKNOWN, Ask, Image
-from ..scanning import Broken, choose
+from ...utils.options import Option, at_base
+from ..scanning import BrokenOption, choose
 from ..vqa.taxonomy import TASKS, category_of, granularity, named, task_names, visual_prompt
 from ..worded import WordedDataset
 from .image_rows import Reading, Row, Stored, parquet_rows, tsv_rows
@@ -62,24 +63,27 @@ class _Decoded:
 
 
 def from_endobench(
-    path: Path | str | Sequence[Path | str],
+    path: Annotated[
+        Path | str | Sequence[Path | str],
+        Option("the TSV or Parquet", reads=at_base, type=str),
+    ],
     *,
-    tasks: Sequence[str] | None = None,
-    broken: Broken = "refuse",
-    looks: bool = False,
+    tasks: Annotated[
+        Sequence[str] | None, Option("tasks to ask, by name or abbreviation (default: all)")
+    ] = None,
+    broken: BrokenOption = "refuse",
+    looks: Annotated[
+        bool, Option("decode all images now, and predict by what they look like, too")
+    ] = False,
 ) -> WordedDataset:
     """A dataset from EndoBench.tsv, from Parquet shards, or from a file of that format.
 
-    Samples are rows, concepts are tasks; each sample has the one question of its own task, a
-    letter being the answer. ``features`` are what the question's category, task, subtask,
-    scene, prompt and number of options say, for the question GP.
-    ``tasks`` chooses some, by name or abbreviation (case does not matter). ``broken``: a
-    malformed row raises InputError ("refuse") or is left out and named in ``skipped``
-    ("skip"); rows are numbered from 1, the header not counted. ``looks``: decode every image
-    now and give the question GP thumbnails beside the features of the questions. Malformed
-    are a row with too few or too many columns, an index that stands twice, a letter that is no
-    option's, fewer than two options, bad base64, and no image or one over the size limit. Raises
-    InputError for files that cannot be read and for tasks that are not there.
+    Samples are rows, concepts are tasks; each sample has the one question of its own task, a letter
+    being the answer. ``features`` are what the question's category, task, subtask, scene, prompt
+    and number of options say, for the question GP. Rows are numbered from 1, the header not
+    counted. Broken are a row with too few or too many columns, an index that stands twice, a letter
+    that is no option's, fewer than two options, bad base64, and no image or one over the size
+    limit. Raises InputError for files that cannot be read and for tasks that are not there.
     """
     choose("value of broken", broken, ("refuse", "skip"), "EndoBench")
     paths = [Path(p) for p in ([path] if isinstance(path, str | Path) else path)]

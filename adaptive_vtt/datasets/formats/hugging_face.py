@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from ...errors import InputError, one_line, unknown
 from ...types import UNKNOWN, Ask
 from ...utils.files import instead
 from ...utils.image_files import MASK_THRESHOLD
+from ...utils.options import Option, at_base
 from ...utils.tables import check_columns
 from ..labels import one_per_class
 from ..scanning import natural
@@ -34,30 +35,34 @@ _SHARD = re.compile(r"^(?P<split>.+?)-\d+-of-\d+")
 
 
 def from_hugging_face(
-    path: Path | str,
+    path: Annotated[Path | str, Option("the folder, or a .parquet file", reads=at_base)],
     *,
-    split: str | None = None,
-    image_column: str | None = None,
-    class_column: str | None = None,
-    concepts: Sequence[str] | None = None,
-    mask_column: str | None = None,
-    mask_values: Mapping[str, int] | None = None,
-    question_column: str | None = None,
-    answer_column: str | None = None,
-    id_column: str | None = None,
-    metadata: Sequence[str] | None = None,
+    split: Annotated[str | None, Option("needed where there are several")] = None,
+    image_column: Annotated[
+        str | None, Option("column of images (default: the only one that holds some)")
+    ] = None,
+    class_column: Annotated[
+        str | None, Option("column of classes (default: the only one said to be)")
+    ] = None,
+    concepts: Annotated[Sequence[str] | None, Option("instead: columns of 0 and 1")] = None,
+    mask_column: Annotated[str | None, Option("instead: column of masks")] = None,
+    mask_values: Annotated[
+        Mapping[str, int] | None,
+        Option("concept -> its pixel value (default: inside is above 127)"),
+    ] = None,
+    question_column: Annotated[str | None, Option("instead: column of questions in words")] = None,
+    answer_column: Annotated[
+        str | None, Option("column of right answers, one or a list; with question_column")
+    ] = None,
+    id_column: Annotated[str | None, Option("column of sample ids (default: row numbers)")] = None,
+    metadata: Annotated[Sequence[str] | None, Option("columns that describe samples")] = None,
 ) -> TableDataset:
     """A dataset from what ``Dataset.save_to_disk`` or ``DatasetDict.save_to_disk`` wrote, a Parquet
     file, or a folder of such files.
 
-    ``split``: needed where there are several. ``image_column``: needed where several hold images
-    and the others are no masks. What is known of the images is one of: ``concepts``, columns of 0
-    and 1; ``class_column``, of classes (unless given, the only column that the dataset itself says
-    is one; of lists: each image has several); ``mask_column``, a mask each, with the inside above
-    127, or, by ``mask_values``, of the pixel values of concepts; or ``question_column`` and
-    ``answer_column`` (a text, or several that are all right). ``id_column``: of sample ids
-    (default: the number of the row). ``metadata``: columns that describe samples.
-    Raises InputError for what is not there or cannot be read, naming file and column.
+    What is known of the images is one of: ``concepts``; ``class_column`` (of lists: each image has
+    several); ``mask_column``; or ``question_column`` and ``answer_column``. Raises InputError for
+    what is not there or cannot be read, naming file and column.
     """
     rows = Rows.read(Path(path), split)
     ids = rows.ids(id_column)

@@ -7,11 +7,13 @@ A mask that is not there means that the lesion is absent.
 """
 
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
 
 from ...errors import InputError
-from ..scanning import Broken, Folder, choose, unreadable
+from ...utils.options import Option
+from ..scanning import BrokenOption, Folder, FolderOption, OutsideOption, choose, unreadable
 from ..table import TableDataset, from_table
 
 LESIONS = {
@@ -26,24 +28,22 @@ SETS = {"train": "a. Training Set", "test": "b. Testing Set"}
 
 
 def from_idrid(
-    root: Path | str,
+    path: FolderOption,
     *,
-    split: str | None = None,
-    broken: Broken = "refuse",
-    allow_outside: bool = False,
+    split: Annotated[str | None, Option("train, test (default: all)")] = None,
+    broken: BrokenOption = "refuse",
+    allow_outside: OutsideOption = False,
 ) -> TableDataset:
     """Four lesions and the optic disc as concepts, with masks where present.
 
-    ``root``: "A. Segmentation" or the folder above it. ``split``: "train" (54 images), "test"
+    ``path``: "A. Segmentation" or the folder above it. ``split``: "train" (54 images), "test"
     (27), or None for both; it is also the metadata. Mask sizes are compared when a mask is
-    used. ``broken``: a file that cannot be decoded raises InputError when it is met ("refuse"),
-    or its image is left out now ("skip", named in ``skipped``).
-    ``allow_outside``: links may lead out of ``root``.
+    used.
     Raises InputError for folders that are not there, and for a set without any mask.
     """
     if split is not None:
         choose("split", split, list(SETS), "idrid")
-    top = Path(root)
+    top = Path(path)
     top = top / "A. Segmentation" if (top / "A. Segmentation").is_dir() else top
     splits = [split] if split is not None else list(SETS)
     data = Folder(top, allow_outside)

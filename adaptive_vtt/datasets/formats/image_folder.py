@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from ...errors import InputError
-from ..scanning import Broken, image_files, unreadable
+from ...utils.options import Option
+from ..scanning import BrokenOption, FolderOption, OutsideOption, image_files, unreadable
 from ..table import TableDataset, from_table
 
 NOTHING = "image"
@@ -15,22 +17,21 @@ NOTHING = "image"
 
 
 def from_images(
-    root: Path | str,
+    path: FolderOption,
     *,
-    concepts: Sequence[str] | None = None,
-    broken: Broken = "refuse",
-    allow_outside: bool = False,
+    concepts: Annotated[
+        Sequence[str] | None,
+        Option("what the model answers about, a column each (default: image)"),
+    ] = None,
+    broken: BrokenOption = "refuse",
+    allow_outside: OutsideOption = False,
 ) -> TableDataset:
-    """A dataset of the images right in ``root``, named by their files.
+    """A dataset of the images right in ``path``, named by their files.
 
     It can be asked about where an oracle needs no truth: in captions, or for consistency.
-    ``concepts``: what the model answers about each image (default: one, "image").
-    ``broken``: "refuse" raises InputError when an image that cannot be decoded is met, "skip"
-    decodes all now and lists those left out as ``skipped``.
-    ``allow_outside``: links may lead out of the folder. Raises InputError for a folder
-    that is none, or holds no image.
+    Raises InputError for a folder that is none, or holds no image.
     """
-    folder = Path(root)
+    folder = Path(path)
     files = image_files(folder, allow_outside=allow_outside)
     left_out = unreadable(files, broken, str(folder))
     kept = [file for file in files if file not in left_out]

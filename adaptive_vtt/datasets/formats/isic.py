@@ -8,37 +8,45 @@ A mask that is zero all over means that the attribute is absent.
 
 import os
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
 
 from ...errors import InputError
 from ...utils.files import instead
 from ...utils.image_files import read_mask
-from ..scanning import Broken, Folder, each, unreadable
+from ...utils.options import Option
+from ..scanning import (
+    IMAGES,
+    MASKS,
+    BrokenOption,
+    Folder,
+    FolderOption,
+    OutsideOption,
+    each,
+    unreadable,
+)
 from ..table import TableDataset, from_table
 
 ATTRIBUTES = ("pigment_network", "negative_network", "streaks", "milia_like_cyst", "globules")
 
 
 def from_isic(
-    root: Path | str,
+    path: FolderOption,
     *,
-    images: Path | str | None = None,
-    masks: Path | str | None = None,
-    broken: Broken = "refuse",
-    allow_outside: bool = False,
+    images: Annotated[Path | str | None, Option(IMAGES)] = None,
+    masks: Annotated[Path | str | None, Option(MASKS)] = None,
+    broken: BrokenOption = "refuse",
+    allow_outside: OutsideOption = False,
 ) -> TableDataset:
     """The five attributes as concepts ("pigment network", ...), with masks where present.
 
-    ``images`` and ``masks`` are folders, as seen from ``root``; left out, they are found by
-    their names in the challenge. All masks are decoded once, to see which are empty: some
-    40 ms each at 6 million pixels, divided by the number of cores. Sizes are compared when a
-    mask is used. ``broken``: a file that cannot be decoded raises InputError when it is met
-    ("refuse"), or its image is left out now ("skip", named in ``skipped``).
-    ``allow_outside``: links may lead out of these folders.
-    Raises InputError for folders that are not found or not unique, and for masks that miss.
+    Left out, ``images`` and ``masks`` are found by their names in the challenge. All masks are
+    decoded once, to see which are empty: some 40 ms each at 6 million pixels, divided by the number
+    of cores. Sizes are compared when a mask is used. Raises InputError for folders that are not
+    found or not unique, and for masks that miss.
     """
-    top = Path(root)
+    top = Path(path)
     image_folder = _folder(top, images, "*_Input", "images")
     mask_folder = _folder(top, masks, "*Task2*GroundTruth*", "masks")
     image_data, mask_data = (

@@ -7,14 +7,25 @@ training set of PraNet  image/*.png         masks/*.png         (Fan et al., MIC
 """
 
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import pandas as pd
 
 from ...errors import InputError
 from ...utils.files import instead
 from ...utils.image_files import read_mask, read_size
-from ..scanning import Broken, Folder, choose, each, unreadable
+from ...utils.options import Option
+from ..scanning import (
+    IMAGES,
+    MASKS,
+    BrokenOption,
+    Folder,
+    FolderOption,
+    OutsideOption,
+    choose,
+    each,
+    unreadable,
+)
 from ..table import TableDataset, from_table, same_size
 
 LAYOUTS = (
@@ -35,29 +46,28 @@ class _Pair(NamedTuple):
 
 
 def from_masks(
-    folder: Path | str,
-    concept: str = "polyp",
+    path: FolderOption,
+    concept: Annotated[str, Option("what the masks show", min_length=1)] = "polyp",
     *,
-    images: Path | str | None = None,
-    masks: Path | str | None = None,
-    empty: Empty = "refuse",
-    broken: Broken = "refuse",
-    allow_outside: bool = False,
+    images: Annotated[Path | str | None, Option(IMAGES)] = None,
+    masks: Annotated[Path | str | None, Option(MASKS)] = None,
+    empty: Annotated[
+        Empty, Option("an empty mask is an error, left out, or means absent")
+    ] = "refuse",
+    broken: BrokenOption = "refuse",
+    allow_outside: OutsideOption = False,
 ) -> TableDataset:
     """A dataset of one concept, to be seen where the masks say.
 
-    ``images`` and ``masks`` are folders, as seen from ``folder``; left out, the layouts of
-    Kvasir-SEG, CVC-ClinicDB and PraNet's bundle are tried. An image and its mask have the same
+    Without ``images`` and ``masks``, the layouts of Kvasir-SEG, CVC-ClinicDB and PraNet's bundle
+    are tried. An image and its mask have the same
     name, but for the ending. A mask is inside where it is above 127.
 
-    All masks are decoded once, to see that they fit and are not empty. ``empty``: a mask with
-    nothing inside raises InputError ("refuse"), is left out ("skip"), or makes a sample without
-    the concept ("absent"). ``broken``: a file that cannot be decoded raises InputError when it is
-    met ("refuse"), or is left out now ("skip"). What was left out is named in ``skipped``.
-    ``allow_outside``: links may lead out of ``folder``.
-    Raises InputError for a mask whose size is not its image's, and for images or masks alone.
+    All masks are decoded once, to see that they fit and are not empty. What was left out is named
+    in ``skipped``. Raises InputError for a mask whose size is not its image's, and for images or
+    masks alone.
     """
-    root = Path(folder)
+    root = Path(path)
     choose("value of empty", empty, ("refuse", "skip", "absent"), "masks")
     pairs = _pairs(*_folders(root, images, masks, allow_outside))
     bad = unreadable([file for pair in pairs for file in pair], broken, str(root))

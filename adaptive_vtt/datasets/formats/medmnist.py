@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +17,14 @@ from ...errors import InputError
 from ...types import UNKNOWN, Truths
 from ...utils.files import instead
 from ...utils.image_files import MAX_PIXELS
-from ..scanning import choose
+from ...utils.options import Option, at_base
+from ..scanning import Classes, ClassesOption, choose
 from ..table import TableDataset
 from .npz import MOST_BYTES, NpzArray, require
 
 SIZES = (28, 64, 128, 224)
 SPLITS = ("train", "val", "test")
 
-Classes = Literal["all", "own"]
 """Whether an image is asked about every class, or about its own class alone."""
 
 
@@ -55,26 +55,28 @@ def medmnist_sets() -> dict[str, MedMnistSet]:
 
 
 def from_medmnist(
-    path: Path | str,
-    flag: str | None = None,
+    path: Annotated[
+        Path | str,
+        Option("the .npz, or the folder it is in", reads=at_base),
+    ],
+    flag: Annotated[
+        str | None, Option("the set, e.g. pathmnist (default: from the file's name)")
+    ] = None,
     *,
-    size: int | None = None,
-    split: str = "test",
-    classes: Classes = "all",
-    most_bytes: int = MOST_BYTES,
+    size: Annotated[int | None, Option("28 (default in a folder), 64, 128 or 224")] = None,
+    split: Annotated[str, Option("train, val or test")] = "test",
+    classes: ClassesOption = "all",
+    most_bytes: Annotated[
+        int, Option("a compressed array may unpack to no more bytes", ge=1)
+    ] = MOST_BYTES,
 ) -> TableDataset:
     """A split of a MedMNIST set as yes/no concepts, one per class.
-
-    ``path``: the .npz file, or the folder that holds it under its official name. ``flag``: the
-    set, e.g. "pathmnist" (default: the beginning of the file's name). ``size``: 28 (the default
-    in a folder), 64, 128 or 224.
 
     ``classes`` "all" knows all classes of every image. With "own" only the class that an
     image has is known, so that the target "overall" is the share of images whose class is
     missed. A binary set has one concept, its class 1, where both mean the same.
 
-    ``most_bytes``: to how much a compressed array may unpack; the largest official one, the
-    training images of pathmnist at 224 pixels, takes 13.6e9 bytes.
+    The largest official array, the training images of pathmnist at 224 pixels, takes 13.6e9 bytes.
 
     Sample ids are the split and the six-digit position. Metadata: ``split``, and ``label`` (the
     class number) unless the set is multi-label. Images are uint8, S x S x 1 or 3.

@@ -8,7 +8,7 @@ our words and in MedTest's order; see ``datasets.vqa.medvqa_questions``.
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,16 @@ import pandas as pd
 from ...errors import InputError, unknown
 from ...types import UNKNOWN, Ask
 from ...utils.files import why_unread
-from ..scanning import ENDINGS, Broken, Folder, choose, unreadable
+from ...utils.options import Option
+from ..scanning import (
+    ENDINGS,
+    BrokenOption,
+    Folder,
+    FolderOption,
+    OutsideOption,
+    choose,
+    unreadable,
+)
 from ..vqa.medvqa_questions import NAMES, QUESTIONS, recognised
 from ..worded import WordedDataset
 
@@ -28,26 +37,27 @@ _MASKED = {"polyp": "polyp type", "instrument": "instruments present"}
 
 
 def from_medvqa(
-    folder: Path | str,
+    path: FolderOption,
     *,
-    questions: Sequence[str | int] | None = None,
-    several: Several = "all",
-    broken: Broken = "refuse",
-    allow_outside: bool = False,
+    questions: Annotated[
+        Sequence[str | int] | None,
+        Option("their names or numbers, 1 to 18 (default: the 14 that are not vague)"),
+    ] = None,
+    several: Annotated[
+        Several, Option("of several true answers, a reply needs all or any")
+    ] = "all",
+    broken: BrokenOption = "refuse",
+    allow_outside: OutsideOption = False,
 ) -> WordedDataset:
     """A dataset whose samples are images and whose concepts are questions with free answers.
 
-    ``questions``: names, or numbers 1 to 18 in MedTest's order; by default the fourteen
-    that are not vague (MedTest leaves out 2, 10, 12 and 17). ``several``: where an image has
-    several answers to a question, a right one names "all" of them, as MedTest's rule says, or
-    "any". A question without an answer is not asked about its image. Masks are those that
-    relations are to leave uncovered. ``broken``: an image that cannot be decoded raises InputError
-    when it is met ("refuse"), or is left out now ("skip"). ``allow_outside``: an ImageID
-    may lead out of images/, by "..", from the root, or by a link. Raises InputError for a file
-    that is none of this kind, images that are missing, and ids that stand twice.
+    ``questions`` are numbered in MedTest's order, which leaves out 2, 10, 12 and 17; its rule for
+    ``several`` is "all". A question without an answer is not asked about its image. Masks are those
+    that relations are to leave uncovered. Raises InputError for a file that is none of this kind,
+    images that are missing, and ids that stand twice.
     """
     choose("value of several", several, ("all", "any"), "MEDVQA-GI")
-    root = Path(folder)
+    root = Path(path)
     entries = _entries(root / "gt.json")
     chosen = _chosen(questions)
     images = Folder(root / "images", allow_outside, root)

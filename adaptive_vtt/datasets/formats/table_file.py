@@ -1,6 +1,7 @@
 """A table of labels in a CSV or Parquet file beside a folder of images."""
 
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -8,9 +9,10 @@ import pandas as pd
 from ...errors import InputError, unknown
 from ...utils.extras import pip_install
 from ...utils.files import why_unread
+from ...utils.options import Option, at_base
 from ...utils.tables import MOST_HEADER, check_columns, check_width, restored
 from ..labels import one_per_class
-from ..scanning import Broken, Folder, unreadable
+from ..scanning import BrokenOption, Folder, OutsideOption, unreadable
 from ..table import TableDataset, from_table
 from . import table_advice as advice
 
@@ -20,26 +22,31 @@ SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 
 
 def read_table(
-    labels: Path | str,
-    images: Path | str | None = None,
+    labels: Annotated[Path | str, Option("CSV or .parquet with one row per sample", reads=at_base)],
+    images: Annotated[
+        Path | str | None,
+        Option("folder of images; leave out where answers are recorded", reads=at_base),
+    ] = None,
     *,
-    id_column: str = "id",
-    file_column: str | None = None,
-    concepts: list[str] | None = None,
-    metadata: list[str] | None = None,
-    class_column: str | None = None,
-    broken: Broken = "refuse",
-    allow_outside: bool = False,
+    id_column: Annotated[str, Option("column of sample ids")] = "id",
+    file_column: Annotated[
+        str | None, Option("column of file names (default: the id, any image ending)")
+    ] = None,
+    concepts: Annotated[
+        list[str] | None, Option("columns to ask about (default: all others), cells 0, 1 or empty")
+    ] = None,
+    metadata: Annotated[
+        list[str] | None, Option("columns that describe samples and are no concepts")
+    ] = None,
+    class_column: Annotated[
+        str | None, Option("instead of concepts: the column that names each sample's class")
+    ] = None,
+    broken: BrokenOption = "refuse",
+    allow_outside: OutsideOption = False,
 ) -> TableDataset:
     """A dataset from a CSV (or .parquet) table of labels and a folder of images.
 
-    ``labels`` has one row per sample: ``id_column``, one column per concept (0, 1 or empty, or
-    yes and no), and, where image files are not named like the id, ``file_column``. ``concepts``
-    chooses columns (default: all others); ``class_column`` instead is one that names each sample's
-    class, of which a concept per class is made. ``images`` None means that answers are recorded.
-    ``broken`` says what becomes of images that cannot be decoded: "refuse" raises InputError
-    when one is met, "skip" decodes all now and lists those left out as ``skipped``.
-    ``allow_outside``: image files may lie outside ``images``, by "..", from the root, or by links.
+    Cells of concepts may be yes and no, too; of ``class_column`` a concept per class is made.
     Raises InputError naming file, row or column; at once for over 10,000 columns.
     """
     path = Path(labels)

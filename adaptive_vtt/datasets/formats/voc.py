@@ -12,38 +12,43 @@ import os
 import xml.etree.ElementTree as ET
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ...errors import InputError, one_line, unknown
 from ...types import UNKNOWN, Box
 from ...utils.files import instead
 from ...utils.inside import contents
+from ...utils.options import Option
 from ..boxed import BoxedDataset, Picture, from_pictures, show, within
-from ..scanning import Broken, Folder, choose, natural, unreadable
+from ..scanning import (
+    BrokenOption,
+    Folder,
+    FolderOption,
+    OutsideOption,
+    choose,
+    natural,
+    unreadable,
+)
 from .image_rows import Reading
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 
 def from_voc(
-    root: Path | str,
+    path: FolderOption,
     *,
-    split: str | None = None,
-    difficult: bool = False,
-    broken: Broken = "refuse",
-    allow_outside: bool = False,
+    split: Annotated[str | None, Option("a list in ImageSets/Main (default: all)")] = None,
+    difficult: Annotated[bool, Option("take difficult objects, too")] = False,
+    broken: BrokenOption = "refuse",
+    allow_outside: OutsideOption = False,
 ) -> BoxedDataset:
     """A dataset from a folder in the layout of VOC2007 to VOC2012.
 
     Samples are the images of ``split`` (a list in ImageSets/Main), or all annotated ones;
     concepts are the classes that are named in any of them, in the order of the alphabet.
-    ``difficult``: take these objects like all others.
-    ``broken``: "refuse" raises InputError for an object, annotation or image that cannot be used
-    (an image that cannot be decoded, when it is met); "skip" decodes all images now, and lists
-    what was left out as ``skipped``. ``allow_outside``: names in a list may lead out of the
-    folders, by "..", from the root, or by links. Errors name the file, the object and the field.
+    Errors name the file, the object and the field.
     """
-    top = Path(root)
+    top = Path(path)
     choose("value of broken", broken, ("refuse", "skip"), "VOC")
     reading = Reading(broken == "skip")
     parts = top / "Annotations", top / "JPEGImages"

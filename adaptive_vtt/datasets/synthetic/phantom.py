@@ -7,13 +7,14 @@ for the body where what is to be measured must be known beforehand.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import astuple
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ...errors import InputError, unknown
 from ...types import Mask, Sample
+from ...utils.options import Option
 from .drawn import DrawnDataset
 from .phantoms.scene import Prevalence, Scene, plan
 
@@ -75,16 +76,20 @@ class Phantom(DrawnDataset["Drawing"]):
 
 
 def phantom(
-    count: int,
+    count: Annotated[int, Option("number of images", ge=1)],
     *,
-    size: int = 256,
-    seed: int = 0,
-    polyps: float | Literal["always"] = 0.5,
+    size: Annotated[int, Option("side in pixels")] = 256,
+    seed: Annotated[int, Option("same seed, same images")] = 0,
+    polyps: Annotated[
+        float | Literal["always"], Option("share of frames with polyps", type=float, ge=0, le=1)
+    ] = 0.5,
     instrument: float = 0.25,
     blood: float = 0.15,
     text: float = 0.3,
     preparation: Sequence[float] = (0.1, 0.2, 0.3, 0.4),
-    concepts: Sequence[str] = CONCEPTS,
+    concepts: Annotated[
+        Sequence[str], Option("what to ask about (default: everything it knows)")
+    ] = CONCEPTS,
 ) -> Phantom:
     """``count`` synthetic endoscopy frames, size x size x 3, with their full truth.
 

@@ -6,13 +6,14 @@ then known exactly (``models.demo.template_captioner``).
 """
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pandas as pd
 
 from ...errors import InputError
 from ...types import Sample
+from ...utils.options import Option
 from .drawn import DrawnDataset
 from .scenery.kinds import KINDS
 from .scenery.scene import Scene, plan
@@ -71,9 +72,9 @@ class Scenes(DrawnDataset["Drawing"]):
 
 
 def scenes(
-    count: int = 300,
+    count: Annotated[int, Option("number of images", ge=1)] = 300,
     *,
-    seed: int = 0,
+    seed: Annotated[int, Option("same seed, same images")] = 0,
     size: tuple[int, int] = (256, 336),
     objects: tuple[int, int] = (2, 5),
 ) -> Scenes:

@@ -52,15 +52,6 @@ class FashionCNN(nn.Module):
         return logits
 
 
-def save_weights(model: FashionCNN, path: Path) -> None:
-    """Write the weights as plain arrays: matrices and kernels as float16 to halve the file."""
-    arrays = {}
-    for name, tensor in model.state_dict().items():
-        array = tensor.detach().cpu().numpy()
-        arrays[name] = array.astype(np.float16) if array.ndim > 1 else array
-    np.savez_compressed(path, **arrays)
-
-
 def load_fashion_cnn(path: Path = WEIGHTS_FILE) -> FashionCNN:
     """The trained model in eval mode, on the CPU, float32."""
     model = FashionCNN()

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
 from types import MappingProxyType
+from typing import Annotated
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from ...datasets.synthetic.scenery.sentences import Item, compose
 from ...datasets.synthetic.scenery.vocabulary import EVERYDAY, Vocabulary
 from ...errors import InputError, unknown
 from ...types import Answer, CallMode, Floats, Image, Prompt, Unanswered
+from ...utils.options import Option
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
 
@@ -75,14 +77,18 @@ class TemplateCaptioner(ModelDefaults):
         sight: Sight | None = None,
         *,
         vocabulary: Vocabulary = EVERYDAY,
-        omission: float = 0.1,
-        misclassification: float = 0.05,
-        fabrication: float = 0.03,
+        omission: Annotated[float, Option("share of things left out", ge=0, le=1)] = 0.1,
+        misclassification: Annotated[
+            float, Option("share of things taken for others", ge=0, le=1)
+        ] = 0.05,
+        fabrication: Annotated[
+            float, Option("share of captions that add a thing", ge=0, le=1)
+        ] = 0.03,
         synonyms: float = 0.2,
         setting: float = 0.1,
         persistence: float = 0.5,
         even: bool = False,
-        price: float = 0.0,
+        price: Annotated[float, Option("price of a call", name="price_per_call", ge=0)] = 0.0,
         seed: int = 0,
     ) -> None:
         self.rates = {

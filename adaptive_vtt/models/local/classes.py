@@ -1,15 +1,20 @@
 """Which of a model's classes a concept is, and how likely that makes it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy.typing as npt
 
 from ...errors import InputError, unknown
+from ...utils.options import Option
 from .tensors import Activation
 
 ClassNames = Mapping[str, str | Sequence[str]]
 """Concept -> the model's class of it, or several that count as it."""
+ClassNamesOption = Annotated[
+    ClassNames | None, Option("concept -> class or classes of it (default: the one of its name)")
+]
+Device = Annotated[str, Option("cpu, cuda or cuda:1; auto is CUDA where there is one")]
 
 
 class Classes:

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from ...errors import InputError, one_line, unknown
 from ...types import Answer, Image, Prompt, Unanswered
 from ...utils.extras import pip_install
+from ...utils.options import Option
 from ..base import ModelDefaults
 from ..checking import image_of
 from .parameters import hash_of
@@ -31,6 +32,8 @@ Task = Literal[
 ]
 """What a model does, in the hub's words; "image-text-to-text" is a chat model that sees."""
 Precision = Literal["float32", "float16", "bfloat16"]
+BatchSize = Annotated[int, Option("images at a time (default: 16; image-text-to-text: 4)", ge=1)]
+MaxTokens = Annotated[int, Option("longest reply", ge=1)]
 
 _AUTO: Mapping[str, tuple[str, ...]] = {
     "image-classification": ("AutoModelForImageClassification",),
@@ -180,7 +183,9 @@ class TransformersModel(ModelDefaults):
 
     task: ClassVar[Task]
 
-    def __init__(self, source: Source, *, name: str | None = None, batch_size: int = 16) -> None:
+    def __init__(
+        self, source: Source, *, name: str | None = None, batch_size: BatchSize = 16
+    ) -> None:
         self.name = name or Path(source.path).name
         self.batch_size = batch_size
         self._loaded = source.load(self.task)

@@ -1,14 +1,15 @@
 """Classifiers and segmenters of transformers: P(yes) and masks of the concepts asked about."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...types import Answer, Mask, Prompt
-from .classes import Classes, ClassNames
-from .hugging_face import Source, TransformersModel, as_array, pictures
+from ...utils.options import Option
+from .classes import Classes, ClassNamesOption
+from .hugging_face import BatchSize, Source, TransformersModel, as_array, pictures
 from .tensors import Activation, activated
 
 
@@ -27,9 +28,15 @@ class TransformersClassifier(TransformersModel):
         source: Source,
         *,
         name: str | None = None,
-        batch_size: int = 16,
-        class_names: ClassNames | None = None,
-        activation: Activation | None = None,
+        batch_size: BatchSize = 16,
+        class_names: ClassNamesOption = None,
+        activation: Annotated[
+            Activation | None,
+            Option(
+                "image-classification: what makes P(yes) of its logits (default: as its "
+                "configuration says)"
+            ),
+        ] = None,
     ) -> None:
         super().__init__(source, name=name, batch_size=batch_size)
         config = self._loaded.model.config
@@ -59,8 +66,8 @@ class TransformersSegmenter(TransformersModel):
         source: Source,
         *,
         name: str | None = None,
-        batch_size: int = 16,
-        class_names: ClassNames | None = None,
+        batch_size: BatchSize = 16,
+        class_names: ClassNamesOption = None,
     ) -> None:
         super().__init__(source, name=name, batch_size=batch_size)
         self._labels = _labels(self._loaded.model.config)

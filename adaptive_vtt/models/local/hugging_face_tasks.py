@@ -1,9 +1,12 @@
 """Which class of ours a task of Hugging Face's is audited by."""
 
 from inspect import signature
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from ...errors import InputError, unknown
+from ...utils.options import Group, Option
+from .classes import Device
 from .hugging_face import Precision, Source, Task, TransformersModel
 from .hugging_face_classes import TransformersClassifier, TransformersSegmenter
 from .hugging_face_words import TransformersCaptioner, TransformersChat, TransformersQuestions
@@ -20,15 +23,33 @@ TASKS: dict[str, type[TransformersModel]] = {
 }
 
 
+def _folder(path: str, base: Path) -> str:
+    """A folder starts at ``base``; another name is the hub's."""
+    return str(base / path) if (base / path).is_dir() else path
+
+
 def transformers_model(
-    path: str,
-    task: Task,
+    path: Annotated[
+        str,
+        Option(
+            "the folder that save_pretrained wrote, or a name on the hub that the cache on this "
+            "machine holds",
+            reads=_folder,
+        ),
+    ],
+    task: Annotated[Task, Option("what it does; image-text-to-text is a chat model that sees")],
     *,
-    revision: str | None = None,
-    local_files_only: bool = True,
-    device: str = "auto",
-    precision: Precision = "float32",
-    **options: Any,
+    revision: Annotated[str | None, Option("of the hub: a branch, tag or commit")] = None,
+    local_files_only: Annotated[
+        bool, Option("fetch nothing; false lets a name be fetched from the hub")
+    ] = True,
+    device: Device = "auto",
+    precision: Annotated[Precision, Option("of its numbers")] = "float32",
+    **options: Annotated[
+        Any,
+        Group(TransformersClassifier),
+        Group(TransformersChat),
+    ],
 ) -> TransformersModel:
     """A model that transformers loads: classifier, segmenter, captioner, VQA or chat model.
 

@@ -3,14 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ...errors import InputError
 from ...types import Answer, Ask, Prompt, Unanswered, Value
+from ...utils.options import Option
 from ..network.chat_replies import in_words, value_of
 from ..network.prompt_templates import TEMPLATES, Template
+from ..network.prompt_templates import template as named
 from ..replies import NO_ANSWER
-from .hugging_face import Source, TransformersModel, as_array, pictures
+from .hugging_face import BatchSize, MaxTokens, Source, TransformersModel, as_array, pictures
 
 _MARKS = "Ġ▁Ċ \n\t.,:;!*\"'()"
 """What vocabularies put around a word: marks of a space, and punctuation."""
@@ -33,8 +35,8 @@ class _Writer(TransformersModel):
         source: Source,
         *,
         name: str | None = None,
-        batch_size: int = 16,
-        max_tokens: int = 64,
+        batch_size: BatchSize = 16,
+        max_tokens: MaxTokens = 64,
     ) -> None:
         super().__init__(source, name=name, batch_size=batch_size)
         self._max_tokens = max_tokens
@@ -152,10 +154,24 @@ class TransformersChat(_Writer):
         source: Source,
         *,
         name: str | None = None,
-        batch_size: int = 4,
-        max_tokens: int = 64,
-        template: Template = TEMPLATES["zero-shot"],
-        yes_from: Literal["logprobs", "words"] = "logprobs",
+        batch_size: BatchSize = 4,
+        max_tokens: MaxTokens = 64,
+        template: Annotated[
+            Template,
+            Option(
+                "image-text-to-text: words of the prompt: a built-in template, or a text file such "
+                "as my.txt (default: zero-shot)",
+                reads=named,
+                type=str,
+            ),
+        ] = TEMPLATES["zero-shot"],
+        yes_from: Annotated[
+            Literal["logprobs", "words"],
+            Option(
+                "image-text-to-text: P(yes) from the probabilities of the first token, or from "
+                "what the reply says"
+            ),
+        ] = "logprobs",
     ) -> None:
         super().__init__(source, name=name, batch_size=batch_size, max_tokens=max_tokens)
         self._template, self._yes_from = template, yes_from

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,10 @@ from ...errors import InputError, one_line, unknown
 from ...types import Answer, CallMode, Prompt, Unanswered
 from ...utils.extras import pip_install
 from ...utils.files import instead
+from ...utils.options import Option, at_base
 from ..base import ModelDefaults
 from ..checking import image_of
-from .tensors import Activation, InputShape, Outputs, Preprocessing
+from .tensors import Activating, Columns, InputShape, OutputName, Outputs, Pixels, Preprocessing
 
 TYPES: dict[str, npt.DTypeLike] = {
     "tensor(float)": np.float32,
@@ -37,16 +38,18 @@ class OnnxModel(ModelDefaults):
 
     def __init__(
         self,
-        path: Path,
+        path: Annotated[Path, Option("the file", reads=at_base)],
         *,
         name: str | None = None,
-        output: str | None = None,
-        concepts: Sequence[str] | None = None,
-        activation: Activation = "none",
-        mean: Sequence[float] = (0.0,),
-        std: Sequence[float] = (1.0,),
-        batch_size: int = 64,
-        providers: Sequence[str] = ("CPUExecutionProvider",),
+        output: OutputName = None,
+        concepts: Columns = None,
+        activation: Activating = "none",
+        mean: Pixels = (0.0,),
+        std: Pixels = (1.0,),
+        batch_size: Annotated[int, Option("images at a time", ge=1)] = 64,
+        providers: Annotated[Sequence[str], Option("ONNX Runtime's, in order")] = (
+            "CPUExecutionProvider",
+        ),
     ) -> None:
         self.name = name or path.stem
         self._session = session(path, providers)

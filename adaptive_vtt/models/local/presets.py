@@ -5,12 +5,13 @@ The steps are those of torchvision's and timm's evaluation transforms, on tensor
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
 from ...errors import InputError
 from ...types import Image
+from ...utils.options import Option
 from .tensors import InputShape, fitted
 
 if TYPE_CHECKING:
@@ -108,3 +109,32 @@ def _middle(planes: "torch.Tensor", height: int, width: int) -> "torch.Tensor":
     top = round((planes.shape[1] - height) / 2)
     start = round((planes.shape[2] - width) / 2)
     return planes[:, top : top + height, start : start + width]
+
+
+def told(
+    *,
+    size: Annotated[
+        int | Sequence[int] | None,
+        Option(
+            "what images are resized to: their shorter side, or [height, width] (default: as the "
+            "library says; else their own)"
+        ),
+    ] = None,
+    crop: Annotated[
+        Sequence[int] | None,
+        Option("[height, width] of the middle that is cut out then; classifiers alone"),
+    ] = None,
+    mean: Annotated[Sequence[float] | None, Option("of pixels in 0..white")] = None,
+    std: Annotated[Sequence[float] | None, Option("of pixels in 0..white")] = None,
+    white: Annotated[
+        float | None,
+        Option("what a white pixel is before mean and std, 1 or 255 (default: 1)", gt=0),
+    ] = None,
+    interpolation: Annotated[
+        Interpolation | None, Option("of what is resized (default: bilinear)")
+    ] = None,
+) -> dict[str, Any]:
+    """The fields of a ``Preset`` that are given."""
+    given: dict[str, Any] = {"size": size, "crop": crop, "mean": mean, "std": std}
+    given |= {"white": white, "interpolation": interpolation}
+    return {name: value for name, value in given.items() if value is not None}

@@ -3,13 +3,16 @@
 It is asked about follow-ups in place of the model under test, for nothing: what confuses it often
 confuses the model, too. The images are dealt into FOLDS parts, and a follow-up is answered by the
 net that saw no image of its source's part, since a net is sure of what it has learnt by heart.
-The nets are one hidden layer wide and learn side by side, each with its own part's loss masked.
+The nets are one hidden layer wide and learn side by side, each with its own part's loss masked. All
+of it is done TEAMS times, with other parts and batches, and the answers are averaged: that says
+better what is hard than one net does.
 
 Everything follows from images, labels and seed. The net never hears of questions, answers or
 draws, so it cannot know the draws to come.
 """
 
 import hashlib
+import itertools
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
@@ -32,7 +35,7 @@ Pictures = npt.NDArray[np.uint8]
 
 SIDE = 16
 """Images are shrunk to at most SIDE pixels high and wide."""
-FOLDS = 5
+FOLDS, TEAMS = 5, 3
 HIDDEN = 128
 STEPS, BATCH = 300, 64
 """Gradient steps, and images in each: nets that learn longer foresee less of another's errors."""
@@ -72,27 +75,27 @@ class Nets(NamedTuple):
 class SelfTaught(ModelDefaults):
     """Answers every concept of a follow-up; ``SelfTaught.of`` teaches one.
 
-    ``shape``: height, width and channels of what the nets see. ``fold`` (N,): which net answers
-    for each sample. ``known`` (C,): concepts with enough labels. ``ids``: samples learnt from.
+    ``shape``: height, width and channels of what the nets see. ``teams``: FOLDS nets each, and
+    ``fold`` (N,): which of them answers for each sample. ``known`` (C,): concepts with enough
+    labels. ``ids``: samples learnt from.
     ``seconds``: how long teaching took.
     """
 
     answers = "all"
     name = "self-taught"
-    version = "1"
+    version = "2"
     """To be raised whenever the same images would teach other nets."""
 
     def __init__(
         self,
         concepts: Sequence[str],
         shape: tuple[int, int, int],
-        nets: Nets,
-        fold: Indices,
+        teams: Sequence[tuple[Nets, Indices]],
         known: npt.NDArray[np.bool_],
         ids: dict[str, int],
     ) -> None:
         self.concepts, self.shape = tuple(concepts), shape
-        self._nets, self._fold, self._known, self._ids = nets, fold, known, ids
+        self._teams, self._known, self._ids = tuple(teams), known, ids
         self.seconds = 0.0
 
     def __str__(self) -> str:
@@ -123,34 +126,34 @@ class SelfTaught(ModelDefaults):
         samples, truths = dataset.reference(MOST, rng)
         shape = small(_source(dataset, 0), side)
         pictures = np.stack([shrunk(_source(dataset, i), shape) for i in samples.tolist()])
-        fold = np.zeros(len(dataset), np.int64)  # those not learnt from: any net will do
-        fold[samples] = rng.permutation(len(samples)) % FOLDS
-        nets = _taught(pictures, truths, fold[samples], rng)
+        teams = []
+        for _ in range(TEAMS):
+            fold = np.zeros(len(dataset), np.int64)  # those not learnt from: any net will do
+            fold[samples] = rng.permutation(len(samples)) % FOLDS
+            teams.append((_taught(pictures, truths, fold[samples], rng), fold))
         ids = {dataset.sample_id(i): i for i in samples.tolist()}
-        taught = cls(dataset.concepts, shape, nets, fold, _enough(dataset), ids)
+        taught = cls(dataset.concepts, shape, teams, _enough(dataset), ids)
         taught.seconds = time.monotonic() - begun
         return taught
 
+    @torch.no_grad()
     def predict(self, pictures: Pictures, samples: Indices) -> Floats:
         """P(yes) n x C of follow-ups n x H x W x ch, in ``shape``, of source samples (n,)."""
-        return self._said(pictures, self._fold[samples])
-
-    @torch.no_grad()
-    def _said(self, pictures: Pictures, fold: Indices) -> Floats:
-        said = np.empty((len(fold), len(self.concepts)))
+        said = np.zeros((len(samples), len(self.concepts)))
         pixels = _pixels(pictures)
-        for number in np.unique(fold).tolist():
-            mine = np.flatnonzero(fold == number)
-            yes = self._nets.of(number).logits(pixels[mine])[0].sigmoid().double().numpy()
-            said[mine] = np.where(self._known, yes, UNSURE)
-        return said
+        for nets, fold in self._teams:
+            for number in np.unique(fold[samples]).tolist():
+                mine = np.flatnonzero(fold[samples] == number)
+                said[mine] += nets.of(number).logits(pixels[mine])[0].sigmoid().double().numpy()
+        return np.where(self._known, said / len(self._teams), UNSURE)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         """P(yes) of each prompt's concepts; raises InputError for a prompt without an image."""
         if not prompts:
             return []
-        fold = [self._fold[self._ids[s]] if (s := p.sample_id) in self._ids else 0 for p in prompts]
-        said = self._said(np.stack([self._seen(p) for p in prompts]), np.array(fold, np.int64))
+        # of a sample not learnt from any net says what it says of the first
+        sample = np.array([self._ids.get(p.sample_id, 0) for p in prompts])
+        said = self.predict(np.stack([self._seen(p) for p in prompts]), sample)
         places = [[self.concepts.index(c) for c in p.concepts] for p in prompts]
         return [Answer(tuple(row[p].tolist())) for row, p in zip(said, places, strict=True)]
 
@@ -164,7 +167,7 @@ class SelfTaught(ModelDefaults):
     def content(self) -> str:
         """A hash of the weights."""
         digest = hashlib.blake2b(digest_size=16)
-        for weights in self._nets:
+        for weights in itertools.chain(*(nets for nets, _ in self._teams)):
             digest.update(weights.numpy().tobytes())
         return digest.hexdigest()
 

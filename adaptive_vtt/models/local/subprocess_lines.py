@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ...journal.answer_json import writable
 from ...types import Answer, CallMode, Prompt, Unanswered, Value
 from ...utils.image_codec import png
 from ...utils.image_files import as_mask
+from ...utils.options import Option
 from ..base import ModelDefaults
 from ..checking import check_answer
 from ..network.attempts import MALFORMED
@@ -37,21 +38,26 @@ class SubprocessModel(ModelDefaults):
 
     One that gives no answer within ``timeout`` seconds is ended, and started again for the
     next question; so is one whose line is no answer, or longer than ``max_reply_bytes``.
-    ``takes_words``: whether it goes by "words".
     A model that is dropped ends its program. Raises InputError where it cannot be started,
     ModelError where it ends by itself or its first line is no answer.
     """
 
     def __init__(
         self,
-        command: str | Sequence[str],
+        command: Annotated[str | Sequence[str], Option("the program to start")],
         *,
         name: str | None = None,
-        answers: CallMode = "all",
-        timeout: float = 60.0,
+        answers: Annotated[
+            CallMode, Option("questions that one call answers", name="per_call")
+        ] = "all",
+        timeout: Annotated[float, Option("seconds that an answer may take", gt=0)] = 60.0,
         directory: Path | None = None,
-        max_reply_bytes: int = MAX_REPLY_BYTES,
-        takes_words: bool = False,
+        max_reply_bytes: Annotated[
+            int, Option("a longer line is malformed", ge=1)
+        ] = MAX_REPLY_BYTES,
+        takes_words: Annotated[
+            bool, Option('whether the program goes by "words", where to look')
+        ] = False,
     ) -> None:
         if max_reply_bytes < 1:
             raise InputError(f"max_reply_bytes: expected at least 1, got {max_reply_bytes}")

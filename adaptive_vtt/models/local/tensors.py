@@ -2,16 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError, ModelError, unknown
 from ...types import Answer, Image, Prompt
+from ...utils.options import Option
 from ..checking import to_answers
 
 Activation = Literal["none", "sigmoid", "softmax"]
+OutputName = Annotated[str | None, Option("the output to read, where there are several")]
+Columns = Annotated[
+    Sequence[str] | None, Option("what the output's columns are (default: the dataset's, in order)")
+]
+Activating = Annotated[Activation, Option("what makes P(yes) of the output")]
+Pixels = Annotated[Sequence[float], Option("of pixels in 0..1")]
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,19 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import AvttError, InputError, ModelError, listed, one_line
 from ...types import Answer, Mask, Prompt, Unanswered
+from ...utils.options import Group, Option, at_base
 from ..base import ModelDefaults
 from ..checking import image_of
-from .classes import Classes, ClassNames
+from .classes import Classes, ClassNamesOption, Device
 from .parameters import hash_of
-from .presets import Preset
+from .presets import Preset, told
 from .tensors import Activation, activated
 from .torch_choice import Chosen, Loaded, Source
 from .torch_sources import load
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
 
 class TorchNetwork(ModelDefaults):
     """A network whose output is n x C, of a classifier, or n x C x h x w, of a segmenter.
-
-    ``class_names``: concept -> class or classes (default: the one of its name). ``activation``:
-    what makes probabilities of its output; unless given, a sigmoid of a single class, a softmax of
-    several. ``output``: which of several outputs is read, by number (-1 is the last) or name.
 
     P(yes) of a concept is the probability of its classes. Its mask is where one of them is the
     likeliest of all (softmax), or above one half (else), once the output was brought to the size of
@@ -45,11 +42,20 @@ class TorchNetwork(ModelDefaults):
         loaded: Loaded,
         name: str,
         *,
-        class_names: ClassNames | None = None,
-        activation: Activation | None = None,
-        output: int | str | None = None,
-        batch_size: int = 16,
-        device: str = "auto",
+        class_names: ClassNamesOption = None,
+        activation: Annotated[
+            Activation | None,
+            Option(
+                "what makes probabilities of its output (default: a sigmoid of one class, a "
+                "softmax of several)"
+            ),
+        ] = None,
+        output: Annotated[
+            int | str | None,
+            Option("which of several outputs is read, by number (-1 is the last) or name"),
+        ] = None,
+        batch_size: Annotated[int, Option("images at a time", ge=1)] = 16,
+        device: Device = "auto",
     ) -> None:
         from ...utils.devices import pick
 
@@ -192,22 +198,57 @@ class TorchNetwork(ModelDefaults):
 
 
 def torch_network(
-    source: Source,
+    source: Annotated[
+        Source,
+        Option("whose network it is; hub is a folder with a hubconf.py, monai a bundle's"),
+    ],
     *,
-    architecture: str | None = None,
-    path: Path | None = None,
-    weights: Path | None = None,
-    options: Mapping[str, Any] | None = None,
-    classes: Sequence[str] | None = None,
-    preset: str | None = None,
-    preprocessing: Mapping[str, Any] | None = None,
+    architecture: Annotated[
+        str | None,
+        Option("its name in the library (resnet50, unet), or of the function in hubconf.py"),
+    ] = None,
+    path: Annotated[
+        Path | None,
+        Option(
+            "hub, monai: the folder; timm, segmentation-models: one that save_for_hf or "
+            "save_pretrained wrote, instead of architecture and weights",
+            reads=at_base,
+        ),
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        Option(
+            "the file with its parameters, .safetensors or as torch.save writes a state_dict; "
+            "nothing is fetched (monai: models/model.pt)",
+            reads=at_base,
+        ),
+    ] = None,
+    options: Annotated[
+        Mapping[str, Any] | None,
+        Option(
+            "further arguments of what makes it, such as encoder_name; monai: changes of its "
+            "configuration, by MONAI's ids"
+        ),
+    ] = None,
+    classes: Annotated[
+        Sequence[str] | None,
+        Option("what its outputs are, in their order (default: as the library says)"),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        Option(
+            "torchvision: the weights whose preprocessing and classes are meant (those it "
+            "recommends); segmentation-models, hub: imagenet, for ImageNet's mean and std"
+        ),
+    ] = None,
+    preprocessing: Annotated[Mapping[str, Any] | None, Group(told)] = None,
     name: str | None = None,
-    **how: Any,
+    **how: Annotated[Any, Group(TorchNetwork)],
 ) -> TorchNetwork:
     """A network of timm, torchvision, segmentation-models, MONAI or a hubconf.py, by ``source``.
 
-    The arguments before ``name`` are those of ``Chosen``; ``how``: options of ``TorchNetwork``.
-    Raises InputError where there is none, or where it cannot be used.
+    ``preprocessing``: fields of ``Preset`` that are known. Raises InputError where there is none,
+    or where it cannot be used.
     """
     chosen = Chosen(
         source, architecture, path, weights, options or {}, classes, preset, preprocessing or {}

@@ -12,7 +12,7 @@ from typing import Any
 from ...types import Prompt
 from .anthropic_messages import WAYS, AnthropicProtocol, worded
 from .attempts import Reply, Trouble
-from .batches import GONE, MAX_FILE_BYTES, UNLISTED, Job
+from .batches import GONE, MAX_FILE_BYTES, UNLISTED, Job, MaxFileBytes
 from .chat import parted
 from .chat_batch import NO_LIST, ChatBatch, known
 from .exchanges import checked_id
@@ -36,7 +36,9 @@ class AnthropicBatch(AnthropicProtocol, ChatBatch):
     ``max_file_bytes``: longer results are not read, and count as billed.
     """
 
-    def __init__(self, model: str, *, max_file_bytes: int = MAX_FILE_BYTES, **options: Any) -> None:
+    def __init__(
+        self, model: str, *, max_file_bytes: MaxFileBytes = MAX_FILE_BYTES, **options: Any
+    ) -> None:
         super().__init__(model, wire=client_options(max_file_bytes, "max_file_bytes"), **options)
         self._options, self._apart = parted(self._options)
 

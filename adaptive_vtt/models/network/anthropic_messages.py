@@ -15,23 +15,32 @@ are answered in words.
 
 import base64
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ...errors import InputError
-from ...types import CallMode, Prompt, Unanswered
+from ...types import Prompt, Unanswered
 from ...utils.extras import pip_install
+from ...utils.options import Option
 from ..replies import REFUSED
 from .attempts import Reply, Trouble, of_status, reading
-from .chat import WORDS, Chat, Heard, lacks
+from .chat import WORDS, Chat, Heard, MaxTokens, ModelName, PerCall, lacks
 from .chat_replies import in_words, names_in, schema_of, stated, stated_in, words_in
 from .endpoint import Endpoint
 from .http import host_of
-from .key_signs import texts_of_options, texts_of_query, written_out
+from .key_signs import QUERY, texts_of_options, texts_of_query, written_out
 from .keys import Key, from_environment
 from .prices import Usage
 from .prompt_templates import Template
 from .ways import Ways
-from .wire import MAX_REPLY_BYTES, client_options, lost_in, parsed, read_or_none, words_of
+from .wire import (
+    MAX_REPLY_BYTES,
+    MaxReplyBytes,
+    client_options,
+    lost_in,
+    parsed,
+    read_or_none,
+    words_of,
+)
 
 ADDRESS = "https://api.anthropic.com"
 WAYS = ("structured", "stated", WORDS)
@@ -46,24 +55,32 @@ _NO_FUNDS = "credit balance"
 class AnthropicProtocol(Chat):
     """``model`` at Anthropic, or at ``base_url``, through the anthropic library.
 
-    ``key``: the environment variable that holds the key. ``answers``: one question per call, or
-    "all" of an image in one numbered list. ``yes_from``: see the module. ``wire``: what bounds the
-    bodies that come back, from `client_options`. ``options`` go into the request as they are.
-    ``chat`` are the options of `Chat`. Raises InputError for a key that is not set. Needs anthropic
-    (the extra ``anthropic``).
+    ``yes_from``: see the module. ``wire``: what bounds the bodies that come back, from
+    `client_options`. ``chat`` are the options of `Chat`. Raises InputError for a key that is not
+    set. Needs anthropic (the extra ``anthropic``).
     """
 
     def __init__(
         self,
-        model: str,
+        model: ModelName,
         *,
-        base_url: str = ADDRESS,
-        key: str = "ANTHROPIC_API_KEY",
-        answers: CallMode = "one",
-        yes_from: Stating = "auto",
-        max_tokens: int = 512,
+        base_url: Annotated[
+            str, Option(f"another address than Anthropic's; {QUERY}", name="url")
+        ] = ADDRESS,
+        key: Annotated[
+            str, Option("the environment variable that holds the key")
+        ] = "ANTHROPIC_API_KEY",
+        answers: PerCall = "one",
+        yes_from: Annotated[
+            Stating,
+            Option("P(yes): a number given to a tool, or stated, or 1 or 0 (auto: what works)"),
+        ] = "auto",
+        max_tokens: MaxTokens = 512,
         wire: Mapping[str, Any] | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Annotated[
+            Mapping[str, Any] | None,
+            Option("goes into the request; ${NAME} in a text is read from the environment"),
+        ] = None,
         keys: Sequence[Key] = (),
         **chat: Any,
     ) -> None:
@@ -129,7 +146,7 @@ class AnthropicMessages(AnthropicProtocol, Endpoint):
     """
 
     def __init__(
-        self, model: str, *, max_reply_bytes: int = MAX_REPLY_BYTES, **options: Any
+        self, model: str, *, max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES, **options: Any
     ) -> None:
         super().__init__(model, wire=client_options(max_reply_bytes), **options)
 

@@ -17,18 +17,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from io import BytesIO
-from typing import Any
+from typing import Annotated, Any
 
 from ...errors import AvttError, InputError, ModelError
 from ...journal.endpoint_facts import BatchFacts
 from ...types import Answer, Prompt, Unanswered
+from ...utils.options import Group, Option
 from ...utils.random_streams import generator
 from ..base import Record
 from .attempts import MALFORMED, TOO_LONG, Reply, Trouble, reading
 from .exchanges import Exchanging, checked_id
+from .limits import Retries
 from .prices import Bill, Prices
 from .sent_batches import Sent, Unkept, key_of, name_of
-from .wire import MAX_REPLY_BYTES, parsed
+from .wire import MAX_REPLY_BYTES, MaxReplyBytes, parsed
 
 ROUND = 64
 """Calls per batch. Beliefs are as old as a round is long; docs/benchmarks.md says what it costs."""
@@ -36,27 +38,42 @@ DISCOUNT = 0.5
 """What a call costs in a batch, as a share of its price alone, at OpenAI and at Anthropic."""
 MAX_FILE_BYTES = 64_000_000
 """The longest file of results that is read."""
+MaxFileBytes = Annotated[int, Option("longer results of a batch are not read", ge=1)]
 UNLISTED = "no list of batches"
 """The kind of trouble with a provider that does not say which batches it was given."""
 GONE = (TOO_LONG, "http 404", "http 410")
 """Results that cannot be had, however often they are asked for."""
 
 
+RETRIES: dict[str, Any] = {"times": 2, "timeout": 600.0}
+"""Of batches, unless others are given."""
+
+
 @dataclass(frozen=True)
 class Polling:
     """How often a batch is looked at, in seconds.
 
-    First after ``first``; each next pause is ``growth`` times as long, up to ``longest``. A batch
-    that has not ended ``patience`` after it was submitted ends the audit, which can be resumed;
-    providers end one themselves after 24 hours. Raises InputError for what is no time.
+    First after ``first``; each next pause is ``growth`` times as long, up to ``longest`` (24 times
+    the first). A batch that has not ended ``patience`` after it was submitted ends the audit, which
+    can be resumed; providers end one themselves after 24 hours. Raises InputError for what is no
+    time.
     """
 
-    first: float = 5.0
+    first: Annotated[
+        float,
+        Option(
+            "pause before the first look at a batch; each next is half as long again, up to 24 "
+            "times the first",
+            name="poll_seconds",
+            gt=0,
+        ),
+    ] = 5.0
     growth: float = 1.5
-    longest: float = 120.0
+    longest: float = 0.0  # 24 times the first
     patience: float = 26 * 3600.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "longest", self.longest or 24 * self.first)
         for one in fields(self):
             if not getattr(self, one.name) > 0:
                 got = getattr(self, one.name)
@@ -92,8 +109,7 @@ class _Call:
 class BatchEndpoint(Exchanging):
     """A model under test that is asked in batches; ``paid`` are the options of `Paid`.
 
-    ``batch_size``: calls drawn and sent together. ``batch_factor``: what they cost, as a share of
-    ``prices``. ``sleep`` and ``now``, seconds since 1970, are for tests. Errors that end
+    ``sleep`` and ``now``, seconds since 1970, are for tests. Errors that end
     the audit (ModelError): a wrong key or unknown model, a request that is refused before any was
     answered, a server that stays away, a batch that does not end. Batches that were submitted stay
     so; anything else leaves a call Unanswered.
@@ -102,17 +118,21 @@ class BatchEndpoint(Exchanging):
     def __init__(
         self,
         *,
-        batch_size: int = ROUND,
-        batch_factor: float = DISCOUNT,
-        polling: Polling | None = None,
-        max_reply_bytes: int = MAX_REPLY_BYTES,
+        batch_size: Annotated[int, Option("calls drawn and sent together", ge=1)] = ROUND,
+        batch_factor: Annotated[
+            float, Option("what a call costs in a batch, as a share of the prices", ge=0)
+        ] = DISCOUNT,
+        polling: Annotated[Polling | None, Group(Polling)] = None,
+        retries: Annotated[Retries | None, Group(Retries, RETRIES)] = None,
+        max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES,
         now: Callable[[], float] = time.time,
         **paid: Any,
     ) -> None:
         if batch_size < 1:
             raise InputError(f"batch_size: expected at least 1, got {batch_size}")
         prices = paid.pop("prices", None) or Prices()
-        super().__init__(prices=prices.times(batch_factor), **paid)
+        again = retries or Retries(**RETRIES)
+        super().__init__(prices=prices.times(batch_factor), retries=again, **paid)
         self.batch, self.polling = batch_size, polling or Polling()
         self._most, self._now = max_reply_bytes, now
         self._in_vain = 0  # batches in a row of which nothing was done

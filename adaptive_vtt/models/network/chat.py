@@ -1,10 +1,11 @@
 """What the chat models of all providers share: the words of prompts, and the way to P(yes)."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from ...journal.endpoint_facts import WayFacts
-from ...types import Prompt, Unanswered, Value
+from ...types import CallMode, Prompt, Unanswered, Value
+from ...utils.options import Group, Option
 from ..replies import refused
 from .attempts import Reply, Trouble
 from .chat_replies import in_words
@@ -12,6 +13,7 @@ from .image_encoding import Encoding
 from .paid import Paid
 from .prices import Usage
 from .prompt_templates import TEMPLATES, Template
+from .prompt_templates import template as named
 from .ways import Ways, kind
 
 WORDS = "words"
@@ -34,11 +36,23 @@ class Heard(NamedTuple):
     wanted: bool | None
 
 
+WORDING = (
+    "words of the prompt: zero-shot, few-shot or chain-of-thought, the papers' own, endobench or "
+    "medtest, or a text file such as my.txt with {question}, {options}, {words}, or with "
+    "{questions} (default: zero-shot)"
+)
+ModelName = Annotated[str, Option("what the server calls the model")]
+PerCall = Annotated[
+    CallMode,
+    Option("questions that one call answers, all in one list or one", name="per_call"),
+]
+MaxTokens = Annotated[int, Option("longest reply", ge=1)]
+
+
 class Chat(Paid):
     """A chat model; ``paid`` are the options of `Paid`.
 
-    ``ways``: to P(yes). ``template``: the words of a prompt. ``max_tokens`` bounds the reply,
-    ``max_input_tokens`` text and image: a bound for the money, since no provider enforces it.
+    ``ways``: to P(yes). No provider enforces ``max_input_tokens``.
     """
 
     _options: dict[str, Any]
@@ -49,10 +63,14 @@ class Chat(Paid):
         model: str,
         *,
         ways: Ways,
-        template: Template = TEMPLATES["zero-shot"],
-        encoding: Encoding | None = None,
-        max_tokens: int = 512,
-        max_input_tokens: int = 4096,
+        template: Annotated[Template, Option(WORDING, reads=named, type=str)] = TEMPLATES[
+            "zero-shot"
+        ],
+        encoding: Annotated[Encoding | None, Group(Encoding)] = None,
+        max_tokens: MaxTokens = 512,
+        max_input_tokens: Annotated[
+            int, Option("a prompt and its image are no more; for the cap on cost", ge=0)
+        ] = 4096,
         **paid: Any,
     ) -> None:
         paid.setdefault("name", model)

@@ -10,10 +10,11 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any
 
 from ...errors import AvttError, ModelError, one_line
 from ...types import Answer, Prompt, Unanswered
+from ...utils.options import Group
 from ...utils.random_streams import generator
 from .attempts import REPLIED, Reply, Trouble, reading
 from .concurrency import Concurrency, Gate
@@ -33,7 +34,7 @@ class Endpoint(Paid):
     def __init__(
         self,
         *,
-        limits: Limits | None = None,
+        limits: Annotated[Limits | None, Group(Limits)] = None,
         clock: Clock = time.monotonic,
         sleep: Sleep = asyncio.sleep,
         **paid: Any,

@@ -1,17 +1,26 @@
 """Endpoints that are called over plain HTTP, by httpx."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from ...errors import InputError
 from ...utils.extras import pip_install
+from ...utils.options import Option
 from .attempts import Trouble, of_status
 from .endpoint import Endpoint
-from .key_signs import names_secret, texts, texts_of_query, written_out
+from .key_signs import HEADERS, names_secret, texts, texts_of_query, written_out
 from .keys import Key, fill
 from .prices import Usage
-from .wire import MAX_REPLY_BYTES, client_options, lost, parsed, read_or_none, words_of
+from .wire import (
+    MAX_REPLY_BYTES,
+    MaxReplyBytes,
+    client_options,
+    lost,
+    parsed,
+    read_or_none,
+    words_of,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -29,9 +38,9 @@ class HttpEndpoint(Endpoint):
         self,
         url: str,
         *,
-        headers: Mapping[str, str] | None = None,
+        headers: Annotated[Mapping[str, str] | None, Option(HEADERS)] = None,
         keys: Sequence[Key] = (),
-        max_reply_bytes: int = MAX_REPLY_BYTES,
+        max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES,
         **options: Any,
     ) -> None:
         httpx = _library()

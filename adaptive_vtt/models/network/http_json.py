@@ -4,14 +4,15 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from ...errors import InputError, unknown
 from ...types import Prompt, Unanswered, Value
+from ...utils.options import Group, Option
 from .attempts import MALFORMED, QUOTED, Reply, Trouble, reading
 from .http import HttpEndpoint
 from .image_encoding import Encoding
-from .key_signs import texts, written_out
+from .key_signs import QUERY, texts, written_out
 from .keys import Key
 from .prices import Usage
 
@@ -40,22 +41,29 @@ class HttpJson(HttpEndpoint):
     object by concept, or, of a single concept, a value; or an object: concept -> path. A value is
     P(yes), true, false, null (no answer) or, where questions are in words, words; a reply with
     nothing of the kind there is malformed.
-    ``input_tokens``, ``output_tokens``: paths to the server's counts;
-    ``most_input_tokens``, ``most_output_tokens``: the most they can be.
     Raises InputError for placeholders and paths that are none.
     """
 
     def __init__(
         self,
-        url: str,
+        url: Annotated[str, Option(f"where to post; {QUERY}")],
         *,
-        request: Mapping[str, Any],
-        response: str | Mapping[str, str],
-        encoding: Encoding | None = None,
-        input_tokens: str | None = None,
-        output_tokens: str | None = None,
-        most_input_tokens: int = 0,
-        most_output_tokens: int = 0,
+        request: Annotated[
+            Mapping[str, Any],
+            Option(
+                "the JSON to post; {image}, {concepts}, {concept}, {question}, {options}, {words} "
+                "are filled in, and ${NAME} from the environment"
+            ),
+        ],
+        response: Annotated[
+            str | Mapping[str, str],
+            Option("where the answers stand, e.g. outputs.0.scores, or one per concept"),
+        ],
+        encoding: Annotated[Encoding | None, Group(Encoding)] = None,
+        input_tokens: Annotated[str | None, Option("where the reply counts tokens sent")] = None,
+        output_tokens: Annotated[str | None, Option("where it counts those answered")] = None,
+        most_input_tokens: Annotated[int, Option("a call sends no more", ge=0)] = 0,
+        most_output_tokens: Annotated[int, Option("a call answers no more", ge=0)] = 0,
         keys: Sequence[Key] = (),
         **options: Any,
     ) -> None:

@@ -1,20 +1,23 @@
 """Images as they are sent to a model."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from ...errors import InputError
 from ...types import Image
 from ...utils.image_codec import jpeg, png
+from ...utils.options import Option
 
 
 @dataclass(frozen=True)
 class Encoding:
     """PNG, which loses nothing, or JPEG of ``quality``, at most ``most_bytes`` long."""
 
-    format: Literal["png", "jpeg"] = "png"
-    quality: int = 95
-    most_bytes: int = 20_000_000
+    format: Annotated[
+        Literal["png", "jpeg"], Option("how images are sent", name="image_format")
+    ] = "png"
+    quality: Annotated[int, Option("of JPEG", name="image_quality", ge=1, le=100)] = 95
+    most_bytes: Annotated[int, Option("larger is refused", name="max_image_bytes")] = 20_000_000
 
     def __call__(self, image: Image, where: str) -> bytes:
         """The file's bytes; raises InputError naming ``where`` for one above ``most_bytes``."""

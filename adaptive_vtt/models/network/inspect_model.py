@@ -13,19 +13,20 @@ import base64
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ValidationError
 
 from ...errors import InputError, one_line, unknown
-from ...types import CallMode, Prompt, Value
+from ...types import Prompt, Value
 from ...utils.extras import pip_install
+from ...utils.options import Option
 from .attempts import QUOTED, Reply, Trouble, reading
-from .chat import WORDS, Chat
+from .chat import WORDS, Chat, MaxTokens, PerCall
 from .chat_replies import in_words
 from .endpoint import Endpoint
 from .image_encoding import Encoding
-from .key_signs import names_secret, texts_of_options, written_out
+from .key_signs import QUERY, names_secret, texts_of_options, written_out
 from .keys import Key, from_environment, scrubbed
 from .openai_chat import ALTERNATIVES, heard, refused, ways_of
 from .prices import Usage
@@ -70,29 +71,48 @@ _CONNECTIONS = ("httpx", "httpcore")
 class InspectModel(Chat, Endpoint):
     """A model of any provider that Inspect knows, named PROVIDER/NAME.
 
-    ``model``: that name; ``chat``: the options of `Chat` and `Endpoint`.
-
-    ``base_url``: another address than the provider's; ``key``: the environment variable that holds
-    the key, if not the one that Inspect's provider reads. ``answers``: one question per call, or
-    "all" of an image in one numbered list. ``max_tokens`` bounds the reply, thoughts included.
-    ``options`` are fields of Inspect's GenerateConfig (default: temperature = 0), ``provider``
-    arguments of its provider. Raises InputError where Inspect knows no such model or finds no key,
+    ``max_tokens`` bounds the reply, thoughts included; ``chat``: the options of `Chat` and
+    `Endpoint`. Raises InputError where Inspect knows no such model or finds no key,
     and for options that are set here. Needs inspect-ai (the extra ``inspect``), and the library
     that Inspect needs for the provider.
     """
 
     def __init__(
         self,
-        model: str,
+        model: Annotated[str, Option("Inspect's name of it, PROVIDER/NAME, as in 'inspect eval'")],
         *,
-        base_url: str | None = None,
-        key: str | None = None,
-        answers: CallMode = "one",
-        yes_from: WordsFrom = "auto",
-        detail: Detail = "auto",
-        max_tokens: int = 512,
-        options: Mapping[str, Any] | None = None,
-        provider: Mapping[str, Any] | None = None,
+        base_url: Annotated[
+            str | None, Option(f"another address than the provider's; {QUERY}", name="url")
+        ] = None,
+        key: Annotated[
+            str | None,
+            Option(
+                "the environment variable that holds the key (default: the one that Inspect's "
+                "provider reads)"
+            ),
+        ] = None,
+        answers: PerCall = "one",
+        yes_from: Annotated[
+            WordsFrom, Option("where P(yes) comes from (auto: the first that works)")
+        ] = "auto",
+        detail: Annotated[
+            Detail, Option("how closely to look, where the provider offers it")
+        ] = "auto",
+        max_tokens: MaxTokens = 512,
+        options: Annotated[
+            Mapping[str, Any] | None,
+            Option(
+                "fields of Inspect's GenerateConfig (temperature = 0); ${NAME} in a text is read "
+                "from the environment"
+            ),
+        ] = None,
+        provider: Annotated[
+            Mapping[str, Any] | None,
+            Option(
+                "arguments of Inspect's provider, as -M of 'inspect eval'; ${NAME} in a text is "
+                "read from the environment"
+            ),
+        ] = None,
         keys: Sequence[Key] = (),
         **chat: Any,
     ) -> None:

@@ -45,6 +45,16 @@ _ISSUED = re.compile(
 _SCHEME = re.compile(rf"\s*(?:{'|'.join(sorted(SCHEMES))})\s+\S{{4,}}.*", re.IGNORECASE)
 _RANDOM = re.compile(r"(?=[A-Za-z0-9]*[A-Za-z])(?=[A-Za-z0-9]*[0-9])[A-Za-z0-9]{16,}")
 
+HEADERS = (
+    "name -> value, ${NAME} in it is read from the environment; only accept, accept-*, "
+    "content-type, user-agent, cache-control, http-referer, x-title, anthropic-version and "
+    "openai-beta may be written out"
+)
+QUERY = (
+    "${NAME} in it is read from the environment; of a query only api-version, version, format, "
+    "output, lang, model and alt may be written out"
+)
+
 
 class Sent(NamedTuple):
     """A text that goes to a server: its path in the section, the name it goes under, its place."""

@@ -4,11 +4,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
 from ...errors import InputError
+from ...utils.options import Option
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
@@ -16,6 +18,9 @@ Sleep = Callable[[float], Awaitable[None]]
 
 AUTO = (1, 64)
 """Bounds of the calls at a time where the server's replies decide how many."""
+
+
+_AtATime = Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True)
@@ -27,9 +32,16 @@ class Limits:
     0, and for bounds in the wrong order.
     """
 
-    in_flight: int | tuple[int, int] | Literal["auto"] = 8
-    calls_per_minute: float | None = None
-    tokens_per_minute: float | None = None
+    in_flight: Annotated[
+        int | tuple[int, int] | Literal["auto"],
+        Option(
+            "calls on their way at a time; 'auto' lets the server's replies decide, between 1 and "
+            "64, [least, most] between these",
+            type=_AtATime | tuple[_AtATime, _AtATime] | Literal["auto"],
+        ),
+    ] = 8
+    calls_per_minute: Annotated[float | None, Option("at most so many calls", gt=0)] = None
+    tokens_per_minute: Annotated[float | None, Option("at most so many tokens", gt=0)] = None
 
     def __post_init__(self) -> None:
         if self.in_flight != "auto" and not isinstance(self.in_flight, int):
@@ -63,8 +75,13 @@ class Retries:
     without an answer is down: both end the audit, which goes on with ``resume``.
     """
 
-    times: int = 5
-    timeout: float = 60.0
+    times: Annotated[
+        int, Option("further attempts at what failed: calls, or batches", name="retries", ge=0)
+    ] = 5
+    timeout: Annotated[
+        float,
+        Option("seconds that an answer may take, or sending a batch, or reading its results", gt=0),
+    ] = 60.0
     first_wait: float = 0.5
     longest_wait: float = 30.0
     patience: float = 120.0

@@ -5,19 +5,30 @@ extension, which spares writing tensors as JSON.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError, unknown
 from ...types import Prompt
+from ...utils.options import Option
 from ..checking import image_of
-from ..local.tensors import Activation, InputShape, Outputs, Preprocessing
+from ..local.tensors import (
+    Activating,
+    Columns,
+    InputShape,
+    OutputName,
+    Outputs,
+    Pixels,
+    Preprocessing,
+)
 from .attempts import MALFORMED, Reply, Trouble
+from .chat import ModelName
 from .http import HttpEndpoint
+from .key_signs import QUERY
 
 TYPES: dict[str, npt.DTypeLike] = {"FP32": np.float32, "FP64": np.float64, "UINT8": np.uint8}
 
@@ -43,15 +54,15 @@ class OpenInference(HttpEndpoint):
 
     def __init__(
         self,
-        url: str,
-        model: str,
+        url: Annotated[str, Option(f"the server's root; {QUERY}")],
+        model: ModelName,
         *,
         version: str | None = None,
-        output: str | None = None,
-        concepts: Sequence[str] | None = None,
-        activation: Activation = "none",
-        mean: Sequence[float] = (0.0,),
-        std: Sequence[float] = (1.0,),
+        output: OutputName = None,
+        concepts: Columns = None,
+        activation: Activating = "none",
+        mean: Pixels = (0.0,),
+        std: Pixels = (1.0,),
         **options: Any,
     ) -> None:
         options.setdefault("name", model)

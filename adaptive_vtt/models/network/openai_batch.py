@@ -10,7 +10,7 @@ from typing import Any
 
 from ...types import Prompt
 from .attempts import Reply, Trouble
-from .batches import MAX_FILE_BYTES, UNLISTED, Job
+from .batches import MAX_FILE_BYTES, UNLISTED, Job, MaxFileBytes
 from .chat import WORDS, parted
 from .chat_batch import NO_LIST, ChatBatch, known
 from .chat_replies import in_words
@@ -37,7 +37,9 @@ class OpenAIBatch(OpenAIProtocol, ChatBatch):
     ``max_file_bytes``: a longer file of results is not read, and counts as billed.
     """
 
-    def __init__(self, model: str, *, max_file_bytes: int = MAX_FILE_BYTES, **options: Any) -> None:
+    def __init__(
+        self, model: str, *, max_file_bytes: MaxFileBytes = MAX_FILE_BYTES, **options: Any
+    ) -> None:
         super().__init__(model, wire=client_options(max_file_bytes, "max_file_bytes"), **options)
         self._options, self._apart = parted(self._options)
 

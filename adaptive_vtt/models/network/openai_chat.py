@@ -16,23 +16,32 @@ server's content filter is an answer like others, of no tokens where it counts n
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ...errors import InputError
-from ...types import CallMode, Prompt, Unanswered
+from ...types import Prompt, Unanswered
 from ...utils.extras import pip_install
+from ...utils.options import Option
 from ..replies import REFUSED
 from .attempts import Reply, Trouble, of_status, reading
-from .chat import WORDS, Chat, Heard, lacks
+from .chat import WORDS, Chat, Heard, MaxTokens, ModelName, PerCall, lacks
 from .chat_replies import are_weighed, names_in, p_yes, schema_of, stated_in, words_in
 from .endpoint import Endpoint
 from .http import host_of
-from .key_signs import texts_of_options, texts_of_query, written_out
+from .key_signs import QUERY, texts_of_options, texts_of_query, written_out
 from .keys import Key, from_environment
 from .prices import Usage
 from .prompt_templates import Template
 from .ways import Ways, kind
-from .wire import MAX_REPLY_BYTES, client_options, lost_in, parsed, read_or_none, words_of
+from .wire import (
+    MAX_REPLY_BYTES,
+    MaxReplyBytes,
+    client_options,
+    lost_in,
+    parsed,
+    read_or_none,
+    words_of,
+)
 
 YesFrom = Literal["auto", "logprobs", "structured", "words"]
 ALTERNATIVES = {"logprobs": 20, "logprobs-5": 5}
@@ -47,25 +56,41 @@ _FILTERED = Unanswered(f"{REFUSED}the server's content filter")
 class OpenAIProtocol(Chat):
     """``model`` at ``base_url`` (default: OpenAI), through the openai library.
 
-    ``key``: the environment variable that holds the key (default: OPENAI_API_KEY at OpenAI,
-    none elsewhere). ``answers``: one question per call, or "all" of an image in one numbered
-    list. ``wire``: what bounds the bodies that come back, from `client_options`.
-    ``options`` go into the request as they are (default: temperature = 0). ``chat`` are the options
+    ``wire``: what bounds the bodies that come back, from `client_options`. ``chat`` are the options
     of `Chat`. Raises InputError for a key that is not set. Needs openai (the extra ``openai``).
     """
 
     def __init__(
         self,
-        model: str,
+        model: ModelName,
         *,
-        base_url: str | None = None,
-        key: str | None = None,
-        answers: CallMode = "one",
-        yes_from: YesFrom = "auto",
-        detail: Literal["auto", "low", "high"] | None = None,
-        max_tokens: int = 512,
+        base_url: Annotated[
+            str | None, Option(f"address ending in /v1 (default: OpenAI); {QUERY}", name="url")
+        ] = None,
+        key: Annotated[
+            str | None,
+            Option(
+                "the environment variable that holds the key (default: OPENAI_API_KEY, where no "
+                "url is given)"
+            ),
+        ] = None,
+        answers: PerCall = "one",
+        yes_from: Annotated[
+            YesFrom, Option("where P(yes) comes from (auto: the first that works)")
+        ] = "auto",
+        detail: Annotated[
+            Literal["auto", "low", "high"] | None,
+            Option("how closely to look, where the server offers it"),
+        ] = None,
+        max_tokens: MaxTokens = 512,
         wire: Mapping[str, Any] | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Annotated[
+            Mapping[str, Any] | None,
+            Option(
+                "goes into the request (temperature = 0); ${NAME} in a text is read from the "
+                "environment; extra_headers and extra_query as headers and the url's query"
+            ),
+        ] = None,
         keys: Sequence[Key] = (),
         **chat: Any,
     ) -> None:
@@ -140,7 +165,7 @@ class OpenAIChat(OpenAIProtocol, Endpoint):
     """
 
     def __init__(
-        self, model: str, *, max_reply_bytes: int = MAX_REPLY_BYTES, **options: Any
+        self, model: str, *, max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES, **options: Any
     ) -> None:
         super().__init__(model, wire=client_options(max_reply_bytes), **options)
 

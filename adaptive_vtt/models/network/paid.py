@@ -25,11 +25,12 @@ import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from ...errors import InputError, ModelError, one_line, unknown
 from ...journal.answer_json import writable
 from ...types import Answer, CallMode, Prompt, Unanswered, Value
+from ...utils.options import Group, Option
 from ..base import ModelDefaults, PriceGuess
 from ..checking import check_answer
 from .attempts import MALFORMED, REPLIED, Reply, Trouble
@@ -81,11 +82,17 @@ class Paid(ModelDefaults):
         name: str,
         host: str,
         answers: CallMode = "all",
-        retries: Retries | None = None,
-        prices: Prices | None = None,
+        retries: Annotated[Retries | None, Group(Retries)] = None,
+        prices: Annotated[Prices | None, Group(Prices)] = None,
         bound: Usage | None = None,
         keys: Sequence[Key] = (),
-        failed_attempts: FailedAttempts = "likely",
+        failed_attempts: Annotated[
+            FailedAttempts,
+            Option(
+                "which failed attempts the server bills where it does not say, each booked at the "
+                "most it can cost (likely: timeouts, 5xx, broken replies; no refusals)"
+            ),
+        ] = "likely",
         seed: int = 0,
         sleep: Sleep = asyncio.sleep,
     ) -> None:

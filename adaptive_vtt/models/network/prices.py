@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass, fields
+from typing import Annotated
 
 from ...errors import InputError
+from ...utils.options import Option
 
 MOST_TOKENS = 10_000_000
 """Most tokens of one call that are believed; a larger count is a mistake, or a lie."""
@@ -58,10 +60,16 @@ class Prices:
     What is not given is free; ``known`` says whether what is given can price a call.
     """
 
-    per_call: float | None = None
-    input: float | None = None
-    output: float | None = None
-    tokens: int = 1_000_000
+    per_call: Annotated[float | None, Option("price of a call", name="price_per_call", ge=0)] = None
+    input: Annotated[
+        float | None, Option("price of price_tokens tokens sent", name="price_input", ge=0)
+    ] = None
+    output: Annotated[
+        float | None, Option("price of price_tokens tokens answered", name="price_output", ge=0)
+    ] = None
+    tokens: Annotated[int, Option("tokens the prices are for", name="price_tokens", ge=1)] = (
+        1_000_000
+    )
 
     def __post_init__(self) -> None:
         for field in fields(self):

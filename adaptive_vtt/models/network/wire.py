@@ -8,13 +8,15 @@ import json
 import sys
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from typing import Annotated, Any
 
 from ...errors import InputError, one_line
+from ...utils.options import Option
 from .attempts import MALFORMED, QUOTED, TOO_LONG, Trouble
 
 MAX_REPLY_BYTES = 8_000_000
 """The longest body, decompressed, that is read."""
+MaxReplyBytes = Annotated[int, Option("a longer reply, decompressed, is a failed attempt", ge=1)]
 _PIECE = 65_536  # bytes decompressed at a time
 _CONTAINERS = 100_000
 """Most lists and objects in a reply that is parsed: an empty object takes 2 bytes on the wire and

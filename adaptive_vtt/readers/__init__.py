@@ -1,1 +1,0 @@
-"""People as readers: they judge changed pictures, or answer what the model was asked."""
