@@ -213,8 +213,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, make in benchmarks(options.out, options.data, Sizes()).items():
         if name in (options.only or [name]):
             measure(file, name, make, ways, options.seeds)
-    for name, runs in pd.read_csv(file).groupby("benchmark", sort=False):
-        print(f"\n{name}\n\n{markdown(summary(runs))}", flush=True)
+    for benchmark, runs in pd.read_csv(file).groupby("benchmark", sort=False):
+        print(f"\n{benchmark}\n\n{markdown(summary(runs))}", flush=True)
 
 
 if __name__ == "__main__":

@@ -62,17 +62,10 @@ def test_an_audit_that_goes_on_by_other_features_says_so_from_then_on() -> None:
         assert any(told in said for said in audit(journal, 4, features).run().warnings)
 
 
-def test_features_of_earlier_journals_are_taken_for_the_same() -> None:
-    journal = MemoryJournal()
-    audit(journal, 2).run()
-    journal.set_facts(features=None)
-    assert not audit(journal, 3, 1).run().warnings
-
-
 def test_images_that_are_too_many_to_be_looked_at_are_not_said_to_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     space = QuestionSpace(tiny_dataset(), ["identity"])
     for most, used in ((12, "thumbnails"), (11, "truths")):
-        monkeypatch.setattr("adaptive_vtt.engine.assembly.MOST_IMAGES", most)
+        monkeypatch.setattr("adaptive_vtt.surrogates.features.MOST_IMAGES", most)
         assert features_used(space) == used

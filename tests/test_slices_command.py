@@ -79,7 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("found", ["--set", "certify.discover=2"]),
     ):
         with pytest.raises(SystemExit) as ended:
-            main(["audit", spec, "--seed", "1", "--out", str(runs / name), "--json", *more])
+            main(["audit", spec, "--seed", "2", "--out", str(runs / name), "--json", *more])
         assert not ended.value.code
     return runs
 
@@ -94,34 +94,34 @@ def test_what_the_audit_found_is_certified_and_told(folder, capsys):
     text = told(["slices", str(folder / "found")], capsys)
     rate = r"[0-9.]+% to [0-9.]+%"
     assert re.search(
-        rf"^lamp red\n  rate {rate} of the \d+ questions unseen when it was found\n"
+        rf"^lamp red, present\n  rate {rate} of the \d+ questions unseen when it was found\n"
         rf"  whole slice {rate}, certified\n  found at call \d+, ",
         text,
     )
     assert "the intervals above hold, with all others of the audit, at every moment" in text
     assert max(map(len, text.splitlines())) <= 80
     as_json = json.loads(told(["slices", str(folder / "found"), "--json"], capsys))
-    assert as_json["certified"][0]["slice"] == "lamp red"
+    assert as_json["certified"][0]["slice"] == "lamp red, present"
     assert as_json["set_aside"] == 0.1
     result = json.loads((folder / "found" / "result.json").read_text())
     row = result["targets"][-1]
-    assert (row["kind"], row["filter"], row["certified"]) == ("slice", "lamp red", True)
+    assert (row["kind"], row["filter"], row["certified"]) == ("slice", "lamp red, present", True)
     told(["verify", str(folder / "found")], capsys)
 
 
 def test_an_audit_that_found_slices_ends_with_the_rates_to_quote(found, capsys):
     with closing(read_journal(Path(found) / "journal.db")) as journal:
-        assert quoted(journal)[0].startswith("slice lamp red: rate ")
+        assert quoted(journal)[0].startswith("slice lamp red, present: rate ")
     text = told(["resume", found], capsys)
     assert "questions unseen when it was found" in text
 
 
 def test_guesses_are_told_as_such_with_what_would_certify_them(folder, capsys):
     text = told(["slices", str(folder / "plain")], capsys)
-    assert text.startswith("lamp red")
+    assert text.startswith("lamp red, present")
     assert "guesses: chosen among" in text
     assert "set no alpha aside for slices, so it can certify none; a new one can:" in text
-    assert '"lamp red' in text.split("[certify.where]")[1]
+    assert '"lamp red, present' in text.split("[certify.where]")[1]
     assert max(map(len, text.splitlines())) <= 80
     found = json.loads(told(["slices", str(folder / "plain"), "--json"], capsys))
     first = found["proposed"][0]
@@ -146,7 +146,7 @@ def test_more_slices_may_be_looked_for_later(found, capsys):
 
 
 def test_a_gate_may_name_a_slice(folder, capsys):
-    rule = "slice:lamp red >= 10 %"
+    rule = "slice:lamp red, present >= 10 %"
     assert told(["gate", str(folder / "found"), "--rule", rule], capsys).startswith("pass")
 
 
@@ -161,7 +161,7 @@ def test_the_report_shows_slices_with_pictures(folder):
     assert shown is not None
     html = str(shown.html)
     assert html in page
-    assert "lamp red</a>" in html
+    assert "lamp red, present</a>" in html
     assert 1 <= html.count('<img src="data:image/') <= 6
     assert "Noticed after" in html
     assert "only the draws made after that certify it" in html

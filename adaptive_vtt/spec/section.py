@@ -105,7 +105,7 @@ class Kinds(Section):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as a table of the family: the classes of kinds are made in each process."""
         family = next(each for each in type(self).__mro__ if Kinds in each.__bases__)
-        return family.model_validate, (self.model_dump(exclude_none=True),)
+        return cast("type[Kinds]", family).model_validate, (self.model_dump(exclude_none=True),)
 
     def values(self) -> dict[str, Any]:
         """The fields that are set, as they are."""
