@@ -43,7 +43,7 @@ class Followed(Asking, Protocol):
     def stopped(self) -> str | None:
         """Why it ended, or None."""
 
-    def intervals(self) -> list[dict[str, Any]] | None:
+    def interval_rows(self) -> list[dict[str, Any]] | None:
         """Every target's interval so far, or None where nothing is certified."""
 
 
