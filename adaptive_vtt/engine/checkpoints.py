@@ -31,7 +31,7 @@ from ..space import QuestionSpace
 from ..surrogates.base import Latent
 from ..types import Candidates, Floats, Indices
 from ..utils.random_streams import generator
-from .belief import FAILURE, Belief, Learnt
+from .belief import FAILURE, Belief, Observation
 from .candidates import columns
 from .tensors import array, candidates_of, tensor
 
@@ -39,8 +39,8 @@ GROWTH = 1.3
 """From one moment to the next: 41 moments up to 100,000 draws."""
 QUESTIONS, IMAGES = 2048, 2000
 """Questions that are predicted, at least, where there are more; images, at most."""
-MOST_QUESTIONS = 2**14
-FEWEST_PAIRED, MOST_PAIRED = 128, 512
+MAX_QUESTIONS = 2**14
+FEWEST_PAIRED, MAX_PAIRED = 128, 512
 """Questions whose covariance is worked out: two of every cell, between these numbers. At 150 units
 128 of them take 4 ms, 256 take 6."""
 PER_IMAGE = 2
@@ -73,7 +73,7 @@ class Checkpoints:
         """These stand in the journal that is gone on with."""
         self._known.update(row.draws for row in rows)
 
-    def learnt(self, outcomes: Sequence[Learnt]) -> None:
+    def learnt(self, outcomes: Sequence[Observation]) -> None:
         """The belief has learnt the outcomes of one more draw."""
         self._learned += 1
         for outcome in outcomes:
@@ -146,7 +146,7 @@ class Sample:
         self._weight = (self._sizes / np.bincount(self._cell, minlength=groups.cells).clip(1))[
             self._cell
         ]
-        paired = min(max(2 * groups.cells, FEWEST_PAIRED), MOST_PAIRED)
+        paired = min(max(2 * groups.cells, FEWEST_PAIRED), MAX_PAIRED)
         self._shown = np.flatnonzero(_rank(self._image) < PER_IMAGE)
         if belief.losses is not None:
             self._asked = _candidates(table)
@@ -225,7 +225,7 @@ def _questions(
     if whole:
         return np.sort(space.nth(np.arange(space.size)))
     cells = [(c, v) for v, c in np.argwhere(space.applicable).tolist()]
-    cells = [cells[k] for k in dice.permutation(len(cells))][:MOST_QUESTIONS]
+    cells = [cells[k] for k in dice.permutation(len(cells))][:MAX_QUESTIONS]
     most, order = math.ceil(QUESTIONS / len(cells)), dice.permutation(samples)
     found, start = [], 0
     for concept, variant in cells:

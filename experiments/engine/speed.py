@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.engine.assembly import fresh_belief
-from adaptive_vtt.engine.belief import Learnt
+from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.engine.plan import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
@@ -59,7 +59,7 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
     selector = Selector(
         space,
         get("certify"),
-        floor=0.2,
+        exploration=0.2,
         candidates=candidates,
         answers="all",
         belief=belief,
@@ -87,7 +87,7 @@ def measure(size: int, candidates: int, calls: int, device: str) -> dict[str, An
     }
 
 
-def answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> list[Learnt]:
+def answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> list[Observation]:
     """Answers to these questions, a fifth of them wrong."""
     truth = space.truth(questions)
     wrong = rng.random(len(questions)) < 0.2
@@ -95,7 +95,7 @@ def answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> l
     said = np.where(truth, right, 1 - right)
     rows = zip(questions.tolist(), truth.tolist(), wrong.tolist(), said.tolist(), strict=True)
     return [
-        Learnt(q, t, float(w), a, (a + t) / 2, margin=margin(t, (a + t) / 2, None))
+        Observation(q, t, float(w), a, (a + t) / 2, margin=margin(t, (a + t) / 2, None))
         for q, t, w, a in rows
     ]
 
