@@ -380,7 +380,7 @@ def gain(table: pd.DataFrame) -> str:
     if error >= plain:
         return f"{said}: predictions saved no calls. "
     alone = len(loss) * plain / error if error else float("inf")
-    return f"{said}: {len(loss)} answers tell about as much as {alone:.0f} without. "
+    return f"{said}: {len(loss)} answers tell about as much as {alone:,.0f} without. "
 
 
 def concepts_unsure(table: pd.DataFrame) -> Figure:
